@@ -1,0 +1,3 @@
+"""An agent that answers warranty mail, and the evaluation that proves it."""
+
+__version__ = "0.1.0"
