@@ -1,0 +1,16 @@
+"""`python -m guarantee_email_agent` and the console script of the same name."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; its exit code."""
+    from guarantee_email_agent.cli import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

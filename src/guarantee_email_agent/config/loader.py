@@ -1,0 +1,236 @@
+"""Finds, reads and checks the configuration: one `Config`, or one error that names every problem."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from guarantee_email_agent.config.models import Config, Mcp, McpServer, Secrets
+from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
+from guarantee_email_agent.documents.yaml import DocumentError, load_documents, locate, read_text
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+MAX_CONFIG_BYTES: Final = 1_000_000
+
+_SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
+_PACKAGE: Final = Path(__file__).parent.parent
+
+
+class _Issue(NamedTuple):
+    """One line of the error."""
+
+    code: str
+    file: str  # as shown, empty where no file is at fault
+    line: int | None
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (place, self.path, self.message) if part)
+
+
+class _Source(NamedTuple):
+    """The file's text and data; nothing of both where there is no file."""
+
+    file: Path | None
+    shown: str
+    text: str
+    data: dict[Any, Any]
+
+
+def load_config(path: Path | None = None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Config:
+    """The configuration: defaults, overlaid with a file, with secrets from the environment.
+
+    The file is `path`, else the one that `CONFIG_PATH` names, else `config.yaml` in `cwd`, else none. `.env` in `cwd`
+    is read if present; the real environment wins. Relative paths in the file start at the file's folder.
+
+    Raises ConfigurationError whose message has a line for each problem, such as
+    `config.yaml:12: mcp.gmail.comand: unknown key 'comand' – did you mean 'command'?`. Its code tells the problem, or
+    is `config_invalid` for several; `details["problems"]` lists them as dicts.
+    """
+    cwd = Path(os.path.abspath(cwd or Path.cwd()))  # noqa: PTH100  # not resolve(): a link's folder is where it stands
+    issues: list[_Issue] = []
+    environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
+    source = _read(*_find(path, environment, cwd), cwd, issues)
+    built = build(Config, source.data)
+    if isinstance(built, list):
+        issues += [_issue(problem, source) for problem in in_source(built, source.text)]
+    folder = source.file.parent if source.file else cwd
+    places = _places(source.data, folder, cwd)
+    issues += _missing_instructions(places, source, cwd)
+    if issues or isinstance(built, list):
+        raise _error(issues)
+    return replace(
+        built,
+        instructions=replace(built.instructions, main=places["main"], scenarios_dir=places["scenarios_dir"]),
+        eval=replace(built.eval, test_suite_path=places["test_suite_path"]),
+        logging=replace(built.logging, file=built.logging.file and _absolute(folder, built.logging.file)),
+        secrets=_secrets(built.mcp, environment),
+        source=source.file,
+    )
+
+
+def require_llm_secret(config: Config) -> str | None:
+    """The API key that the configured provider needs; None where it needs none (`offline`).
+
+    Raises ConfigurationError(code="config_missing_secret"), so call it where the provider is really asked.
+    """
+    if config.llm.provider == "offline":
+        return None
+    if config.secrets.anthropic_api_key is None:
+        raise ConfigurationError(
+            "ANTHROPIC_API_KEY is not set, but llm.provider is 'anthropic'. Set it in the environment or in .env, "
+            "or set llm.provider to 'offline'.",
+            "config_missing_secret",
+        )
+    return config.secrets.anthropic_api_key
+
+
+def _find(path: Path | None, environment: Mapping[str, str], cwd: Path) -> tuple[Path | None, str]:
+    """The file, and what to do where it cannot be read."""
+    if path is not None:
+        return _absolute(cwd, Path(path)), "; correct the path"
+    if named := environment.get("CONFIG_PATH", "").strip():
+        return _absolute(cwd, Path(named)), "; correct CONFIG_PATH, or unset it"
+    usual = cwd / "config.yaml"
+    return usual if os.path.lexists(usual) else None, ""  # a broken link is an error, not the absence of a file
+
+
+def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _Source:
+    if file is None:
+        return _Source(None, "", "", {})
+    shown = _shown(file, cwd)
+    nothing = _Source(file, shown, "", {})
+    try:
+        text = read_text(file, MAX_CONFIG_BYTES)
+        documents = load_documents(text)
+    except DocumentError as error:
+        code = error.code.replace("document_", "config_")
+        issues.append(_Issue(code, shown, error.line, "", error.message + (remedy if error.line is None else "")))
+        return nothing
+    if len(documents) > 1:
+        issues.append(_Issue("config_invalid_document", shown, None, "", "holds more than one YAML document; keep one"))
+        return nothing
+    data = documents[0] if documents else {}
+    if not isinstance(data, dict):
+        message = "must hold sections such as 'llm:' with keys and values"
+        issues.append(_Issue("config_invalid_document", shown, 1, "", message))
+        return nothing
+    return _Source(file, shown, text, data)
+
+
+def _issue(problem: Problem, source: _Source) -> _Issue:
+    code, message = f"config_{_CODES[problem.kind]}", problem.message
+    key = problem.path[-1] if problem.path else ""
+    if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
+        code, message = "config_secret_in_file", _where_secrets_belong(problem)
+    return _Issue(code, source.shown, problem.line, dotted(problem.path), message)
+
+
+def _where_secrets_belong(problem: Problem) -> str:
+    if problem.path[0] == "mcp":
+        server = dotted(problem.path[:2]) if len(problem.path) > 2 else "mcp.<service>"
+        place = f"set a variable there and name it in {server}.env"
+    else:
+        place = "set ANTHROPIC_API_KEY"
+    return f"secrets come from the environment: {place}, and remove this key"
+
+
+_CODES: Final = {"missing": "missing_key", "unknown": "unknown_key", "type": "wrong_type", "value": "invalid_value"}
+
+
+def _places(data: Mapping[Any, Any], folder: Path, cwd: Path) -> dict[str, Path]:
+    """Where the files lie: as the user says, else in `cwd`, else as they come with the package."""
+    here = cwd / "instructions"
+    instructions = here if (here / "main.md").exists() or (here / "scenarios").exists() else _shipped("instructions")
+    suite = cwd / "evals" / "scenarios"
+    places = {
+        "main": (instructions or here) / "main.md",
+        "scenarios_dir": (instructions or here) / "scenarios",
+        "test_suite_path": suite if suite.is_dir() else _shipped("evals/scenarios") or suite,
+    }
+    for section, key in _PATH_KEYS:
+        if (given := _given(data, section, key)) is not None:
+            places[key] = _absolute(folder, given)
+    return places
+
+
+_PATH_KEYS: Final = (("instructions", "main"), ("instructions", "scenarios_dir"), ("eval", "test_suite_path"))
+
+
+def _given(data: Mapping[Any, Any], section: str, key: str) -> Path | None:
+    settings = data.get(section)
+    value = settings.get(key) if isinstance(settings, dict) else None
+    return Path(value) if isinstance(value, str) and value and "\0" not in value else None
+
+
+def _shipped(name: str) -> Path | None:
+    """What comes with the package: beside the code in a wheel, at the top of a checkout."""
+    packaged = _PACKAGE / "defaults" / name
+    if packaged.is_dir():
+        return packaged
+    checkout = _PACKAGE.parent.parent
+    kept = checkout / name
+    return kept if kept.is_dir() and (checkout / "pyproject.toml").is_file() else None
+
+
+def _missing_instructions(places: Mapping[str, Path], source: _Source, cwd: Path) -> Iterator[_Issue]:
+    for key, kind, exists in (("main", "file", Path.is_file), ("scenarios_dir", "folder", Path.is_dir)):
+        place = places[key]
+        if exists(place):
+            continue
+        what = f"is no {kind}" if place.exists() else "does not exist"
+        message = f"the {kind} {_shown(place, cwd)} {what}"
+        file, line = "", None
+        if _given(source.data, "instructions", key) is not None:
+            file, line = source.shown, locate(source.text, ("instructions", key))
+            message += "; correct the path, or remove the key to use the built-in instructions"
+        else:
+            message += "; create it, or name another one in config.yaml"
+        yield _Issue("config_path_not_found", file, line, f"instructions.{key}", message)
+
+
+def _absolute(folder: Path, path: Path) -> Path:
+    return Path(os.path.normpath(folder / path))
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    """A path as the user thinks of it: relative inside the working directory."""
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
+    file = cwd / ".env"
+    if not file.is_file():  # some name a folder with a Python environment so
+        return {}
+    from guarantee_email_agent.config.dotenv import parse_dotenv  # most have no such file
+
+    try:
+        values, problems = parse_dotenv(read_text(file, MAX_CONFIG_BYTES))
+    except DocumentError as error:
+        issues.append(_Issue("config_dotenv_invalid", ".env", error.line, "", error.message))
+        return {}
+    issues += [_Issue("config_dotenv_invalid", ".env", line, "", message) for line, message in problems]
+    return values
+
+
+def _secrets(mcp: Mcp, environment: Mapping[str, str]) -> Secrets:
+    servers: tuple[McpServer, ...] = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system)
+    names = [name for server in servers for name in server.env]
+    return Secrets(
+        # A key that was pasted or mounted from a file often ends with a line break.
+        anthropic_api_key=environment.get("ANTHROPIC_API_KEY", "").strip() or None,
+        mcp_environment={name: environment[name] for name in names if name in environment},
+    )
+
+
+def _error(issues: list[_Issue]) -> ConfigurationError:
+    issues = sorted(issues, key=lambda issue: (issue.file, issue.line or 0))  # as they stand in the files
+    code = issues[0].code if len(issues) == 1 else "config_invalid"
+    problems = [issue._asdict() for issue in issues]
+    return ConfigurationError("\n".join(map(str, issues)), code, {"problems": problems})

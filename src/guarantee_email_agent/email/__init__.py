@@ -1,0 +1,1 @@
+"""One mail, from raw to ProcessingResult; no I/O of its own."""

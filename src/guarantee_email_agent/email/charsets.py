@@ -1,0 +1,63 @@
+"""Bytes to text by the charset a mail names, or by what the bytes show where it names none or a wrong one."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,39}")
+
+# What senders mean by the name: the superset that browsers and mail programs use (WHATWG Encoding, "labels").
+_MEANT = {
+    "ascii": "utf-8",
+    "iso8859-1": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+}
+# Python's own codecs that no mail means; idna and punycode are quadratic besides.
+_NOT_OF_MAILS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"})
+
+
+def decoded(data: bytes, charset: str | None) -> tuple[str, str | None]:
+    """The text, and in words what was wrong with the charset (None: nothing). Never raises.
+
+    Without a charset: UTF-8, else Windows-1252, else Latin-1. An unknown charset, or one that the bytes contradict,
+    is treated as none. A broken UTF-8 text that is mostly UTF-8 keeps its good parts.
+    """
+    problem = None
+    name = _codec_name(charset) if charset else None
+    if charset and name is None:
+        problem = "the charset is unknown; read as UTF-8 or Latin-1"
+    for candidate in dict.fromkeys((name or "utf-8", "utf-8")):
+        try:
+            return data.decode(candidate), problem
+        except (UnicodeError, ValueError):
+            if name is not None:
+                problem = f"the text does not fit its charset {name}"
+    if name is None or name == "utf-8":
+        repaired = data.decode("utf-8", "replace")
+        broken = repaired.count("\ufffd")
+        whole = sum(sign > "\x7f" for sign in repaired[:10_000]) - repaired[:10_000].count("\ufffd")
+        if broken <= whole:
+            return repaired, "some bytes are not UTF-8"
+        for candidate in ("cp1252", "latin-1"):
+            try:
+                return data.decode(candidate), problem or "the text names no charset and is not UTF-8"
+            except UnicodeError:
+                continue
+    return data.decode(name or "latin-1", "replace"), problem
+
+
+def _codec_name(charset: str) -> str | None:
+    """Python's name of the codec that decodes what this charset's name promises, None if there is none."""
+    charset = charset.strip("\"' \t")
+    if not _NAME.fullmatch(charset):
+        return None
+    try:
+        name = codecs.lookup(charset).name
+        b"a\n".decode(name)  # LookupError for codecs that do not make text, such as hex
+    except (LookupError, ValueError):
+        return None
+    return None if name in _NOT_OF_MAILS else _MEANT.get(name, name)

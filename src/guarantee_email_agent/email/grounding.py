@@ -1,0 +1,108 @@
+"""Nothing leaves that is not borne out: every claim in a reply must stem from this mail's facts.
+
+The literal words of the instruction's own template count as borne out, since a person wrote and approved them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
+
+MAX_REPLY_LENGTH = 5_000
+
+_MONTHS = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+_CLAIMS = (
+    (
+        "date",
+        re.compile(
+            r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+            rf"|\d{{1,2}}(?:st|nd|rd|th)?\.? (?:{_MONTHS})\b(?:,? \d{{4}})?|(?:{_MONTHS})\.? \d{{1,4}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?)",
+            re.IGNORECASE,
+        ),
+    ),
+    ("amount", re.compile(r"[€$£] ?\d[\d.,]*|\b\d[\d.,]* ?(?:€|\$|£|%|EUR\b|USD\b|GBP\b|PLN\b|zł)", re.IGNORECASE)),
+    ("link", re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.[\w.-]+\b", re.IGNORECASE)),
+    # Any other token with two digits in it could pass for a serial number, a ticket number or a promise in days.
+    ("number", re.compile(r"\b(?=[A-Z0-9/._-]{0,60}\d)(?:[A-Z0-9]+(?:[-/._][A-Z0-9]+)*)\b", re.IGNORECASE)),
+)
+_STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
+    "valid": re.compile(r"expired|not in our records|not found|invalid|no longer valid|not valid", re.IGNORECASE),
+    "expired": re.compile(r"valid|not in our records|not found|fully covered|still covered", re.IGNORECASE),
+    "not_found": re.compile(r"valid|expired|covered", re.IGNORECASE),
+    None: re.compile(
+        r"is (?:still |no longer |not )?valid|\bhas expired|\bis expired|invalid|fully covered|(?:is|are) (?:not )?covered"
+        r"|not in our records",
+        re.IGNORECASE,
+    ),
+}
+_FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
+_ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)
+_FORBIDDEN_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a reply may say. `facts` as in the draft request; `approved` is the literal text of the templates."""
+
+    facts: Mapping[str, str | None]
+    approved: str
+    has_ticket: bool
+    may_mention_warranty: bool
+
+
+def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
+    """Everything in `reply` that nothing bears out, as sentences for the model; empty for a grounded reply."""
+    if not reply.strip():
+        return ("The reply is empty.",)
+    if len(reply) > MAX_REPLY_LENGTH:
+        return (f"The reply is longer than {MAX_REPLY_LENGTH} characters.",)
+    found: list[str] = []
+    if _FORBIDDEN_SIGNS.search(reply):
+        found.append("The reply holds control characters.")
+    if not ground.has_ticket and TICKET_PLACEHOLDER in reply:
+        found.append(f"There is no ticket: do not write {TICKET_PLACEHOLDER}.")
+    # Facts are taken out first: what is left must not hold any claim of its own.
+    text = _without_facts(reply.replace(TICKET_PLACEHOLDER, " "), ground.facts)
+    found.extend(f"'{sign}' looks like an unfilled placeholder." for sign in ("{", "}", "[[", "]]") if sign in text)
+    if match := _STATUS_WORDS.get(ground.facts.get("warranty_status"), _STATUS_WORDS[None]).search(text):
+        found.append(f"The facts do not say '{match[0]}'.")
+    if ground.facts.get("coverage") != "full" and _FULLY_COVERED.search(text):
+        found.append("The facts do not say 'fully covered'.")
+    if not ground.may_mention_warranty and (match := _ABOUT_WARRANTY.search(text)):
+        found.append(f"This reply says nothing about a warranty: leave out '{match[0]}'.")
+    approved = ground.approved.lower()
+    for kind, pattern in _CLAIMS:
+        found.extend(
+            f"The {kind} '{match[0]}' stands in no fact."
+            for match in pattern.finditer(text)
+            if match[0].lower() not in approved
+        )
+        text = pattern.sub(" ", text)
+    return tuple(dict.fromkeys(found))
+
+
+def omissions(reply: str, ground: Ground) -> tuple[str, ...]:
+    """Facts that a model's draft left out. A template may leave them out: its author decided so."""
+    found = []
+    if ground.has_ticket and TICKET_PLACEHOLDER not in reply:
+        found.append(f"Write {TICKET_PLACEHOLDER} where the ticket number goes.")
+    if ground.facts.get("warranty_status") in ("valid", "expired", "not_found"):
+        found.extend(
+            f"The reply must hold the {name.replace('_', ' ')} {value} exactly so."
+            for name in ("serial_number", "expiration_date")
+            if (value := ground.facts.get(name)) and value.lower() not in reply.lower()
+        )
+    return tuple(found)
+
+
+def _without_facts(text: str, facts: Mapping[str, str | None]) -> str:
+    for name in ("serial_number", "expiration_date"):
+        if value := facts.get(name):
+            text = re.sub(re.escape(value), " ", text, flags=re.IGNORECASE)
+    return text

@@ -1,0 +1,287 @@
+"""One mail from raw to ProcessingResult: parse, may we reply, triage, check, draft, ground, ticket, send."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from guarantee_email_agent.email.evidence import stated_serial_numbers
+from guarantee_email_agent.email.grounding import Ground, omissions, unsupported_claims
+from guarantee_email_agent.email.no_reply import no_reply_reason
+from guarantee_email_agent.email.parse import Email, parse_email
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.email.reply_headers import reply_message_id, reply_references, reply_subject, ticket_key
+from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
+from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
+from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
+from guarantee_email_agent.integrations.ports import MailPort, TicketingPort, WarrantyPort
+from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.prompts import (
+    DRAFT_TOOL,
+    MAX_SERIAL_NUMBERS,
+    TRIAGE_TOOL,
+    draft_request,
+    triage_request,
+)
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import AgentError, LLMError, ProcessingError
+
+logger = logging.getLogger(__name__)
+
+RawEmail = Mapping[str, object] | bytes
+MAX_DRAFTS = 2
+MAX_ANSWERS = 2
+
+
+class InstructionSource(Protocol):
+    """Where instructions come from; asked anew for every mail."""
+
+    def load(self) -> Instructions: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What goes with every request to the model. `max_tokens`: tokens of the answer."""
+
+    model: str
+    max_tokens: int = 1024
+    temperature: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """What a mail is about, as far as the mail itself bears it out."""
+
+    intent: Intent
+    serial_numbers: tuple[str, ...]
+
+    @property
+    def serial_count(self) -> SerialCount:
+        return ("none", "one")[len(self.serial_numbers)] if len(self.serial_numbers) < 2 else "several"
+
+
+@dataclass(frozen=True, slots=True)
+class EmailProcessor:
+    """Deals with one mail at a time; holds no state between mails."""
+
+    mail: MailPort
+    warranty: WarrantyPort
+    ticketing: TicketingPort
+    llm: LanguageModel
+    instructions: InstructionSource
+    model: ModelSettings
+    clock: Clock
+    own_addresses: frozenset[str] = frozenset()
+    retry: RetryPolicy = RetryPolicy()
+
+    async def process_email(self, raw_email: RawEmail) -> ProcessingResult:
+        """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
+
+        raw_email: RFC 5322 bytes, or a mapping with `subject`, `body`, `from`, `received`, `message_id`.
+        """
+        started = self.clock.monotonic()
+        progress = _Progress(_message_id_of(raw_email))
+        try:
+            await self._process(raw_email, progress)
+        except AgentError as error:
+            progress.fail(error.code, error.message)
+        except Exception as error:  # noqa: BLE001 - the boundary: one mail's bug must not stop the others
+            logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
+            # The text of an unknown exception may hold the customer's words, so only its type is told.
+            progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
+        elapsed_ms = round((self.clock.monotonic() - started) * 1000)
+        return replace(progress.result, processing_time_ms=elapsed_ms)
+
+    async def _process(self, raw_email: RawEmail, progress: _Progress) -> None:
+        email = parse_email(raw_email)
+        progress.know(message_id=email.message_id)
+
+        progress.step = "instructions"
+        instructions = self.instructions.load()
+
+        progress.step = "may_reply"
+        if reason := no_reply_reason(email, self.own_addresses):
+            scenario = instructions.route(Situation(automatic=True))
+            progress.know(success=True, scenario_used=scenario.name, skip_reason=reason)
+            return
+
+        progress.step = "triage"
+        triage = await self._triage(email, instructions)
+
+        progress.step = "check_warranty"
+        answer = await self._check_warranty(triage, progress)
+
+        scenario = instructions.route(_situation(triage, answer))
+        progress.know(scenario_used=scenario.name)
+
+        progress.step = "draft"
+        facts = _facts(triage, answer)
+        draft = await self._grounded_draft(email, instructions, scenario, facts)
+
+        progress.step = "create_ticket"
+        body = await self._create_ticket(email, scenario, facts, draft, progress)
+
+        progress.step = "send"
+        await self._send(email, body)
+        progress.know(success=True, email_sent=True, response_body=body)
+
+    async def _triage(self, email: Email, instructions: Instructions) -> Triage:
+        answer = await self._ask(TRIAGE_TOOL, triage_request(email, instructions), _is_triage)
+        candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
+        return Triage(answer["intent"], stated_serial_numbers(candidates, email))
+
+    async def _check_warranty(self, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
+        if triage.intent != "warranty" or triage.serial_count != "one":
+            return None
+        serial_number = triage.serial_numbers[0]
+        progress.know(serial_number=serial_number)
+        raw = await call_with_retry(lambda: self.warranty.check_warranty(serial_number), self.retry, self.clock)
+        answer = warranty_answer(raw)
+        progress.know(warranty_status=answer.status)
+        return answer
+
+    async def _grounded_draft(
+        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
+    ) -> str:
+        """The model's reply if every claim in it is borne out, else the instruction's own template."""
+        ground = Ground(
+            facts,
+            approved="\n".join(template.literal_text() for template in scenario.templates),
+            has_ticket=scenario.ticket is not None,
+            may_mention_warranty=any(condition.intent != "other" for condition in scenario.trigger),
+        )
+        objections: tuple[str, ...] = ()
+        for _ in range(MAX_DRAFTS):
+            request = draft_request(email, instructions, scenario, facts, objections)
+            reply = str((await self._ask(DRAFT_TOOL, request, _is_draft))["body"])
+            objections = unsupported_claims(reply, ground) + omissions(reply, ground)
+            if not objections:
+                return reply
+        logger.warning("Draft for %s is not grounded; using the template of %s", email.message_id, scenario.name)
+        template = select_template(scenario.templates, facts)
+        try:
+            reply = template.render(facts) if template else ""
+        except MissingFactError as error:
+            raise ProcessingError(
+                f"The template of {scenario.name} cannot be filled in: {error}", "draft_template"
+            ) from None
+        if claims := unsupported_claims(reply, ground):
+            raise ProcessingError(
+                f"The template of {scenario.name} says what the facts do not: {claims[0]} Correct the instruction file",
+                "draft_not_grounded",
+            )
+        return reply
+
+    async def _create_ticket(
+        self,
+        email: Email,
+        scenario: ScenarioInstruction,
+        facts: Mapping[str, str | None],
+        draft: str,
+        progress: _Progress,
+    ) -> str:
+        """The reply with the ticket's number in it; the reply as it is where the scenario opens no ticket."""
+        if scenario.ticket is None:
+            return draft
+        fields = {
+            **scenario.ticket,
+            "serial_number": facts["serial_number"] or "",
+            "warranty_status": facts["warranty_status"] or "",
+            "customer_email": email.sender,
+        }
+        data = {**fields, "idempotency_key": ticket_key(email.message_id)}
+        # The key makes a repeated call harmless, so this may be retried like a question.
+        raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
+        number = ticket_id(raw)
+        progress.know(ticket_created=True, ticket_id=number, ticket_fields=fields)
+        return draft.replace(TICKET_PLACEHOLDER, number)
+
+    async def _send(self, email: Email, body: str) -> None:
+        await call_with_retry(
+            lambda: self.mail.send_email(
+                email.sender,
+                reply_subject(email.subject),
+                body,
+                email.thread_id,
+                message_id=reply_message_id(email.message_id),
+                in_reply_to=email.message_id,
+                references=reply_references(email),
+                headers={"Auto-Submitted": "auto-replied"},
+            ),
+            self.retry,
+            self.clock,
+        )
+
+    async def _ask(self, tool: str, request: Mapping[str, Any], is_wanted: _Check) -> Mapping[str, Any]:
+        """The input of the forced tool call. Raises LLMError where the model answers in another shape twice."""
+        for _ in range(MAX_ANSWERS):
+            answer = await self.llm.messages.create(
+                model=self.model.model,
+                max_tokens=self.model.max_tokens,
+                temperature=self.model.temperature,
+                **request,
+            )
+            for block in answer.content:
+                if block.type == "tool_use" and block.name == tool and is_wanted(block.input):
+                    return block.input  # type: ignore[no-any-return]
+        raise LLMError(f"The model did not answer through {tool} as asked", "llm_wrong_shape")
+
+
+class _Check(Protocol):
+    def __call__(self, answer: object, /) -> bool: ...
+
+
+class _Progress:
+    """How far one mail has come; the only thing that changes while it is processed."""
+
+    def __init__(self, message_id: str) -> None:
+        self.step = "parse"
+        self.result = ProcessingResult(success=False, message_id=message_id)
+
+    def know(self, **known: Any) -> None:
+        self.result = replace(self.result, **known)
+
+    def fail(self, code: str, message: str) -> None:
+        self.know(success=False, failed_step=self.step, error_code=code, error_message=message)
+
+
+def _message_id_of(raw_email: RawEmail) -> str:
+    value = raw_email.get("message_id") if isinstance(raw_email, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _situation(triage: Triage, answer: WarrantyAnswer | None) -> Situation:
+    return Situation(
+        intent=triage.intent,
+        serial_numbers=triage.serial_count,
+        warranty_status=answer.status if answer else None,
+    )
+
+
+def _facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str | None]:
+    if answer is None:
+        return {"serial_number": None, "warranty_status": None, "expiration_date": None, "coverage": None}
+    return {
+        "serial_number": triage.serial_numbers[0],
+        "warranty_status": answer.status,
+        "expiration_date": answer.expiration_date,
+        "coverage": answer.coverage.casefold() if answer.coverage else None,
+    }
+
+
+def _is_triage(answer: object) -> bool:
+    return (
+        isinstance(answer, Mapping)
+        and answer.get("intent") in INTENTS
+        and isinstance(numbers := answer.get("serial_numbers"), Sequence)
+        and not isinstance(numbers, str)
+        and all(isinstance(number, str) for number in numbers)
+    )
+
+
+def _is_draft(answer: object) -> bool:
+    return isinstance(answer, Mapping) and isinstance(answer.get("body"), str)

@@ -1,0 +1,1 @@
+"""Scenarios: load, mock, run, check, report."""

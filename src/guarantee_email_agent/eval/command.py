@@ -1,0 +1,192 @@
+"""The whole of `eval`: find the scenarios, run them one after another or on several cores, report, gate."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.totals import Totals
+from guarantee_email_agent.llm.interpreter import MODEL_NAME
+from guarantee_email_agent.runs.statistics import meets_threshold
+from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
+
+logger = logging.getLogger(__name__)
+
+MAX_CHUNK = 200
+"""Scenarios handed to a worker at a time: few enough to keep all workers busy, enough to make the hand-over cheap."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """What the command line decides.
+
+    threshold: percent. only: a glob over file names without ending. jobs: processes. repeat: runs of each scenario.
+    run_id, started: what a JSON report calls this run, and when it began (ISO 8601).
+    """
+
+    directory: Path
+    threshold: float
+    only: str | None = None
+    jobs: int = 1
+    repeat: int = 1
+    json_file: Path | None = None
+    junit_file: Path | None = None
+    run_id: str = ""
+    started: str = ""
+
+
+def evaluate(options: EvalOptions, config: Config, stream: TextIO) -> int:
+    """Run the suite and print its outcome to `stream`; the exit code.
+
+    Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
+    ConfigurationError for a report that cannot be written (after everything else is printed).
+    """
+    logger.info("Running in eval mode - using mocks")
+    began = time.perf_counter()
+    EvalRunner(config).check_instructions()
+    files = _scenario_files(options)
+    logger.info("Discovered %d eval test cases", len(files))
+
+    reporter = EvalReporter(stream, threshold=options.threshold)
+    reporter.print_header(len(files))
+    totals, kept = Totals(), list[EvalResult]()
+    wants_all = options.json_file is not None or options.junit_file is not None
+    results = _results(config, files, options)
+    interrupted = False
+    try:
+        for number, result in enumerate(results, 1):
+            logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
+            totals.add(result)
+            reporter.print_result(result)
+            if wants_all:
+                kept.append(result)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        results.close()
+    duration_s = time.perf_counter() - began
+    reporter.finish(duration_s, planned=len(files))
+    stream.flush()
+    logger.info("Eval suite completed in %.1fs", duration_s)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    _export(options, kept, duration_s)
+    return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, options.threshold) else EXIT_EVALUATION
+
+
+def _scenario_files(options: EvalOptions) -> list[str]:
+    files = EvalLoader().scenario_files(options.directory)
+    if options.only is None:
+        return files
+    from fnmatch import fnmatchcase
+
+    matching = [file for file in files if fnmatchcase(_stem(file), options.only)]
+    if not matching:
+        logger.warning("--only %s matches none of the %d scenario files", options.only, len(files))
+    return matching
+
+
+def _stem(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+
+
+def _results(config: Config, files: Sequence[str], options: EvalOptions) -> Iterator[EvalResult]:
+    jobs = min(options.jobs, len(files))
+    return _on_several_cores(config, files, options.repeat, jobs) if jobs > 1 else _run(config, files, options.repeat)
+
+
+def _run(config: Config, files: Sequence[str], repeat: int) -> Iterator[EvalResult]:
+    """One result a file, as it is ready."""
+    runner = EvalRunner(config)
+    for entry in EvalLoader().iter_entries(files):
+        yield _finished(runner.run_entry(entry, repeat))
+
+
+def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
+    """The answer of a coroutine that never waits, as all are whose clients are mocks.
+
+    An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise AssertionError("an offline scenario waited for something outside the process")
+
+
+def _on_several_cores(config: Config, files: Sequence[str], repeat: int, jobs: int) -> Iterator[EvalResult]:
+    """The same results in the same order as `_run`, from `jobs` processes."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = max(1, min(MAX_CHUNK, len(files) // (jobs * 4)))
+    chunks = [files[start : start + size] for start in range(0, len(files), size)]
+    pool = ProcessPoolExecutor(jobs, initializer=_begin_worker)
+    first_files: dict[str, str] = {}
+    try:
+        for chunk in pool.map(partial(_run_chunk, config, repeat=repeat), chunks):
+            for result in chunk:
+                yield _unless_duplicate(result, first_files)
+    except BrokenProcessPool:
+        raise AgentError(
+            "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
+            "eval_worker_died",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    import signal
+
+    # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)
+
+
+def _run_chunk(config: Config, files: Sequence[str], repeat: int) -> list[EvalResult]:
+    return list(_run(config, files, repeat))
+
+
+def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
+    """Workers see only their own files, so what goes across them is looked for and logged here."""
+    if not isinstance(result.test_case, InvalidScenario):
+        duplicate = EvalLoader.duplicate_of(result.test_case, first_files)
+        if duplicate is None:
+            return result
+        result = EvalResult.of_invalid(duplicate)
+    logger.error("%s", result.test_case.message)
+    return result
+
+
+def _export(options: EvalOptions, results: Sequence[EvalResult], duration_s: float) -> None:
+    if options.json_file is None and options.junit_file is None:
+        return
+    from guarantee_email_agent.eval.export import write_json, write_junit
+
+    if options.json_file is not None:
+        write_json(
+            options.json_file,
+            results,
+            run_id=options.run_id,
+            started=options.started,
+            duration_s=duration_s,
+            llm="offline",
+            model=MODEL_NAME,
+            threshold=options.threshold,
+        )
+    if options.junit_file is not None:
+        write_junit(options.junit_file, results, duration_s=duration_s)

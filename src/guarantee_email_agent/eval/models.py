@@ -1,0 +1,323 @@
+"""A scenario as data: the mail and the answers of the mocks, what is expected of the agent, and what came of it.
+
+The dataclasses are the file format: `documents.shape` reads scenario files by their annotations and metadata, and
+`documents.schema` makes the JSON schema from the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from guarantee_email_agent.utils.printable import printable
+
+Fault = Literal["timeout", "unavailable", "malformed"]
+DEFAULT_PROCESSING_TIME_MS: Final = 60_000
+
+_SHOWN_CHARACTERS = 200
+_ABSENT: Final = object()
+_SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
+
+
+def _not_blank(value: str) -> str | None:
+    return None if value and not value.isspace() else "must not be empty"
+
+
+def _usable_id(value: str) -> str | None:
+    if _SCENARIO_ID.fullmatch(value):
+        return None
+    return "must be letters, digits, '_', '-' and '.' (at most 100), such as valid_warranty_001"
+
+
+def _python_file_beside(value: str) -> str | None:
+    return (
+        None if _FILE_NAME.fullmatch(value) else "must be the name of a Python file beside this one, such as judge.py"
+    )
+
+
+def _phrases(values: Sequence[str]) -> str | None:
+    for value in values:
+        if not value or value.isspace():
+            return "holds an empty phrase; write the words, or remove it"
+    return None
+
+
+def _above_zero(value: int) -> str | None:
+    return None if value > 0 else "must be above 0"
+
+
+@dataclass(frozen=True, slots=True)
+class EvalEmail:
+    """The customer's mail."""
+
+    subject: str = field(metadata={"doc": "The subject line; may be empty."})
+    body: str = field(metadata={"doc": "The text of the mail; may be empty."})
+    from_address: str = field(metadata={"key": "from", "doc": "The sender, with or without a display name."})
+    received: str = field(metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": _not_blank})
+    to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
+    headers: Mapping[str, str] = field(
+        default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
+    )
+    attachments: tuple[str, ...] = field(default=(), metadata={"doc": "File names of attachments."})
+
+
+@dataclass(frozen=True, slots=True)
+class MockFault:
+    """How a mocked service fails."""
+
+    error: Fault | None = field(default=None, metadata={"doc": "Fail this way at every call; work if left out."})
+
+
+@dataclass(frozen=True, slots=True)
+class MockWarrantyAnswer:
+    """What the mocked warranty service answers, whatever serial number it is asked for; further keys are free."""
+
+    status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": _not_blank})
+    expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
+    coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
+    serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
+    error: Fault | None = field(default=None, metadata={"doc": "Fail this way at every call; work if left out."})
+
+
+@dataclass(frozen=True, slots=True)
+class MockResponses:
+    """The keys that `mock_responses` may have; a scenario keeps them as the mapping that its author wrote."""
+
+    gmail: MockFault = field(default_factory=MockFault, metadata={"doc": "The mailbox."})
+    warranty_api: MockWarrantyAnswer = field(default_factory=MockWarrantyAnswer)
+    ticketing: MockFault = field(default_factory=MockFault, metadata={"doc": "The ticketing system."})
+
+
+@dataclass(frozen=True, slots=True)
+class EvalInput:
+    """What the agent meets: a mail, and services that answer in a known way."""
+
+    email: EvalEmail
+    mock_responses: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict, metadata={"doc": "What the mocked services answer."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EvalExpectedOutput:
+    """What must come of it, judged by what the mocks captured."""
+
+    email_sent: bool = field(metadata={"doc": "true: exactly one mail goes out, to the sender. false: none."})
+    ticket_created: bool = field(metadata={"doc": "true: exactly one ticket is created. false: none."})
+    scenario_instruction_used: str = field(
+        metadata={
+            "doc": "The scenario instruction, such as valid-warranty; none if none was used.",
+            "check": _not_blank,
+        }
+    )
+    response_body_contains: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": _phrases},
+    )
+    response_body_excludes: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "Phrases the reply must not hold; case and white space do not matter.", "check": _phrases},
+    )
+    ticket_fields: Mapping[str, str] = field(
+        default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
+    )
+    processing_time_ms: int = field(
+        default=DEFAULT_PROCESSING_TIME_MS,
+        metadata={
+            "doc": "The longest the agent may take, in milliseconds.",
+            "check": _above_zero,
+            "schema": {"minimum": 1},
+        },
+    )
+
+    def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
+        """Whether a run gave what is expected, and every miss as `check: what` with lines for expected and actual.
+
+        actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
+        `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
+        keeps elsewhere.
+        """
+        misses = [
+            *_switch("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
+            *_missing_phrases(self.response_body_contains, actual.get("response_body")),
+            *_found_phrases(self.response_body_excludes, actual.get("response_body")),
+            *_switch("ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"),
+            *_wrong_fields(self.ticket_fields, actual.get("ticket_fields")),
+            *_wrong_scenario(self.scenario_instruction_used, actual.get("scenario_used", _ABSENT)),
+            *_too_slow(self.processing_time_ms, actual.get("processing_time_ms", 0)),
+        ]
+        return not misses, misses
+
+
+@dataclass(frozen=True, slots=True)
+class EvalTestCase:
+    """One scenario file."""
+
+    scenario_id: str = field(
+        metadata={
+            "doc": "Unique in the suite; by habit the file's name.",
+            "check": _usable_id,
+            "schema": {"pattern": f"^{_SCENARIO_ID.pattern}$"},
+        }
+    )
+    description: str = field(metadata={"doc": "What this scenario guards, in one sentence.", "check": _not_blank})
+    category: str = field(
+        metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": _not_blank}
+    )
+    created: str = field(metadata={"doc": "The day it was written: 2026-01-18.", "check": _not_blank})
+    input: EvalInput
+    expected_output: EvalExpectedOutput
+    test: str | None = field(
+        default=None,
+        metadata={"doc": "A Python file beside this one that judges the run too.", "check": _python_file_beside},
+    )
+    file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidScenario:
+    """A scenario file that cannot be used. It stays in the suite and counts as failed."""
+
+    file_name: str
+    path: str
+    problem: str
+    code: str
+
+    @property
+    def message(self) -> str:
+        """The whole line: `Invalid eval file: valid_warranty_001.yaml - Missing field: …`."""
+        return f"Invalid eval file: {printable(self.file_name)} - {self.problem}"
+
+    @property
+    def scenario_id(self) -> str:
+        """The file's name without its ending; the real id may be what is unreadable."""
+        return self.file_name.rpartition(".")[0] or self.file_name
+
+    @property
+    def description(self) -> str:
+        return "invalid scenario file"
+
+    @property
+    def category(self) -> str:
+        return "invalid"
+
+    @property
+    def file(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResult:
+    """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads."""
+
+    test_case: EvalTestCase | InvalidScenario
+    passed: bool
+    failures: Sequence[str] = ()
+    actual_output: Mapping[str, Any] = field(default_factory=dict)
+    processing_time_ms: int = 0
+
+    @property
+    def invalid(self) -> bool:
+        """Whether there was no scenario to run, since its file cannot be used."""
+        return isinstance(self.test_case, InvalidScenario)
+
+    @classmethod
+    def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:
+        """The place of an unusable file in the results: failed, with the reason."""
+        return cls(scenario, passed=False, failures=[scenario.message])
+
+    def format_for_display(self) -> str:
+        """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""
+        description = " ".join(self.test_case.description.split())  # a folded YAML text ends with a line break
+        title = f"{printable(self.test_case.scenario_id)}: {printable(description)}"
+        if self.passed:
+            return f"✓ {title}"
+        lines = [f"    {printable(line)}" for failure in self.failures for line in failure.split("\n")]
+        return "\n".join([f"✗ {title} - FAILED", *lines])
+
+
+def failure(check: str, what: str, expected: str, actual: str) -> str:
+    """One miss as people read it; `expected` and `actual` are already in their written form."""
+    return f"{check}: {what}\n  expected: {expected}\n  actual:   {actual}"
+
+
+def shown(value: object) -> str:
+    """A value as a failure shows it: text in quotes, cut to about 200 characters."""
+    if value is _ABSENT:
+        return "(nothing reported)"
+    if not isinstance(value, str):
+        written = repr(value)
+        return written if len(written) <= _SHOWN_CHARACTERS else f"{written[:_SHOWN_CHARACTERS]}…"
+    return repr(value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS].rstrip()} …")
+
+
+def folded(text: str) -> str:
+    """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
+    words = " ".join(text.split())
+    if words:
+        before = " " if text[0].isspace() else ""
+        after = " " if text[-1].isspace() else ""
+        words = f"{before}{words}{after}"
+    return words.casefold()
+
+
+def _switch(check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str) -> Iterator[str]:
+    value = actual.get(check, _ABSENT)
+    if value is not expected:
+        what = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
+        yield failure(check, what, shown(expected), shown(value))
+
+
+def _missing_phrases(phrases: Sequence[str], body: object) -> Iterator[str]:
+    if phrases:
+        reply = folded(body) if isinstance(body, str) else None
+        for phrase in phrases:
+            if reply is None or folded(phrase) not in reply:
+                actual = " ".join(body.split()) if isinstance(body, str) else body
+                yield failure("response_body_contains", f"missing phrase {phrase!r}", shown(phrase), shown(actual))
+
+
+def _found_phrases(phrases: Sequence[str], body: object) -> Iterator[str]:
+    if phrases and isinstance(body, str):
+        reply = folded(body)
+        for phrase in phrases:
+            at = reply.find(folded(phrase))
+            if at >= 0:
+                excerpt = _around(body, reply, at)
+                yield failure("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", shown(excerpt))
+
+
+def _around(body: str, reply: str, at: int) -> str:
+    """The part of a reply with what was found at `at` of its folded form, in the reply's own letters if it can be."""
+    collapsed = " ".join(body.split())
+    if len(collapsed) != len(reply):  # folding made ss of ß, or the reply begins or ends with white space
+        collapsed = reply
+    start = max(0, at - _SHOWN_CHARACTERS // 2) if len(collapsed) > _SHOWN_CHARACTERS else 0
+    return f"… {collapsed[start:]}" if start else collapsed
+
+
+def _wrong_fields(expected: Mapping[str, str], actual: object) -> Iterator[str]:
+    fields = actual if isinstance(actual, Mapping) else {}
+    for name, value in expected.items():
+        found = fields.get(name)
+        if found is None:
+            yield failure("ticket_fields", f"missing field {name!r}", shown(value), "(no such field)")
+        elif str(found) != str(value):
+            yield failure("ticket_fields", f"wrong value of {name!r}", shown(value), shown(found))
+
+
+def _wrong_scenario(expected: str, actual: object) -> Iterator[str]:
+    used = "none" if actual is None else actual
+    if used != expected:
+        what = "nothing was reported" if actual is _ABSENT else "another instruction was used"
+        if actual is None:
+            what = "no instruction was used"
+        yield failure("scenario_instruction_used", what, shown(expected), shown(actual))
+
+
+def _too_slow(limit: int, actual: object) -> Iterator[str]:
+    if not isinstance(actual, (int, float)) or actual > limit:
+        yield failure("processing_time_ms", "took too long", f"at most {limit}", shown(actual))

@@ -1,0 +1,135 @@
+"""Run scenarios through the production pipeline, and judge each by what the mocks captured."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.utils.clock import Clock, SkippingClock
+
+logger = logging.getLogger(__name__)
+
+
+class EvalRunner:
+    """Runs scenarios one by one; every one gets fresh mocks and instruction files read anew."""
+
+    def __init__(self, config: Config, clock: Clock | None = None) -> None:
+        """`clock` measures processing time; by default waiting between retries is skipped, not slept through."""
+        self._config = config
+        self._clock = clock or SkippingClock()
+        self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
+        self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
+
+    def check_instructions(self) -> None:
+        """Raises InstructionError, naming file, line and remedy, before a scenario runs on bad instruction files."""
+        self._instructions.load()
+
+    async def run_suite(self, test_cases: Iterable[EvalTestCase | InvalidScenario]) -> list[EvalResult]:
+        """A result for each entry, in order. An `EvalSuite` gives its invalid files, too: they count as failures."""
+        entries = getattr(test_cases, "entries", test_cases)
+        return [await self.run_entry(entry) for entry in entries]
+
+    async def run_entry(self, entry: EvalTestCase | InvalidScenario, repeat: int = 1) -> EvalResult:
+        """The result of a scenario, or the failure that an invalid file is.
+
+        A scenario that runs `repeat` times passes if every run passes; the first failed run is the result.
+        """
+        if isinstance(entry, InvalidScenario):
+            return EvalResult.of_invalid(entry)
+        first = await self.run_test_case(entry)
+        for number in range(2, repeat + 1):
+            if not first.passed:
+                break
+            result = await self.run_test_case(entry)
+            if not result.passed:
+                failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
+                return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
+        return first
+
+    async def run_test_case(self, test_case: EvalTestCase) -> EvalResult:
+        """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason."""
+        logger.info("Executing eval: %s", test_case.scenario_id)
+        started = self._clock.monotonic()
+        mocks = create_mock_clients(test_case)
+        processor = EmailProcessor(
+            mail=mocks["gmail"],
+            warranty=mocks["warranty"],
+            ticketing=mocks["ticketing"],
+            llm=mocks["anthropic"],
+            instructions=self._instructions,
+            model=self._model,
+            clock=self._clock,
+            own_addresses=frozenset(self._config.agent.own_addresses),
+        )
+        report = await processor.process_email(mail_of(test_case))
+        elapsed_ms = round((self._clock.monotonic() - started) * 1000)
+        actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
+        actual["processing_time_ms"] = elapsed_ms
+        _, failures = self.validate_output(test_case, actual)
+        failures.extend(_disagreements(report, actual))
+        failures.extend(_why_it_stopped(report, bool(failures)))
+        if test_case.test is not None:
+            failures.extend(_judged(test_case, actual, mocks["anthropic"].requests))
+        return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
+
+    def validate_output(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
+        """Whether `actual` is what the scenario expects, and every miss."""
+        _, failures = test_case.expected_output.matches(actual)
+        failures.extend(_mail_misses(test_case, actual))
+        return not failures, failures
+
+
+def observed_output(
+    sent: list[dict[str, Any]], tickets: list[dict[str, Any]], report: ProcessingResult
+) -> dict[str, Any]:
+    """What came out of a run: mails and tickets as the mocks captured them, the scenario as the agent reports it."""
+    ticket_fields = dict(tickets[0]) if tickets else {}
+    ticket_fields.pop("idempotency_key", None)
+    return {
+        "email_sent": bool(sent),
+        "recipients": [mail["to"] for mail in sent],
+        "response_subject": sent[0]["subject"] if sent else None,
+        "response_body": sent[0]["body"] if sent else None,
+        "ticket_created": bool(tickets),
+        "tickets": len(tickets),
+        "ticket_fields": ticket_fields,
+        "scenario_used": report.scenario_used,
+        "failed_step": report.failed_step,
+        "error": report.error_message,
+    }
+
+
+def _mail_misses(test_case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
+    """`email_sent: true` means exactly one mail, to the sender of the input."""
+    recipients = actual.get("recipients", ())
+    sender = bare_address(test_case.input.email.from_address)
+    if len(recipients) > 1:
+        yield f"email_sent: {len(recipients)} mails were sent\n  expected: 1\n  actual:   {len(recipients)}"
+    for recipient in recipients:
+        if recipient.casefold() != sender.casefold():
+            yield f"email_sent: a mail went to somebody else\n  expected: {sender!r}\n  actual:   {recipient!r}"
+    if (tickets := actual.get("tickets", 0)) > 1:
+        yield f"ticket_created: {tickets} tickets were created\n  expected: 1\n  actual:   {tickets}"
+
+
+def _disagreements(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[str]:
+    """Where the agent's own report differs from what the mocks captured."""
+    for name, said in (("email_sent", report.email_sent), ("ticket_created", report.ticket_created)):
+        if said != actual[name]:
+            yield f"agent_report: the agent reports another {name}\n  expected: {actual[name]}\n  actual:   {said}"
+    if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
+        yield "agent_report: the agent reports another reply than the one that was sent"
+
+
+def _why_it_stopped(report: ProcessingResult, failed: bool) -> Iterator[str]:
+    crashed = report.error_code == "processing_unexpected"
+    if report.failed_step and (failed or crashed):
+        yield f"{'crash' if crashed else 'agent'}: stopped in step {report.failed_step}: {report.error_message}"

@@ -1,0 +1,1 @@
+"""Markdown instruction files: read, checked, and turned into objects the agent works from."""

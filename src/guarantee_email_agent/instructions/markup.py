@@ -1,0 +1,117 @@
+"""The XML elements in an instruction file's body.
+
+Prose between and inside elements is for the language model. Elements must nest and close, so that what a person edits
+and what the agent reads cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from guarantee_email_agent.utils.errors import AgentError
+
+MAX_DEPTH = 20
+_ROOT = "instructions-root"
+
+
+class MarkupError(AgentError):
+    """A body whose XML does not parse. `details["line"]` is 1-based, counted from the start of the text parsed."""
+
+    @property
+    def line(self) -> int:
+        return int(self.details["line"])
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element: `content` holds text and child elements in the order in which they stand."""
+
+    name: str
+    attributes: Mapping[str, str]
+    content: tuple[str | Element, ...]
+    line: int
+
+    @property
+    def text(self) -> str:
+        """Its own text and that of its children."""
+        return "".join(part if isinstance(part, str) else part.text for part in self.content)
+
+    @property
+    def children(self) -> tuple[Element, ...]:
+        return tuple(part for part in self.content if isinstance(part, Element))
+
+    def numbered_lines(self) -> Iterator[tuple[int, str]]:
+        """Its non-empty lines with the line number each stands on. Only for elements without children."""
+        for offset, line in enumerate(self.text.split("\n")):
+            if stripped := line.strip():
+                yield self.line + offset, stripped
+
+
+@dataclass(slots=True)
+class _Open:
+    name: str
+    attributes: Mapping[str, str]
+    line: int
+    content: list[str | Element] = field(default_factory=list)
+
+
+@lru_cache(maxsize=64)
+def parse_elements(text: str) -> tuple[Element, ...]:
+    """The top-level elements of `text`.
+
+    Pure, hence cached by content. Raises MarkupError for XML that is not well formed, a DOCTYPE (which could define
+    entities that expand without end), or nesting deeper than MAX_DEPTH.
+    """
+    # expat alone loads in 2 ms; xml.etree around it costs five times that.
+    from pyexpat import ExpatError, ParserCreate
+    from pyexpat.errors import messages
+
+    parser = ParserCreate()
+    parser.buffer_text = True
+    stack: list[_Open] = []
+    roots: list[Element] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if len(stack) > MAX_DEPTH:
+            raise _error(parser.CurrentLineNumber, f"elements nest deeper than {MAX_DEPTH}. Flatten them")
+        stack.append(_Open(name, attributes, parser.CurrentLineNumber))
+
+    def end(_: str) -> None:
+        closed = stack.pop()
+        element = Element(closed.name, closed.attributes, tuple(closed.content), closed.line)
+        if stack:
+            stack[-1].content.append(element)
+        else:
+            roots.append(element)
+
+    def characters(data: str) -> None:
+        stack[-1].content.append(data)
+
+    def doctype(*_: object) -> None:
+        raise _error(parser.CurrentLineNumber, "a DOCTYPE is not allowed here. Remove it")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = characters
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(f"<{_ROOT}>{text}</{_ROOT}>", True)
+    except ExpatError as error:
+        reason = messages[error.code]
+        if reason == "mismatched tag":
+            name = stack[-1].name if stack else "an element"
+            if name == _ROOT:
+                raise _error(error.lineno, "an element is closed that was never opened. Remove it") from None
+            raise _error(stack[-1].line, f"<{name}> is never closed. Add </{name}>") from None
+        raise _error(
+            error.lineno, f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text"
+        ) from None
+    except ValueError as error:  # a NUL byte or a lone surrogate
+        raise _error(1, f"the text cannot be read as XML ({error}). Save the file as UTF-8 text") from None
+    return roots[0].children
+
+
+def _error(line: int, message: str) -> MarkupError:
+    return MarkupError(message, "instruction_markup_invalid", {"line": line})

@@ -1,0 +1,72 @@
+"""What an instruction file becomes once it is read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from guarantee_email_agent.instructions.router import Condition, Situation, matching
+from guarantee_email_agent.instructions.template import ReplyTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class MainHeader:
+    """Frontmatter of the main file."""
+
+    name: str = field(metadata={"doc": "name of the instruction"})
+    description: str = field(metadata={"doc": "what it is for, for the person who edits it"})
+    trigger: str = field(metadata={"doc": "when it applies, in words"})
+    version: str = field(metadata={"doc": "version of the text, quoted"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioHeader:
+    """Frontmatter of a scenario file."""
+
+    name: str = field(metadata={"doc": "name of the scenario; the file is called the same"})
+    description: str = field(metadata={"doc": "what it is for, for the person who edits it"})
+    trigger: tuple[Condition, ...] = field(metadata={"doc": "situations in which it applies, one list item each"})
+    version: str = field(metadata={"doc": "version of the text, quoted"})
+    ticket: Mapping[str, str] | None = field(
+        default=None, metadata={"doc": "fields of the ticket that the instruction decides; without it no ticket"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MainInstruction:
+    """How every mail is read. `body` is what the model sees."""
+
+    header: MainHeader
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioInstruction:
+    """What happens in one kind of situation. No `templates` means that no reply is sent."""
+
+    header: ScenarioHeader
+    body: str
+    templates: tuple[ReplyTemplate, ...]
+
+    @property
+    def name(self) -> str:
+        return self.header.name
+
+    @property
+    def trigger(self) -> tuple[Condition, ...]:
+        return self.header.trigger
+
+    @property
+    def ticket(self) -> Mapping[str, str] | None:
+        return self.header.ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """A complete, checked set: every situation has exactly one scenario."""
+
+    main: MainInstruction
+    scenarios: tuple[ScenarioInstruction, ...]
+
+    def route(self, situation: Situation) -> ScenarioInstruction:
+        return self.scenarios[matching(self.scenarios, situation)[0]]

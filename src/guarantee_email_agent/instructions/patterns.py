@@ -1,0 +1,75 @@
+"""Regular expressions that a person edits and that then meet hostile text: compiled only if they cannot blow up."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MAX_PATHS = 20_000
+MAX_WIDTH = 100
+
+
+class UnsafePatternError(ValueError):
+    """A pattern that does not compile, or whose matching could take unbounded time. The message says which and why."""
+
+
+def compile_pattern(source: str) -> re.Pattern[str]:
+    """Compile `source` for full matches, ignoring case.
+
+    A backtracking engine tries, from one starting point, at most as many paths as there are ways to choose every
+    repeat count and every branch. That number is an upper bound on the work for one token, so a pattern is accepted
+    only while the bound stays below MAX_PATHS and the pattern matches at most MAX_WIDTH characters.
+
+    Raises UnsafePatternError.
+    """
+    # The parser module behind `re` is the only place that knows the structure of a pattern.
+    from re import _parser  # type: ignore[attr-defined]
+
+    try:
+        # In a group of its own, as it will be used: flags for the whole pattern are refused there.
+        compiled = re.compile(f"(?:{source})", re.IGNORECASE)
+        tree = _parser.parse(source, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UnsafePatternError(f"does not compile ({error})") from None
+    if compiled.groupindex:
+        raise UnsafePatternError("names a group. Write (?:…) instead of (?P<name>…)")
+    if tree.getwidth()[1] > MAX_WIDTH:
+        raise UnsafePatternError(
+            f"can match more than {MAX_WIDTH} characters. Use {{m,n}} with small numbers instead of * and +"
+        )
+    if _paths(tree) > MAX_PATHS:
+        raise UnsafePatternError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
+    if compiled.match(""):
+        raise UnsafePatternError("matches nothing at all. Make at least one character mandatory")
+    return compiled
+
+
+def _paths(tree: Any) -> int:
+    """Upper bound on the ways to match `tree`, a list of (operation, argument) of the standard library's parser."""
+    total = 1
+    for operation, argument in tree:
+        total *= _paths_of(str(operation), argument)
+        if total > MAX_PATHS:
+            return total
+    return total
+
+
+def _paths_of(operation: str, argument: Any) -> int:
+    if operation in {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}:
+        low, high, inner = argument
+        each = _paths(inner)
+        if each == 1:
+            return int(high) - int(low) + 1
+        # Every repetition may take any of the inner ways.
+        return min(sum(each ** min(count, 20) for count in range(int(low), int(high) + 1)), MAX_PATHS + 1)
+    if operation == "BRANCH":
+        return sum(_paths(branch) for branch in argument[1])
+    if operation == "SUBPATTERN":
+        return _paths(argument[-1])
+    if operation in {"ASSERT", "ASSERT_NOT"}:
+        return _paths(argument[1])
+    if operation == "ATOMIC_GROUP":
+        return _paths(argument)
+    if operation in {"GROUPREF", "GROUPREF_EXISTS"}:
+        return MAX_PATHS + 1  # back-references are where exponential time lives
+    return 1

@@ -1,0 +1,138 @@
+"""How to read a mail without a language model: the rules in the named elements of the main instruction file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
+from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
+from guarantee_email_agent.instructions.phrases import PhraseIndex, UnusablePhraseError, fold
+
+LabelKind = Literal["serial", "other", "example"]
+Topic = Literal["warranty", "other"]
+
+LABEL_ELEMENTS: dict[str, LabelKind] = {
+    "serial-labels": "serial",
+    "other-labels": "other",
+    "example-markers": "example",
+}
+TOPIC_ELEMENTS: dict[str, Topic] = {"about-warranty": "warranty", "about-other": "other"}
+WORD_ELEMENTS = ("label-links", "list-joiners", "empty-words")
+PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
+READING_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
+"""The elements of the main instruction file that the interpreter reads; all are required."""
+
+MAX_WEIGHT = 9
+_WEIGHTED = re.compile(r"^(?P<phrase>.*?)\s*=\s*(?P<weight>\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPhrase:
+    """A phrase that speaks for a topic, with its weight (1 to MAX_WEIGHT)."""
+
+    phrase: str
+    topic: Topic
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRules:
+    """Everything the interpreter knows about reading a mail."""
+
+    labels: PhraseIndex[LabelKind]
+    topics: PhraseIndex[TopicPhrase]
+    links: frozenset[str]
+    joiners: frozenset[str]
+    empty: frozenset[str]
+    labelled: re.Pattern[str]
+    self_labelled: re.Pattern[str]
+    unlabelled: re.Pattern[str]
+    never: re.Pattern[str]
+
+
+@lru_cache(maxsize=16)
+def rules_in(text: str) -> ReadingRules:
+    """The rules in an instruction text; cached, since they follow from the text alone. Raises MarkupError."""
+    return reading_rules(parse_elements(text))
+
+
+def reading_rules(elements: Sequence[Element]) -> ReadingRules:
+    """Raises MarkupError, with the line, for a missing element, a pattern or a phrase that cannot be used."""
+    by_name = {element.name: element for element in elements if element.name in READING_ELEMENTS}
+    for name in READING_ELEMENTS:
+        if name not in by_name:
+            raise _error(1, f"<{name}> is missing. Add the element; docs/instructions.md shows what stands in it")
+        if children := by_name[name].children:
+            raise _error(children[0].line, f"<{children[0].name}> inside <{name}>: only lines of text may stand there")
+        if not by_name[name].text.strip():
+            raise _error(by_name[name].line, f"<{name}> is empty. Write one entry a line")
+    return ReadingRules(
+        labels=PhraseIndex(
+            (phrase, kind) for name, kind in LABEL_ELEMENTS.items() for phrase in _label_phrases(by_name[name])
+        ),
+        topics=PhraseIndex(
+            (phrase.phrase, phrase)
+            for name, topic in TOPIC_ELEMENTS.items()
+            for phrase in _topics(by_name[name], topic)
+        ),
+        links=_words(by_name["label-links"]),
+        joiners=_words(by_name["list-joiners"]),
+        empty=_words(by_name["empty-words"]),
+        labelled=_pattern(by_name["labelled-serial"]),
+        self_labelled=_pattern(by_name["self-labelled-serial"]),
+        unlabelled=_pattern(by_name["unlabelled-serial"]),
+        never=_pattern(by_name["never-serial"]),
+    )
+
+
+def _label_phrases(element: Element) -> Iterator[str]:
+    for line, phrase in element.numbered_lines():
+        _check_phrase(line, phrase)
+        yield phrase
+
+
+def _topics(element: Element, topic: Topic) -> Iterator[TopicPhrase]:
+    for line, text in element.numbered_lines():
+        phrase, weight = text, 1
+        if match := _WEIGHTED.match(text):
+            phrase, weight = match["phrase"], int(match["weight"])
+            if not 1 <= weight <= MAX_WEIGHT:
+                raise _error(line, f"the weight of '{phrase}' is {weight}. Use 1 to {MAX_WEIGHT}")
+        _check_phrase(line, phrase)
+        yield TopicPhrase(phrase, topic, weight)
+
+
+def _check_phrase(line: int, phrase: str) -> None:
+    try:
+        PhraseIndex([(phrase, None)])
+    except UnusablePhraseError as error:
+        raise _error(line, f"phrase '{phrase}' {error}") from None
+
+
+def _words(element: Element) -> frozenset[str]:
+    words = set()
+    for line, text in element.numbered_lines():
+        if not text.isalnum():
+            raise _error(line, f"'{text}' is not a single word. Only single words may stand in <{element.name}>")
+        words.add(fold(text))
+    return frozenset(words)
+
+
+def _pattern(element: Element) -> re.Pattern[str]:
+    """All lines as one pattern of alternatives; each is checked on its own, since the bound is for one line."""
+    sources = []
+    for line, source in element.numbered_lines():
+        try:
+            compile_pattern(source)
+        except UnsafePatternError as error:
+            raise _error(line, f"pattern '{source}' {error}") from None
+        sources.append(f"(?:{source})")
+    return re.compile("|".join(sources), re.IGNORECASE)
+
+
+def _error(line: int, message: str) -> MarkupError:
+    return MarkupError(message, "instruction_rule_invalid", {"line": line})

@@ -1,0 +1,85 @@
+"""Which scenario a mail belongs to, decided from its situation and the triggers in the instruction files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Intent = Literal["warranty", "other", "unclear"]
+SerialCount = Literal["none", "one", "several"]
+WarrantyStatus = Literal["valid", "expired", "not_found", "other"]
+
+INTENTS: tuple[Intent, ...] = ("warranty", "other", "unclear")
+SERIAL_COUNTS: tuple[SerialCount, ...] = ("none", "one", "several")
+WARRANTY_STATUSES: tuple[WarrantyStatus, ...] = ("valid", "expired", "not_found", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that routing looks at. `warranty_status` is known only for one serial number in a warranty mail."""
+
+    automatic: bool = False
+    intent: Intent | None = None
+    serial_numbers: SerialCount | None = None
+    warranty_status: WarrantyStatus | None = None
+
+    def __str__(self) -> str:
+        if self.automatic:
+            return "automatic: true"
+        parts = [f"intent: {self.intent}", f"serial_numbers: {self.serial_numbers}"]
+        if self.warranty_status:
+            parts.append(f"warranty_status: {self.warranty_status}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way to trigger a scenario: every part that is given must hold."""
+
+    automatic: bool = field(default=False, metadata={"doc": "the mail was sent by a machine and must not be answered"})
+    intent: Intent | None = field(default=None, metadata={"doc": "what the mail is about"})
+    serial_numbers: SerialCount | None = field(
+        default=None, metadata={"doc": "how many different usable serial numbers it names"}
+    )
+    warranty_status: tuple[WarrantyStatus, ...] = field(
+        default=(), metadata={"doc": "what the warranty system says of the one serial number"}
+    )
+
+    def holds(self, situation: Situation) -> bool:
+        return (
+            self.automatic == situation.automatic
+            and self.intent in (None, situation.intent)
+            and self.serial_numbers in (None, situation.serial_numbers)
+            and (not self.warranty_status or situation.warranty_status in self.warranty_status)
+        )
+
+
+class Triggered(Protocol):
+    """A scenario as far as routing is concerned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def trigger(self) -> Sequence[Condition]: ...
+
+
+def every_situation() -> Iterator[Situation]:
+    """The whole, finite space of situations that a mail can be in."""
+    yield Situation(automatic=True)
+    for intent in INTENTS:
+        for serial_numbers in SERIAL_COUNTS:
+            if intent == "warranty" and serial_numbers == "one":
+                for status in WARRANTY_STATUSES:
+                    yield Situation(False, intent, serial_numbers, status)
+            else:
+                yield Situation(False, intent, serial_numbers)
+
+
+def matching(scenarios: Sequence[Triggered], situation: Situation) -> list[int]:
+    """Indices of all scenarios that a situation triggers; a checked set has exactly one."""
+    return [
+        index
+        for index, scenario in enumerate(scenarios)
+        if any(condition.holds(situation) for condition in scenario.trigger)
+    ]

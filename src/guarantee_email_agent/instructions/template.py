@@ -1,0 +1,171 @@
+"""Reply templates: what an instruction file lets the agent say, with facts filled in by code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from guarantee_email_agent.instructions.markup import Element, MarkupError
+
+FACTS = ("serial_number", "warranty_status", "expiration_date", "coverage")
+"""The facts a condition may ask for."""
+
+TICKET_PLACEHOLDER = "{ticket_number}"
+"""Stays in a draft until the ticket exists; only then does code put the number in."""
+
+PLACEHOLDERS = ("serial_number", "expiration_date", "coverage", "ticket_number")
+"""The closed set of placeholders. The status has none: a sentence about it belongs to one template."""
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+class MissingFactError(ValueError):
+    """A template needs a fact that is not known. The message names the placeholder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """Parts that count only where every condition holds."""
+
+    conditions: Mapping[str, tuple[str, ...]]
+    parts: tuple[Part, ...]
+
+
+Part = str | Placeholder | Conditional
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTemplate:
+    """One `<reply>` element. `conditions` maps a fact to the values it may have; empty means always."""
+
+    conditions: Mapping[str, tuple[str, ...]]
+    parts: tuple[Part, ...]
+    line: int
+
+    def applies(self, facts: Mapping[str, str | None]) -> bool:
+        return _holds(self.conditions, facts)
+
+    def render(self, facts: Mapping[str, str | None]) -> str:
+        """The reply's text. Raises MissingFactError where a placeholder has no value."""
+        text = "".join(_rendered(self.parts, facts))
+        return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
+
+    def literal_text(self) -> str:
+        """Every word the author wrote, whatever the facts."""
+        return " ".join(_literals(self.parts))
+
+    def placeholders(self) -> frozenset[str]:
+        return frozenset(_placeholder_names(self.parts))
+
+
+def reply_templates(elements: Sequence[Element]) -> tuple[ReplyTemplate, ...]:
+    """The `<reply>` elements among `elements`. Raises MarkupError, with the line, for one that cannot be used."""
+    return tuple(_template(element) for element in elements if element.name == "reply")
+
+
+def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str | None]) -> ReplyTemplate | None:
+    """The first template whose conditions hold."""
+    return next((template for template in templates if template.applies(facts)), None)
+
+
+def _template(element: Element) -> ReplyTemplate:
+    parts = tuple(_parts(element))
+    if not any(part.strip() if isinstance(part, str) else True for part in parts):
+        raise _error(element.line, "<reply> is empty. Write the reply into it")
+    return ReplyTemplate(_conditions(element), parts, element.line)
+
+
+def _parts(element: Element) -> Iterator[Part]:
+    line = element.line
+    for content in element.content:
+        if isinstance(content, Element):
+            if content.name != "if":
+                raise _error(
+                    content.line,
+                    f'<{content.name}> is not known inside <reply>. Only <if fact="value"> may stand there',
+                )
+            conditions = _conditions(content)
+            if not conditions:
+                raise _error(content.line, f"<if> has no condition. Add one of: {', '.join(FACTS)}")
+            yield Conditional(conditions, tuple(_parts(content)))
+            line = content.line + content.text.count("\n")
+            continue
+        position = 0
+        for match in _PLACEHOLDER.finditer(content):
+            if text := content[position : match.start()]:
+                yield text
+            if match[1] not in PLACEHOLDERS:
+                raise _error(
+                    line + content.count("\n", 0, match.start()),
+                    f"unknown placeholder {match[0]}. Known are: {', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}",
+                )
+            yield Placeholder(match[1])
+            position = match.end()
+        rest = content[position:]
+        if "{" in rest or "}" in rest:
+            raise _error(line, "a single '{' or '}' stands in the reply. Write a placeholder as {name}, or remove it")
+        if rest:
+            yield rest
+        line += content.count("\n")
+
+
+def _conditions(element: Element) -> dict[str, tuple[str, ...]]:
+    conditions: dict[str, tuple[str, ...]] = {}
+    for name, value in element.attributes.items():
+        if name not in FACTS:
+            raise _error(element.line, f"<{element.name} {name}=…>: unknown fact. Known are: {', '.join(FACTS)}")
+        values = tuple(part.strip() for part in value.split(",") if part.strip())
+        if not values:
+            raise _error(element.line, f"<{element.name} {name}=…> has no value. Name one, or 'known' or 'unknown'")
+        conditions[name] = values
+    return conditions
+
+
+def _holds(conditions: Mapping[str, tuple[str, ...]], facts: Mapping[str, str | None]) -> bool:
+    for name, values in conditions.items():
+        fact = facts.get(name)
+        if not (("known" if fact else "unknown") in values or (fact and fact.casefold() in values)):
+            return False
+    return True
+
+
+def _rendered(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Conditional):
+            if _holds(part.conditions, facts):
+                yield from _rendered(part.parts, facts)
+        elif part.name == "ticket_number":
+            yield TICKET_PLACEHOLDER
+        elif value := facts.get(part.name):
+            yield value
+        else:
+            raise MissingFactError(f"{{{part.name}}} has no value")
+
+
+def _literals(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Conditional):
+            yield from _literals(part.parts)
+
+
+def _placeholder_names(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Placeholder):
+            yield part.name
+        elif isinstance(part, Conditional):
+            yield from _placeholder_names(part.parts)
+
+
+def _error(line: int, message: str) -> MarkupError:
+    return MarkupError(message, "instruction_template_invalid", {"line": line})

@@ -1,0 +1,1 @@
+"""The three ports (mail, warranty, ticketing) and what makes calls through them robust."""

@@ -1,0 +1,106 @@
+"""The two requests the agent makes of a model: triage a mail, and draft a reply.
+
+A mail travels as JSON inside a `<mail>` element with every `<` escaped, so nothing that a customer writes can close
+the element or pass for one of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from guarantee_email_agent.email.parse import Email
+from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.router import INTENTS
+
+TRIAGE_TOOL = "record_triage"
+DRAFT_TOOL = "write_reply"
+MAX_SERIAL_NUMBERS = 50
+
+_TRIAGE_TOOL_DEFINITION: Mapping[str, Any] = {
+    "name": TRIAGE_TOOL,
+    "description": "Record what the mail is about and which serial numbers it gives.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "intent": {"type": "string", "enum": list(INTENTS)},
+            "serial_numbers": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_SERIAL_NUMBERS},
+        },
+        "required": ["intent", "serial_numbers"],
+        "additionalProperties": False,
+    },
+}
+_DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
+    "name": DRAFT_TOOL,
+    "description": "Hand over the finished reply as plain text, without a subject line.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"body": {"type": "string"}},
+        "required": ["body"],
+        "additionalProperties": False,
+    },
+}
+
+
+def triage_request(email: Email, instructions: Instructions) -> dict[str, Any]:
+    """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
+    return {
+        "system": [_cached(instructions.main.body)],
+        "messages": [{"role": "user", "content": _element("mail", _mail_content(email))}],
+        "tools": [_TRIAGE_TOOL_DEFINITION],
+        "tool_choice": {"type": "tool", "name": TRIAGE_TOOL},
+    }
+
+
+def draft_request(
+    email: Email,
+    instructions: Instructions,
+    scenario: ScenarioInstruction,
+    facts: Mapping[str, str | None],
+    objections: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """`objections`: what was wrong with the draft before this one."""
+    content = _element("facts", {"scenario": scenario.name, **facts}) + "\n" + _element("mail", _mail_content(email))
+    if objections:
+        content += "\n" + _element("objections-to-your-last-draft", list(objections))
+    return {
+        "system": [_cached(instructions.main.body), _cached(scenario.body)],
+        "messages": [{"role": "user", "content": content}],
+        "tools": [_DRAFT_TOOL_DEFINITION],
+        "tool_choice": {"type": "tool", "name": DRAFT_TOOL},
+    }
+
+
+def element_in(content: str, name: str) -> Any:
+    """The JSON value inside the first `<name>` element of a user message; None where there is none."""
+    opening, closing = f"<{name}>\n", f"\n</{name}>"
+    start = content.find(opening)
+    if start < 0:
+        return None
+    end = content.find(closing, start)
+    return json.loads(content[start + len(opening) : end]) if end > 0 else None
+
+
+def _cached(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _element(name: str, value: object) -> str:
+    return f"<{name}>\n{_ENCODER.encode(value).replace('<', _ESCAPED_LESS_THAN)}\n</{name}>"
+
+
+def _mail_content(email: Email) -> dict[str, object]:
+    return {
+        "subject": email.subject,
+        "from": email.sender,
+        "received": email.received,
+        "attachments": list(email.attachments),
+        "new_text": email.new_text,
+        "quoted_text": email.quoted_text,
+        "signature": email.signature_text,
+    }
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_ESCAPED_LESS_THAN = "\\u003c"

@@ -1,0 +1,336 @@
+"""Find the serial numbers that a customer gives, by the rules of the main instruction file.
+
+A number counts because of what stands around it: a label before it ("S/N: 4711-A", also on the line above), a label
+behind it ("4711-A is my serial number"), its own prefix ("SN4711"), or, where a text labels nothing, a form that no
+other number has. What carries another label ("order no. 4711") never counts.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from guarantee_email_agent.instructions.phrases import Hit, Words, split_words
+from guarantee_email_agent.instructions.reading import LabelKind, ReadingRules
+
+MAX_WORDS_TO_VALUE = 12
+MAX_LINES_TO_VALUE = 3
+MAX_WORDS_BEFORE_LABEL = 5
+MAX_WORDS_IN_NUMBER = 6
+MAX_LENGTH_OF_GROUPS = 30
+MIN_LENGTH_BEFORE_LABEL = 5
+MIN_DIGITS_OF_GROUPS = 5
+MIN_LENGTH_OF_SAME_FORM = 6
+
+_JOINING_SIGNS = frozenset("-/._‐‑–—−")
+_SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
+_SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)")
+_LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
+_ADDRESS = re.compile(r"@|://|www\.")
+_BLANK = re.compile(r"\s")
+_LETTER = re.compile(r"[A-Z]")
+_DIGIT = re.compile(r"[0-9]")
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SerialNumbers:
+    """What one text gives. `numbers` are distinct, upper case, in order of appearance.
+
+    `labelled` tells that they carry a label of their own, or a prefix that is one.
+    """
+
+    numbers: tuple[str, ...]
+    labelled: bool
+
+
+def same_device_key(serial_number: str) -> str:
+    """Equal for two spellings of one number: `sn-12345`, `SN12345` and `12345`."""
+    return _NOT_ALPHANUMERIC.sub("", serial_number.upper()).removeprefix("SN")
+
+
+def distinct(numbers: Iterable[str]) -> tuple[str, ...]:
+    """The first spelling of each number."""
+    by_key: dict[str, str] = {}
+    for number in numbers:
+        by_key.setdefault(same_device_key(number), number)
+    return tuple(by_key.values())
+
+
+def find_answer(text: str, rules: ReadingRules) -> tuple[str, ...]:
+    """The serial number in a text that answers the question for one: "it's 4711-A". Empty unless there is just one."""
+    return _Reader(split_words(text), rules).read_answer()
+
+
+def asks_for_serial_number(text: str, rules: ReadingRules) -> bool:
+    """Whether a text speaks of a serial number at all."""
+    return any(hit.payload == "serial" for hit in rules.labels.find(split_words(text)))
+
+
+def find_serial_numbers(text: str, rules: ReadingRules) -> SerialNumbers:
+    """The serial numbers that `text` gives; time is linear in its length."""
+    return _Reader(split_words(text), rules).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """words[first:end]: held together by single joining signs, or equally long groups with single blanks between."""
+
+    first: int
+    end: int
+    text: str
+
+
+class _Reader:
+    """One pass over one text. `_found` maps the first word of each number to it; `_taken` holds words that count no more."""
+
+    def __init__(self, words: Words, rules: ReadingRules) -> None:
+        self._words = words
+        self._rules = rules
+        self._hits = {hit.first: hit for hit in rules.labels.find(words)}
+        self._found: dict[int, _Value] = {}
+        self._taken = _words_in_addresses(words)
+        self._after_example = {
+            index for hit in self._hits.values() if hit.payload == "example" for index in (hit.end, hit.end + 1)
+        }
+
+    def read(self) -> SerialNumbers:
+        self._read_other_labels()
+        self._read_self_labelled()
+        self._read_labels()
+        labelled = bool(self._found)
+        if labelled:
+            self._read_same_form()
+        else:
+            self._read_unlabelled()
+        return SerialNumbers(distinct(self._found[first].text for first in sorted(self._found)), labelled)
+
+    def read_answer(self) -> tuple[str, ...]:
+        self._read_other_labels()
+        index = 0
+        while index < len(self._words.folded):
+            value = self._value_at(index) if index not in self._taken else None
+            if value is not None and len(value.text) >= MIN_LENGTH_BEFORE_LABEL:
+                self._keep(value)
+            index = self._run(index).end
+        found = distinct(value.text for value in self._found.values())
+        return found if len(found) == 1 else ()
+
+    # What a label decides --------------------------------------------------------------------------------------
+
+    def _read_other_labels(self) -> None:
+        """Words that another label claims are out of the question."""
+        for hit in self._hits.values():
+            if hit.payload != "other" or hit.first in self._taken:
+                continue
+            value = self._value_behind(hit) or self._value_before(hit)
+            while value is not None:
+                # A number's own prefix says more than a word further off.
+                if value.first > hit.end and self._rules.self_labelled.fullmatch(value.text):
+                    break
+                self._taken.update(range(value.first, value.end))
+                value = self._next_in_list(value)
+
+    def _read_self_labelled(self) -> None:
+        for index, word in enumerate(self._words.folded):
+            if word.startswith("sn") and self._is_free(index):
+                run = self._run(index)
+                if not self._rules.self_labelled.fullmatch(run.text):
+                    run = self._run(index, _SIGNS_INSIDE_ONE_NUMBER)
+                if self._rules.self_labelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
+                    self._keep(run)
+
+    def _read_labels(self) -> None:
+        for hit in self._hits.values():
+            if hit.payload != "serial" or hit.first in self._taken:
+                continue
+            value = self._value_behind(hit)
+            if value is None and (value := self._value_before(hit)) is not None and value.first not in self._taken:
+                self._keep(value)
+                continue
+            first = value
+            while value is not None and first is not None:
+                if value.first in self._found or (self._is_free(value.first) and _alike(first, value)):
+                    self._keep(value)
+                else:
+                    break
+                value = self._next_in_list(value)
+
+    def _read_unlabelled(self) -> None:
+        for index, word in enumerate(self._words.folded):
+            if self._is_free(index) and not word.isdigit():
+                run = self._run(index)
+                if self._rules.unlabelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
+                    self._keep(run)
+
+    def _read_same_form(self) -> None:
+        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second looks just like the first."""
+        forms = {_form(value.text) for value in self._found.values() if _is_telling(value.text)}
+        if not forms:
+            return
+        for index, word in enumerate(self._words.folded):
+            if self._is_free(index) and any(sign.isdigit() for sign in word):
+                # Runs begin where a word has letters, so look back over a joined word without digits.
+                first = self._first_of_run(index)
+                run = self._run(first)
+                if _is_telling(run.text) and _form(run.text) in forms and self._is_free(first):
+                    self._keep(run)
+
+    def _first_of_run(self, index: int) -> int:
+        while index and self._words.gap_before(index) in _JOINING_SIGNS:
+            index -= 1
+        return index
+
+    # Where a value stands --------------------------------------------------------------------------------------
+
+    def _value_behind(self, label: Hit[LabelKind]) -> _Value | None:
+        """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
+
+        Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
+        follow a colon or a word like "is": in "the serial number of my KX200 is 4711-A" the first is a model.
+        """
+        words, index = self._words, label.end
+        colon = False
+        for _ in range(MAX_WORDS_TO_VALUE):
+            if index >= len(words.folded):
+                return None
+            gap = words.gap_before(index)
+            is_direct = index == label.end
+            newlines = gap.count("\n")
+            if newlines > MAX_LINES_TO_VALUE or (not is_direct and (_SENTENCE_END.search(gap) or "," in gap)):
+                return None
+            colon = colon or ":" in gap or "|" in gap
+            is_linked = is_direct or ":" in gap or "=" in gap or words.folded[index - 1] in self._rules.links
+            value = self._value_at(index) or (self._spaced_value_at(index) if is_linked else None)
+            if value is not None and (is_linked or (newlines == 1 and self._is_alone_on_its_line(value))):
+                return value
+            if newlines and (colon or newlines > 1):
+                return None  # an empty field of a form: what follows is the next field
+            hit = self._hits.get(index)
+            if hit is None:
+                index = self._run(index).end
+            elif hit.payload == label.payload == "serial":
+                index = hit.end
+                label = hit
+            else:
+                return None
+        return None
+
+    def _is_alone_on_its_line(self, value: _Value) -> bool:
+        words = self._words
+        return value.end == len(words.folded) or "\n" in words.gap_before(value.end)
+
+    def _value_before(self, label: Hit[LabelKind]) -> _Value | None:
+        """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
+        words, index, linked = self._words, label.first, False
+        for _ in range(MAX_WORDS_BEFORE_LABEL):
+            gap = words.gap_before(index)
+            if index == 0 or "\n" in gap or _SENTENCE_END.search(gap):
+                return None
+            linked = linked or "(" in gap or "=" in gap
+            index -= 1
+            word = words.folded[index]
+            if linked and any(sign.isdigit() for sign in word):
+                value = self._value_at(self._first_of_run(index))
+                return value if value and len(value.text) >= MIN_LENGTH_BEFORE_LABEL else None
+            linked = linked or word in self._rules.links
+        return None
+
+    def _next_in_list(self, value: _Value) -> _Value | None:
+        """The number that follows in "4711-A, 4712-B and 4713-C"."""
+        words, index = self._words, value.end
+        if index >= len(words.folded):
+            return None
+        if words.folded[index] in self._rules.joiners and words.gap_before(index).strip(" ,") == "":
+            index += 1
+            if index >= len(words.folded) or words.gap_before(index).strip():
+                return None
+        elif not _LIST_GAP.fullmatch(words.gap_before(index)):
+            return None
+        return self._value_at(index)
+
+    def _value_at(self, index: int) -> _Value | None:
+        """A usable number that begins at word `index`, for a place where a label says that one stands."""
+        if index in self._after_example:
+            return None
+        run = self._run(index)
+        if not any(sign.isdigit() for sign in run.text) or self._rules.never.fullmatch(run.text):
+            return None
+        if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
+            short = self._run(index, _SIGNS_INSIDE_ONE_NUMBER)
+            if self._rules.self_labelled.fullmatch(short.text):
+                run = short  # SN111/SN222 are two
+        return self._with_groups(run) if self._rules.labelled.fullmatch(run.text) else None
+
+    def _run(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> _Value:
+        """The longest run of words from `index` on that single joining signs hold together."""
+        words, end = self._words, index + 1
+        while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in signs:
+            end += 1
+        return _Value(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
+
+    def _spaced_value_at(self, index: int) -> _Value | None:
+        """`FD 9804 00231`: a few capitals, then groups of digits, with single blanks between."""
+        words = self._words
+        prefix = words.text[words.starts[index] : words.ends[index]]
+        if not (len(prefix) <= 4 and prefix.isalpha() and prefix.isupper()):
+            return None
+        end, text = index + 1, prefix
+        while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
+            end, text = end + 1, text + words.folded[end]
+        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._rules.labelled.fullmatch(text)
+        return _Value(index, end, text) if usable else None
+
+    def _with_groups(self, run: _Value) -> _Value:
+        """`1234 5678 9012` is one number where the groups are equally long."""
+        words, length = self._words, len(run.text)
+        if not 3 <= length <= 5 or run.end != run.first + 1:
+            return run
+        end, text = run.end, run.text
+        while end < len(words.folded) and words.gap_before(end) == " " and len(text) < MAX_LENGTH_OF_GROUPS:
+            group = self._run(end)
+            if len(group.text) != length or not any(sign.isdigit() for sign in group.text):
+                break
+            if self._rules.never.fullmatch(group.text):
+                break
+            end, text = group.end, text + group.text
+        return _Value(run.first, end, text)
+
+    def _is_free(self, index: int) -> bool:
+        return index not in self._taken and index not in self._after_example
+
+    def _keep(self, value: _Value) -> None:
+        self._found[value.first] = value
+        self._taken.update(range(value.first, value.end))
+
+
+def _form(text: str) -> str:
+    """The number with A for every letter and 9 for every digit."""
+    return _LETTER.sub("A", _DIGIT.sub("9", text))
+
+
+def _is_telling(text: str) -> bool:
+    """Whether a number's form says something: a bare row of digits could be anything."""
+    return len(text) >= MIN_LENGTH_OF_SAME_FORM and any(sign.isalpha() for sign in text)
+
+
+def _alike(first: _Value, other: _Value) -> bool:
+    """Numbers in one list look alike: with letters or without, and about as long."""
+    return first.text.isdigit() == other.text.isdigit() and abs(len(first.text) - len(other.text)) <= 3
+
+
+def _words_in_addresses(words: Words) -> set[int]:
+    """Words inside a link or a mail address, where digits mean something else."""
+    text, taken = words.text, set[int]()
+    position = 0
+    while (match := _ADDRESS.search(text, position)) is not None:
+        start = max(text.rfind(blank, position, match.start()) for blank in " \t\n") + 1
+        end = _BLANK.search(text, match.end())
+        position = end.start() if end else len(text)
+        first = bisect_left(words.starts, max(start, 0))
+        while first < len(words.starts) and words.starts[first] < position:
+            taken.add(first)
+            first += 1
+    return taken

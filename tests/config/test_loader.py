@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.config.loader import load_config, require_llm_secret
+from guarantee_email_agent.config.models import Config, McpServer
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    """A working directory with instruction files and nothing else."""
+    (tmp_path / "instructions" / "scenarios").mkdir(parents=True)
+    (tmp_path / "instructions" / "main.md").write_text("main")
+    return tmp_path
+
+
+def load(cwd: Path, text: str | None = None, environ: dict[str, str] | None = None) -> Config:
+    if text is not None:
+        (cwd / "config.yaml").write_text(text)
+    return load_config(environ=environ or {}, cwd=cwd)
+
+
+def refusal(cwd: Path, text: str | None = None, environ: dict[str, str] | None = None) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        load(cwd, text, environ)
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+class TestWhichFile:
+    def test_none_is_needed(self, cwd: Path) -> None:
+        config = load(cwd)
+        assert config.source is None
+        assert config.llm == Config().llm
+        assert config.mcp.gmail.built_in
+
+    def test_config_yaml_in_the_working_directory(self, cwd: Path) -> None:
+        config = load(cwd, "llm: {max_attempts: 5}")
+        assert (config.llm.max_attempts, config.source) == (5, cwd / "config.yaml")
+
+    def test_config_path_wins_over_the_working_directory(self, cwd: Path) -> None:
+        (cwd / "other.yaml").write_text("llm: {max_attempts: 6}")
+        config = load(cwd, "llm: {max_attempts: 5}", {"CONFIG_PATH": "other.yaml"})
+        assert config.llm.max_attempts == 6
+
+    def test_explicit_path_wins_over_config_path(self, cwd: Path) -> None:
+        (cwd / "given.yaml").write_text("llm: {max_attempts: 7}")
+        config = load_config(Path("given.yaml"), {"CONFIG_PATH": "none.yaml"}, cwd)
+        assert config.llm.max_attempts == 7
+
+    def test_empty_config_path_counts_as_unset(self, cwd: Path) -> None:
+        assert load(cwd, environ={"CONFIG_PATH": ""}).source is None
+
+    def test_named_file_that_is_missing(self, cwd: Path) -> None:
+        error = refusal(cwd, environ={"CONFIG_PATH": "none.yaml"})
+        assert error.message == "none.yaml: the file does not exist; correct CONFIG_PATH, or unset it"
+        assert error.code == "config_not_found"
+        with pytest.raises(ConfigurationError, match="the file does not exist; correct the path"):
+            load_config(cwd / "none.yaml", {}, cwd)
+
+    def test_broken_link_is_not_ignored(self, cwd: Path) -> None:
+        (cwd / "config.yaml").symlink_to("nowhere")
+        assert refusal(cwd).message == "config.yaml: the file does not exist"
+
+    def test_folder(self, cwd: Path) -> None:
+        (cwd / "config.yaml").mkdir()
+        assert refusal(cwd).message == "config.yaml: this is a folder, not a file"
+
+    def test_file_outside_is_shown_in_full(self, cwd: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+        other = tmp_path_factory.mktemp("other") / "c.yaml"
+        other.write_text("x: 1")
+        with pytest.raises(ConfigurationError) as caught:
+            load_config(other, {}, cwd)
+        assert caught.value.message.startswith(f"{other}:1: x: unknown key 'x'")
+
+    @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "llm:\nmcp:\n  gmail:\n"])
+    def test_empty_file_and_empty_sections_stand_for_the_defaults(self, cwd: Path, text: str) -> None:
+        assert load(cwd, text) == load(cwd, "")
+
+
+class TestProblems:
+    def test_all_at_once_with_line_path_and_remedy(self, cwd: Path) -> None:
+        error = refusal(
+            cwd,
+            "mcp:\n"
+            "  warranty_api:\n"
+            "    comand: python\n"
+            "    args: [--port, 8080]\n"
+            "eval:\n"
+            "  pass_threshold: 990\n"
+            "llm:\n"
+            "  provider: antropic\n"
+            "  api_key: sk-hidden\n"
+            "instructions:\n"
+            "  main: none.md\n"
+            "loging: {}\n",
+        )
+        assert error.message.splitlines() == [
+            "config.yaml:3: mcp.warranty_api.comand: unknown key 'comand' – did you mean 'command'?",
+            'config.yaml:4: mcp.warranty_api.args[1]: is the number 8080, not text; quote it: "8080"',
+            "config.yaml:6: eval.pass_threshold: must be above 0 and at most 100, not 990",
+            (
+                "config.yaml:8: llm.provider: must be 'offline' or 'anthropic', not the text 'antropic'"
+                " – did you mean 'anthropic'?"
+            ),
+            "config.yaml:9: llm.api_key: secrets come from the environment: set ANTHROPIC_API_KEY, and remove this key",
+            (
+                "config.yaml:11: instructions.main: the file none.md does not exist;"
+                " correct the path, or remove the key to use the built-in instructions"
+            ),
+            "config.yaml:12: loging: unknown key 'loging' – did you mean 'logging'?",
+        ]
+        assert error.code == "config_invalid"
+        assert [problem["code"] for problem in error.details["problems"]] == [
+            "config_unknown_key",
+            "config_wrong_type",
+            "config_invalid_value",
+            "config_invalid_value",
+            "config_secret_in_file",
+            "config_path_not_found",
+            "config_unknown_key",
+        ]
+
+    def test_one_problem_gives_its_own_code(self, cwd: Path) -> None:
+        assert refusal(cwd, "loging: {}\n").code == "config_unknown_key"
+
+    def test_yaml_that_does_not_parse(self, cwd: Path) -> None:
+        error = refusal(cwd, "llm:\n\tmodel: x\n")
+        assert error.message == (
+            "config.yaml:2: YAML does not parse (line 2, column 1): a tab is used for indentation; use spaces"
+        )
+        assert error.code == "config_yaml_invalid"
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("- a\n", "config.yaml:1: must hold sections such as 'llm:' with keys and values"),
+            ("a: 1\n---\nb: 1\n", "config.yaml: holds more than one YAML document; keep one"),
+            ("llm: offline\n", "config.yaml:1: llm: must be a mapping of keys to values, not the text 'offline'"),
+            (
+                "mcp:\n  gmail: {command: a, url: 'http://x'}\n",
+                "config.yaml:2: mcp.gmail: has both command and url; keep the one that you use",
+            ),
+            (
+                "mcp:\n  gmail:\n    args: [a]\n",
+                (
+                    "config.yaml:2: mcp.gmail: has args but no command; add the command,"
+                    " or remove the section to use the built-in server"
+                ),
+            ),
+            (
+                "mcp: {gmail: {url: 'localhost:8000'}}",
+                (
+                    "config.yaml:1: mcp.gmail.url: must be a URL such as https://mcp.example.com/warranty,"
+                    " not 'localhost:8000'"
+                ),
+            ),
+            (
+                "mcp: {gmail: {url: 'https://me:hidden@example.com'}}",
+                (
+                    "config.yaml:1: mcp.gmail.url: holds a user name or password;"
+                    " pass it as an environment variable that `env` names"
+                ),
+            ),
+            (
+                "mcp: {gmail: {command: a, env: [OK, TOKEN=hidden]}}",
+                (
+                    "config.yaml:1: mcp.gmail.env: must list names of environment variables, without values;"
+                    " item 2 is no name"
+                ),
+            ),
+            (
+                "mcp: {gmail: {password: hidden}}",
+                (
+                    "config.yaml:1: mcp.gmail.password: secrets come from the environment:"
+                    " set a variable there and name it in mcp.gmail.env, and remove this key"
+                ),
+            ),
+            ("mcp: {gmail: {command: ' '}}", "config.yaml:1: mcp.gmail.command: must not be blank"),
+            (
+                "llm: {max_token: 5}",
+                "config.yaml:1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?",
+            ),
+            ("llm: {max_attempts: 0}", "config.yaml:1: llm.max_attempts: must be at least 1 and at most 10, not 0"),
+            ("llm: {timeout_s: 0}", "config.yaml:1: llm.timeout_s: must be above 0 and at most 600, not 0"),
+            ("llm: {temperature: 1.5}", "config.yaml:1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
+            (
+                "agent: {own_addresses: ['Support <support@example.com>']}",
+                (
+                    "config.yaml:1: agent.own_addresses: must list bare addresses such as support@example.com,"
+                    " not 'Support <support@example.com>'"
+                ),
+            ),
+            (
+                "logging: {level: info}",
+                (
+                    "config.yaml:1: logging.level: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR', not the text 'info'"
+                    " – did you mean 'INFO'?"
+                ),
+            ),
+        ],
+    )
+    def test_message(self, cwd: Path, text: str, message: str) -> None:
+        assert refusal(cwd, text).message == message
+
+    def test_the_examples_of_the_documentation_are_real(self, cwd: Path) -> None:
+        text = (
+            "mcp:\n  gmail:\n  warranty_api:\n    comand: x\n\n\n\neval:\n  pass_threshold: 990\n\nllm:\n  api_key: x\n"
+        )
+        assert refusal(cwd, text).message in (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+    def test_secrets_in_the_file_are_not_repeated(self, cwd: Path) -> None:
+        text = "anthropic_api_key: hidden\nmcp: {token: hidden, gmail: {client_secret: hidden}}\n"
+        error = refusal(cwd, text)
+        assert error.message.count("secrets come from the environment") == 3
+        assert "hidden" not in error.message + repr(error.details)
+
+
+class TestPaths:
+    def test_defaults_lie_in_the_working_directory(self, cwd: Path) -> None:
+        (cwd / "evals" / "scenarios").mkdir(parents=True)
+        config = load(cwd)
+        assert config.instructions.main == cwd / "instructions" / "main.md"
+        assert config.instructions.scenarios_dir == cwd / "instructions" / "scenarios"
+        assert config.eval.test_suite_path == cwd / "evals" / "scenarios"
+
+    def test_defaults_come_with_the_package_where_the_working_directory_has_none(self, tmp_path: Path) -> None:
+        config = load(tmp_path)
+        assert config.instructions.main == ROOT / "instructions" / "main.md"
+        assert config.eval.test_suite_path == ROOT / "evals" / "scenarios"
+
+    def test_defaults_of_an_installed_package_lie_beside_its_code(self, tmp_path: Path) -> None:
+        package = tmp_path / "site" / "guarantee_email_agent"
+        code_folder = ROOT / "src" / "guarantee_email_agent"
+        for room in ("config", "documents", "utils"):
+            shutil.copytree(code_folder / room, package / room)
+        shutil.copy(code_folder / "__init__.py", package)
+        (package / "defaults" / "instructions" / "scenarios").mkdir(parents=True)
+        (package / "defaults" / "instructions" / "main.md").write_text("main")
+        code = (
+            "from guarantee_email_agent.config.loader import load_config as l; print(l(environ={}).instructions.main)"
+        )
+        environ = {**os.environ, "PYTHONPATH": str(package.parent)}
+        run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True)
+        assert (run.stderr, run.stdout) == ("", f"{package / 'defaults' / 'instructions' / 'main.md'}\n")
+
+    def test_paths_in_the_file_start_at_its_folder(self, cwd: Path) -> None:
+        folder = cwd / "conf"
+        folder.mkdir()
+        (folder / "my.md").write_text("main")
+        (folder / "c.yaml").write_text(
+            "instructions: {main: my.md, scenarios_dir: ../instructions/scenarios}\n"
+            "eval: {test_suite_path: suite}\nlogging: {file: log/agent.log}\n"
+        )
+        config = load_config(Path("conf/c.yaml"), {}, cwd)
+        assert config.instructions.main == folder / "my.md"
+        assert config.instructions.scenarios_dir == cwd / "instructions" / "scenarios"
+        assert config.eval.test_suite_path == folder / "suite"
+        assert config.logging.file == folder / "log" / "agent.log"
+
+    def test_missing_suite_is_the_business_of_eval(self, cwd: Path) -> None:
+        assert load(cwd, "eval: {test_suite_path: none}").eval.test_suite_path == cwd / "none"
+
+    def test_half_of_the_instructions_is_not_completed_from_elsewhere(self, cwd: Path) -> None:
+        (cwd / "instructions" / "main.md").unlink()
+        assert refusal(cwd).message == (
+            "instructions.main: the file instructions/main.md does not exist;"
+            " create it, or name another one in config.yaml"
+        )
+
+    def test_file_where_a_folder_must_be(self, cwd: Path) -> None:
+        message = refusal(cwd, "instructions:\n  scenarios_dir: instructions/main.md\n").message
+        assert message.startswith(
+            "config.yaml:2: instructions.scenarios_dir: the folder instructions/main.md is no folder;"
+        )
+
+
+class TestSecrets:
+    def test_key_comes_from_the_environment_and_is_never_shown(self, cwd: Path) -> None:
+        config = load(cwd, environ={"ANTHROPIC_API_KEY": " hidden\n"})
+        assert config.secrets.anthropic_api_key == "hidden"
+        assert "hidden" not in repr(config) + repr(config.secrets)
+
+    def test_dotenv_is_read_and_the_real_environment_wins(self, cwd: Path) -> None:
+        (cwd / ".env").write_text("ANTHROPIC_API_KEY=file\n")
+        assert load(cwd).secrets.anthropic_api_key == "file"
+        assert load(cwd, environ={"ANTHROPIC_API_KEY": "real"}).secrets.anthropic_api_key == "real"
+
+    def test_problems_of_dotenv_and_config_are_reported_together(self, cwd: Path) -> None:
+        (cwd / ".env").write_text("# x\nhidden\n")
+        assert refusal(cwd, "llm: {max_attempts: 0}").message.splitlines() == [
+            ".env:2: must be NAME=value, a comment or empty",
+            "config.yaml:1: llm.max_attempts: must be at least 1 and at most 10, not 0",
+        ]
+
+    def test_folder_named_dotenv_is_a_python_environment(self, cwd: Path) -> None:
+        (cwd / ".env").mkdir()
+        assert load(cwd).secrets.anthropic_api_key is None
+
+    def test_variables_of_mcp_servers_are_passed_on_by_name_only(self, cwd: Path) -> None:
+        config = load(cwd, "mcp: {gmail: {command: x, env: [A, UNSET]}}", {"A": "hidden", "B": "other"})
+        assert config.secrets.mcp_environment == {"A": "hidden"}
+        assert "hidden" not in repr(config)
+
+    def test_offline_needs_no_key(self, cwd: Path) -> None:
+        assert require_llm_secret(load(cwd)) is None
+
+    def test_anthropic_needs_a_key_once_it_is_asked(self, cwd: Path) -> None:
+        text = "llm: {provider: anthropic}"
+        assert require_llm_secret(load(cwd, text, {"ANTHROPIC_API_KEY": "hidden"})) == "hidden"
+        config = load(cwd, text)
+        with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set") as caught:
+            require_llm_secret(config)
+        assert caught.value.code == "config_missing_secret"
+
+
+class TestShippedFile:
+    def test_it_says_the_same_as_no_file(self) -> None:
+        with_file = load_config(ROOT / "config.yaml", {}, ROOT)
+        assert with_file.source == ROOT / "config.yaml"
+        assert with_file == Config(
+            instructions=with_file.instructions, eval=with_file.eval
+        )  # all but the places of the files, which no default can know
+        empty = ROOT / "src"  # a working directory without a file of its own
+        assert with_file == load_config(None, {}, empty)
+
+
+def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(cwd)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
+    monkeypatch.delenv("CONFIG_PATH", raising=False)
+    config = load_config()
+    assert config.secrets.anthropic_api_key == "hidden"
+    assert config.instructions.main == cwd / "instructions" / "main.md"
+
+
+def test_server_of_ones_own(cwd: Path) -> None:
+    text = "mcp:\n  gmail:\n    command: npx\n    args: ['-y', my-server]\n  warranty_api: {url: 'http://localhost:8000/mcp'}\n"
+    config = load(cwd, text)
+    assert config.mcp.gmail == McpServer(command="npx", args=("-y", "my-server"))
+    assert config.mcp.warranty_api.url == "http://localhost:8000/mcp"
+    assert not config.mcp.gmail.built_in
+    assert not config.mcp.warranty_api.built_in
+    assert config.mcp.ticketing_system.built_in

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.utils.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text", "plain text"),
+        ("Zażółć gęślą jaźń 日本 🎉 ⚠️", "Zażółć gęślą jaźń 日本 🎉 ⚠️"),
+        ("10\u202f000\u00a0€, 👩\u200d🔧", "10\u202f000\u00a0€, 👩\u200d🔧"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("one\ntwo\r\tthree\x00", "one\\ntwo\\r\\tthree\\x00"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("line\u2028break", "line\\u2028break"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_writes_out_what_a_terminal_would_obey(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@given(st.text())
+def test_is_always_one_line_that_utf8_can_hold(text: str) -> None:
+    assert len(printable(text).encode().decode().splitlines()) <= 1
