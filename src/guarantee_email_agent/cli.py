@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         code = error.exit_code
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - a bug ends in one line too; its traceback is for DEBUG
+    except Exception as error:
         logger.debug("Unexpected failure", exc_info=True)
         print(
             f"{PROGRAM}: unexpected {type(error).__name__}: {error}. Please report it with the log at level DEBUG",
@@ -115,7 +116,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_CONFIGURATION, f"{self.prog}: {message}. See '{self.prog} --help'\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser(
         prog=PROGRAM,
         description="Answers warranty mail on its own, and proves on a scenario suite that it may.",
@@ -129,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_eval(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:  # noqa: SLF001 - its only name
+def _add_eval(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = commands.add_parser(
         "eval",
         help="run the scenario suite, print the pass rate, gate on it",
@@ -170,11 +171,11 @@ def _eval(options: argparse.Namespace) -> int:
     if options.html is not None:
         raise ConfigurationError("--html is not available yet. Use --json or --junit", "cli_not_available")
 
-    from datetime import datetime, timezone
+    from datetime import datetime
 
     from guarantee_email_agent.eval.command import EvalOptions, evaluate
 
-    started = datetime.now(timezone.utc)
+    started = datetime.now(UTC)
     config = _configured(options.config, options.verbose)
     code = evaluate(
         EvalOptions(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.eval.models import (
-    EvalEmail,
     EvalExpectedOutput,
-    EvalInput,
     EvalResult,
     EvalTestCase,
     InvalidScenario,
@@ -27,21 +26,6 @@ GOOD: dict[str, Any] = {
 def expected(**changes: Any) -> EvalExpectedOutput:
     return EvalExpectedOutput(
         **{"email_sent": True, "ticket_created": True, "scenario_instruction_used": "valid-warranty"} | changes
-    )
-
-
-def case(**changes: Any) -> EvalTestCase:
-    email = EvalEmail(subject="Hi", body="SN12345", from_address="customer@example.com", received="2026-01-18")
-    return EvalTestCase(
-        **{
-            "scenario_id": "valid_warranty_001",
-            "description": "Customer asks",
-            "category": "valid-warranty",
-            "created": "2026-01-18",
-            "input": EvalInput(email),
-            "expected_output": expected(),
-        }
-        | changes
     )
 
 
@@ -197,13 +181,13 @@ class TestMatches:
 
 
 class TestFormatForDisplay:
-    def test_passed(self) -> None:
-        assert EvalResult(case(), True, [], GOOD, 3).format_for_display() == "✓ valid_warranty_001: Customer asks"
+    def test_passed(self, scenario: Callable[..., EvalTestCase]) -> None:
+        assert EvalResult(scenario(), True, [], GOOD, 3).format_for_display() == "✓ valid_warranty_001: Customer asks"
 
-    def test_failed(self) -> None:
-        scenario = case(scenario_id="missing_info_003", description="Missing serial")
+    def test_failed(self, scenario: Callable[..., EvalTestCase]) -> None:
+        failing = scenario(scenario_id="missing_info_003", description="Missing serial")
         misses = ["response_body_contains: missing phrase 'serial number'\n  expected: 'serial number'\n  actual:   ''"]
-        assert EvalResult(scenario, False, [*misses, "crash: boom"], {}, 3).format_for_display() == (
+        assert EvalResult(failing, False, [*misses, "crash: boom"], {}, 3).format_for_display() == (
             "✗ missing_info_003: Missing serial - FAILED\n"
             "    response_body_contains: missing phrase 'serial number'\n"
             "      expected: 'serial number'\n"
@@ -211,12 +195,12 @@ class TestFormatForDisplay:
             "    crash: boom"
         )
 
-    def test_a_description_of_several_lines_is_one(self) -> None:
-        result = EvalResult(case(description="A folded\n  text\n"), True)
+    def test_a_description_of_several_lines_is_one(self, scenario: Callable[..., EvalTestCase]) -> None:
+        result = EvalResult(scenario(description="A folded\n  text\n"), True)
         assert result.format_for_display() == "✓ valid_warranty_001: A folded text"
 
-    def test_terminal_escapes_are_written_out(self) -> None:
-        result = EvalResult(case(description="\x1b[2Jgone"), False, ["crash: \x1b]0;title\x07"])
+    def test_terminal_escapes_are_written_out(self, scenario: Callable[..., EvalTestCase]) -> None:
+        result = EvalResult(scenario(description="\x1b[2Jgone"), False, ["crash: \x1b]0;title\x07"])
         assert result.format_for_display() == (
             "✗ valid_warranty_001: \\x1b[2Jgone - FAILED\n    crash: \\x1b]0;title\\x07"
         )

@@ -53,7 +53,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     `config.yaml:12: mcp.gmail.comand: unknown key 'comand' – did you mean 'command'?`. Its code tells the problem, or
     is `config_invalid` for several; `details["problems"]` lists them as dicts.
     """
-    cwd = Path(os.path.abspath(cwd or Path.cwd()))  # noqa: PTH100  # not resolve(): a link's folder is where it stands
+    cwd = Path(os.path.abspath(cwd or Path.cwd()))  # not resolve(): a link's folder is where it stands
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)

@@ -53,9 +53,13 @@ def in_source(problems: list[Problem], text: str) -> list[Problem]:
     """The problems with their lines in `text`, and with what to quote exactly as its author wrote it."""
     from guarantee_email_agent.documents import source  # PyYAML takes 80 ms to import; only when something is wrong
 
+    wanted = {problem.path[:length] for problem in problems for length in range(1, len(problem.path) + 1)}
     nodes: dict[KeyPath, source.Node] = {}
     for node in source.nodes(text):
-        nodes.setdefault(node.path, node)
+        if node.path in wanted:
+            nodes.setdefault(node.path, node)
+            if len(nodes) == len(wanted):
+                break
     located = []
     for problem in problems:
         path, message = problem.path, problem.message

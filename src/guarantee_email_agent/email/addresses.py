@@ -16,11 +16,12 @@ from guarantee_email_agent.email.limits import MAX_ADDRESS_CHARS
 _ATOM = r'[^\s"(),:;<>@\[\]\\\x00-\x20\x7f-\x9f\ud800-\udfff'
 _LITERAL = r"\[[0-9A-Za-z.:]{2,60}\]"
 _BARE = rf"{_ATOM}]+@(?:{_ATOM}.]+(?:\.{_ATOM}.]+)*|{_LITERAL})"
-_ADDRESS = re.compile(_BARE)
-_NAMED = re.compile(rf'(?:"[^"\\]*" ?|[^"\\<>(),;:@]*)<({_BARE})>')
-_FOLD = re.compile(r"\r?\n[ \t]")
+_COMMON = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", re.ASCII)
+# As text and not compiled: the common form is enough for most mails, and `re` keeps what it compiled.
+_NAMED = rf'(?:"[^"\\]*" ?|[^"\\<>(),;:@]*)<({_BARE})>'
+_FOLD = r"\r?\n[ \t]"
 _UNPAIRED = str.maketrans('"(', "  ")
-_SCAN_CHARS = 20_000  # of one header value, in the slow reader
+_SCAN_CHARS = 10_000  # of one header value, in the slow reader
 
 
 def bare_address(value: str) -> str | None:
@@ -31,9 +32,9 @@ def bare_address(value: str) -> str | None:
     value = without_invisible(value).strip()
     if len(value) > 2_000:
         return None
-    if match := _ADDRESS.fullmatch(value):
+    if _COMMON.fullmatch(value) or re.fullmatch(_BARE, value):
         address = value
-    elif match := _NAMED.fullmatch(value):
+    elif match := re.fullmatch(_NAMED, value):
         address = match[1]
     else:
         return None
@@ -48,7 +49,7 @@ def addresses(value: str) -> list[str]:
     """
     if address := bare_address(value):
         return [address]
-    value = _FOLD.sub(" ", without_invisible(value[:_SCAN_CHARS]).strip())
+    value = re.sub(_FOLD, " ", without_invisible(value[:_SCAN_CHARS]).strip())
     for line_end in ("\n", "\r"):
         value = value.partition(line_end)[0]
     return [address for mailbox in _mailboxes(value) if (address := _address_of(*mailbox))]
@@ -118,5 +119,4 @@ def _mailboxes(value: str) -> list[tuple[str, str | None]]:
 def _address_of(outside: str, inside: str | None) -> str | None:
     if inside is not None:
         return bare_address(inside.rpartition(":")[2])  # a source route or "mailto:" may stand before it
-    candidates = [word for word in outside.split() if _ADDRESS.fullmatch(word)]
-    return bare_address(candidates[0]) if len(candidates) == 1 else None
+    return bare_address(outside)  # of several words none is taken: "jane doe@example.com" is not doe's

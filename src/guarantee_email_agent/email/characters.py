@@ -33,36 +33,23 @@ _DOUBLE_QUOTES = "\u201c-\u201f\u00ab\u00bb"
 _COMPATIBILITY = "\ufb00-\ufb06\uff01-\uff0c\uff0e-\uff5e\U0001d400-\U0001d7ff"
 _SURROGATES = "\ud800-\udfff"
 
-_UNUSUAL = re.compile(
-    "[\x80-\x9f"
-    + _SPACES
-    + "\u2028\u2029"
-    + _INVISIBLE
-    + _HYPHENS
-    + _SINGLE_QUOTES
-    + _DOUBLE_QUOTES
-    + _COMPATIBILITY
-    + _SURROGATES
-    + "]"
-)
-_ACCENT = re.compile("[\u0300-\u036f]")
-_ACCENTED = re.compile("[^\\W\\d_][\u0300-\u036f]{1,4}")
-
-_PLAIN = tuple(
-    (re.compile(f"[{signs}]"), plain)
-    for signs, plain in (
-        (_SPACES, " "),
-        (_HYPHENS, "-"),
-        (_SINGLE_QUOTES, "'"),
-        (_DOUBLE_QUOTES, '"'),
-        (_LINE_ENDS, "\n"),
-        (_INVISIBLE, ""),
-        (_SURROGATES, "\ufffd"),
-    )
+# As text and not compiled: most mails are plain ASCII, and `re` keeps what it compiled.
+_QUOTES = _SINGLE_QUOTES + _DOUBLE_QUOTES
+_UNUSUAL = f"[\x80-\x9f\u2028\u2029{_SPACES}{_INVISIBLE}{_HYPHENS}{_QUOTES}{_COMPATIBILITY}{_SURROGATES}]"
+_UNSEEN = f"[{_INVISIBLE}]"
+_ANY_CONTROL = f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_SURROGATES}]"
+_ACCENT = "[\u0300-\u036f]"
+_ACCENTED = "[^\\W\\d_][\u0300-\u036f]{1,4}"
+_PLAIN = (
+    (_SPACES, " "),
+    (_HYPHENS, "-"),
+    (_SINGLE_QUOTES, "'"),
+    (_DOUBLE_QUOTES, '"'),
+    (_LINE_ENDS, "\n"),
+    (_INVISIBLE, ""),
+    (_SURROGATES, "\ufffd"),
 )
 _KNOWN: dict[str, str] = {}
-_ANY_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029" + _SURROGATES + "]")
-_UNSEEN = re.compile(f"[{_INVISIBLE}]")
 
 
 def clean_text(text: str) -> str:
@@ -72,20 +59,20 @@ def clean_text(text: str) -> str:
         text = _CONTROL.sub(_plain_sign, text)
     if text.isascii():
         return text
-    text = _UNUSUAL.sub(_plain_sign, text)
-    if _ACCENT.search(text):
-        text = _ACCENTED.sub(_composed, text)
+    text = re.sub(_UNUSUAL, _plain_sign, text)
+    if re.search(_ACCENT, text):
+        text = re.sub(_ACCENTED, _composed, text)
     return text
 
 
 def without_invisible(text: str) -> str:
     """The text without the invisible characters of the rule above, otherwise as it is."""
-    return text if text.isascii() else _UNSEEN.sub("", text)
+    return text if text.isascii() else re.sub(_UNSEEN, "", text)
 
 
 def without_controls(text: str) -> str:
     """The text on one line: each control character, line ends among them, is a space; stripped; otherwise as it is."""
-    return _ANY_CONTROL.sub(" ", text).strip() if _ANY_CONTROL.search(text) else text.strip()
+    return text.strip() if text.isascii() and text.isprintable() else re.sub(_ANY_CONTROL, " ", text).strip()
 
 
 def one_line(text: str, limit: int) -> str:
@@ -104,7 +91,7 @@ def _plain_sign(match: re.Match[str]) -> str:
 
 def _look_up(sign: str) -> str:
     for signs, plain in _PLAIN:
-        if signs.match(sign):
+        if re.match(f"[{signs}]", sign):
             return plain
     if sign < "\xa0":
         return " "

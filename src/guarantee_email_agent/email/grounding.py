@@ -13,33 +13,33 @@ from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 
 MAX_REPLY_LENGTH = 5_000
 
-_MONTHS = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    "|nov(?:ember)?|dec(?:ember)?"
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATES = (
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}",
+    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}",
+    rf"{_DAY}\.? {_MONTH}\b(?:,? \d{{4}})?",
+    rf"{_MONTH}\.? (?:\d{{4}}|{_DAY})\b(?:,? \d{{4}})?",
 )
 _CLAIMS = (
-    (
-        "date",
-        re.compile(
-            r"\b(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-            rf"|\d{{1,2}}(?:st|nd|rd|th)?\.? (?:{_MONTHS})\b(?:,? \d{{4}})?|(?:{_MONTHS})\.? \d{{1,4}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?)",
-            re.IGNORECASE,
-        ),
-    ),
+    ("date", re.compile(rf"\b(?:{'|'.join(_DATES)})", re.IGNORECASE)),
     ("amount", re.compile(r"[€$£] ?\d[\d.,]*|\b\d[\d.,]* ?(?:€|\$|£|%|EUR\b|USD\b|GBP\b|PLN\b|zł)", re.IGNORECASE)),
     ("link", re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.[\w.-]+\b", re.IGNORECASE)),
-    # Any other token with two digits in it could pass for a serial number, a ticket number or a promise in days.
+    # Any other word with a digit in it could pass for a serial number, a ticket number or a promise in days.
     ("number", re.compile(r"\b(?=[A-Z0-9/._-]{0,60}\d)(?:[A-Z0-9]+(?:[-/._][A-Z0-9]+)*)\b", re.IGNORECASE)),
+)
+_UNKNOWN_STATUS = (
+    r"is (?:still |no longer |not )?valid|has expired|is expired|invalid|fully covered|(?:is|are) (?:not )?covered"
+    r"|not in our records"
 )
 _STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
     "valid": re.compile(r"expired|not in our records|not found|invalid|no longer valid|not valid", re.IGNORECASE),
     "expired": re.compile(r"valid|not in our records|not found|fully covered|still covered", re.IGNORECASE),
     "not_found": re.compile(r"valid|expired|covered", re.IGNORECASE),
-    None: re.compile(
-        r"is (?:still |no longer |not )?valid|\bhas expired|\bis expired|invalid|fully covered|(?:is|are) (?:not )?covered"
-        r"|not in our records",
-        re.IGNORECASE,
-    ),
+    None: re.compile(_UNKNOWN_STATUS, re.IGNORECASE),
 }
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)

@@ -25,6 +25,7 @@ _HOLDS_HTML = re.compile(
     r"<br ?/?>|</(?:p|div|table|td|tr|span|body|html|li|ul|ol|blockquote|h[1-6]|b|strong|a|font)>", re.IGNORECASE
 )
 
+_MARKUP = re.compile(r"<(?:/?[A-Za-z]|[!?])")
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _REST_OF_TAG = re.compile(r"""[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>""")
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]*)))?""")
@@ -53,6 +54,7 @@ _CONTAINERS = frozenset(
 _DIVIDERS = frozenset({"divrplyfwdmsg", "x_divrplyfwdmsg", "mail-editor-reference-message-container", "zwchr"})
 
 _NOTHING, _SPACE, _CELL, _LINE, _PARAGRAPH = range(5)
+_TEXT_OR_NONE, _EMPTY, _NESTING = range(3)  # of the cell that is being read
 _MAX_QUOTE_MARKS = 9
 
 
@@ -72,9 +74,8 @@ def html_to_text(html: str) -> str:
     position, length = 0, len(html)
     missing: set[str] = set()  # endings that no longer occur; to look for them again at each start would be quadratic
     while position < length:
-        start = html.find("<", position)
-        if start < 0:
-            start = length
+        markup = _MARKUP.search(html, position)
+        start = markup.start() if markup else length
         if start > position:
             page.text(html[position:start])
         position = start if start == length else _read_markup(html, start, page, missing)
@@ -86,15 +87,12 @@ def _starts_as_html(text: str) -> bool:
 
 
 def _read_markup(html: str, start: int, page: _Page, missing: set[str]) -> int:
-    """Read what the "<" at `start` begins, and return the position after it."""
+    """Read the markup at `start`, and return the position after it."""
     if html.startswith("<!--", start):
         end = _find(html, "-->", start + 4, missing)
         if end >= 0:
             return end + 3
     name = _NAME.match(html, start + 1, start + 350)
-    if name is None and html[start + 1 : start + 2] not in ("!", "?"):
-        page.text("<")
-        return start + 1
     close = _find(html, ">", start + 1, missing)
     if close < 0:  # no tag ends any more: the rest is text
         page.text(html[start:])
@@ -148,7 +146,7 @@ class _Page:
         self._keeps_lines = keeps_lines
         self._break = _NOTHING
         self._row_has_text = False
-        self._cell_is_empty = False
+        self._cell: int = _TEXT_OR_NONE
         self._pre = 0
         self._quotes = 0
         self._divs = 0
@@ -197,7 +195,7 @@ class _Page:
             out.append(" ")
         out.append(_ENTITY.sub(_sign, content) if "&" in content else content)
         self._break = _NOTHING
-        self._row_has_text, self._cell_is_empty = True, False
+        self._row_has_text, self._cell = True, _TEXT_OR_NONE
 
     def opened(self, tag: str, attributes: str) -> None:
         if self._hidden:
@@ -209,13 +207,18 @@ class _Page:
         if attributes and tag not in _VOID and _is_hidden(attributes):
             self._hidden, self._hidden_depth = tag, 1
             return
-        self._boundary(tag)
+        if self._cell == _NESTING and (tag in _ROWS or tag in _CELLS):
+            pass  # a table that starts a cell starts on the line of that cell
+        elif tag == "table" and self._cell == _EMPTY:
+            self._cell = _NESTING
+        else:
+            self._boundary(tag)
         if tag == "br":
             self._line_break()
         elif tag == "tr":
             self._row_has_text = False
         elif tag in _CELLS:
-            self._cell_is_empty = True
+            self._cell = _EMPTY
         elif tag == "pre":
             self._pre += 1
         elif tag == "blockquote":
@@ -249,10 +252,11 @@ class _Page:
         if tag in _CELLS:
             # Whatever paragraphs ended in a cell: the next one follows on the same line.
             self._break = _CELL if self._row_has_text else max(self._break, _LINE)
-            self._cell_is_empty = False
+            self._cell = _TEXT_OR_NONE
         elif tag in _ROWS:
             self._break = max(self._break, _LINE)
-        elif self._cell_is_empty:
+            self._cell = _TEXT_OR_NONE
+        elif self._cell:
             return  # a paragraph that starts a cell must not part the value from its label
         elif tag in _PARAGRAPHS:
             self._break = _PARAGRAPH
@@ -260,7 +264,7 @@ class _Page:
             self._break = max(self._break, _LINE)
 
     def _line_break(self) -> None:
-        if not self._cell_is_empty:
+        if not self._cell:
             self._break = _PARAGRAPH if self._break >= _LINE else _LINE
 
     def _mark_earlier_mail(self, attributes: str) -> None:

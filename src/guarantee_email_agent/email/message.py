@@ -9,7 +9,7 @@ from typing import Literal
 
 SpanKind = Literal["new", "quoted", "signature"]
 
-_QUOTE_MARKS = re.compile(r"^[ \t]*>[> \t]*", re.MULTILINE)
+_QUOTE_MARKS = r"(?m)^[ \t]*>[> \t]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Email:
     @property
     def quoted_text(self) -> str:
         """What stems from earlier mails, without the `>` marks."""
-        return _QUOTE_MARKS.sub("", self._text("quoted"))
+        return re.sub(_QUOTE_MARKS, "", text) if (text := self._text("quoted")) else ""
 
     @property
     def signature_text(self) -> str:

@@ -17,12 +17,16 @@ from guarantee_email_agent.email.characters import one_line
 from guarantee_email_agent.email.charsets import decoded
 from guarantee_email_agent.email.header_fields import Fields, main_value, parameters, read_fields
 from guarantee_email_agent.email.limits import (
+    MAX_BODY_CHARS,
+    MAX_HTML_CHARS,
     MAX_MAIL_BYTES,
     MAX_MIME_DEPTH,
     MAX_NAME_CHARS,
     MAX_PART_BYTES,
     MAX_PARTS,
 )
+
+Form = Literal["plain", "html"]
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
@@ -33,7 +37,7 @@ _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 class Text:
     """One readable part, decoded, as it was sent."""
 
-    form: Literal["plain", "html"]
+    form: Form
     content: str
 
 
@@ -71,6 +75,7 @@ class _Reader:
     data: bytes
     mail: MimeMail
     parts: int = 0
+    room: dict[Form, int] = field(default_factory=lambda: {"plain": MAX_BODY_CHARS, "html": MAX_HTML_CHARS})
 
     def read(self, fields: Fields, start: int, end: int, *, depth: int, into: list[list[Text]], default: str) -> None:
         """Add the texts of the part `data[start:end]` to `into`, and its attachments to the mail."""
@@ -141,12 +146,11 @@ class _Reader:
         disposition = _first(fields, "content-disposition")
         name = parameters(disposition).get("filename") or parameters(value).get("name") or ""
         name = one_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS)
-        if kind.startswith("text/"):
-            is_attachment = main_value(disposition) == "attachment" or (bool(name) and not is_root)
-            return (name or f"unnamed ({kind})") if is_attachment else None
-        if not name and kind.startswith("message/"):
-            return "unnamed message" if kind == "message/rfc822" else f"unnamed ({kind})"
-        return name or f"unnamed ({kind})"
+        if kind.startswith("text/") and main_value(disposition) != "attachment" and (is_root or not name):
+            return None
+        if name:
+            return name
+        return "unnamed.eml" if kind == "message/rfc822" else f"unnamed.{kind.partition('/')[2]}"
 
     def _text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> Text:
         data = self.data[start:end]
@@ -157,7 +161,12 @@ class _Reader:
         text, problem = decoded(data, parameters(value).get("charset"))
         if problem:
             self._note(problem)
-        return Text("html" if kind in ("text/html", "text/xhtml") else "plain", text)
+        form: Form = "html" if kind in ("text/html", "text/xhtml") else "plain"
+        if len(text) > self.room[form]:
+            self._note("the texts of the mail are too long; the rest was left out")
+            text = text[: self.room[form]]
+        self.room[form] -= len(text)
+        return Text(form, text)
 
     def _undo_transfer_encoding(self, data: bytes, encoding: str) -> bytes:
         if encoding == "quoted-printable":

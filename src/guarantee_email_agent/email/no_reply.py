@@ -29,22 +29,31 @@ from functools import lru_cache
 from guarantee_email_agent.email.addresses import without_comments
 from guarantee_email_agent.email.message import Email
 
-_NO_READER = re.compile(
+# Told apart at one look: one of these stands in every sender that the two patterns match.
+_SENDER_PARTS = (
+    *("repl", "respond", "repond", "rispond", "antwort", "odpowiada", "beantwoord"),
+    *("daemon", "postmaster", "bounce", "delivery", "listserv", "majordomo"),
+)
+_NO_READER = (
     r"(?:^|[-_.+=])(?:(?:no|not|non|do[-_.]?not|dont)[-_.]?repl(?:y|ies)|no[-_.]?responder?|ne[-_.]?pas[-_.]?repondre|"
-    r"nicht[-_.]?antworten|keine[-_.]?antwort|nie[-_.]?odpowiada[jc]|no[-_.]?rispondere|niet[-_.]?beantwoorden)(?=$|[-_.+=\d])"
+    r"nicht[-_.]?antworten|keine[-_.]?antwort|nie[-_.]?odpowiada[jc]|no[-_.]?rispondere|niet[-_.]?beantwoorden)"
+    r"(?=$|[-_.+=\d])"
 )
-_MAIL_SYSTEM = re.compile(
-    r"(?:mailer[-_.]?daemon|postmaster|bounces?|mail[-_.]?delivery|listserv|majordomo)(?=$|[-_.+=\d])"
+_MAIL_SYSTEM = r"(?:mailer[-_.]?daemon|postmaster|bounces?|mail[-_.]?delivery|listserv|majordomo)(?=$|[-_.+=\d])"
+
+# "Automatic reply: your subject", as Exchange and its like write it, and the whole subjects of mail systems.
+_SUBJECT_STARTS = frozenset(
+    {"automatic reply", "auto reply", "auto-reply", "autoreply", "auto response", "auto-response", "out of office"}
+    | {"out of office autoreply", "automatische antwort", "abwesenheitsnotiz", "odpowiedź automatyczna"}
+    | {"automatyczna odpowiedź", "réponse automatique", "respuesta automática", "risposta automatica"}
+    | {"resposta automática", "automatisch antwoord", "autosvar", "undeliverable", "unzustellbar", "undelivered"}
+    | {"niedostarczalne", "non remis", "no se puede entregar", "onbestelbaar", "mail delivery failed"}
+    | {"delivery status notification"}
 )
-_AUTOMATIC_SUBJECT = re.compile(
-    r"(?:automatic reply|auto[- ]?reply|autoreply|auto[- ]response|out of office autoreply|out of office|"
-    r"automatische antwort|abwesenheitsnotiz|abwesenheitsassistent|odpowiedź automatyczna|automatyczna odpowiedź|"
-    r"réponse automatique|respuesta automática|risposta automatica|resposta automática|automatisch antwoord|autosvar|"
-    r"undeliverable|unzustellbar|niedostarczalne|non remis|no se puede entregar|onbestelbaar|"
-    r"delivery status notification|mail delivery failed|mail delivery failure|failure notice|delivery failure) ?:|"
-    r"undelivered mail returned to sender$|delivery status notification \((?:failure|delay)\)|"
-    r"mail delivery failed: returning message to sender$|failure notice$",
-    re.IGNORECASE,
+_SUBJECTS = frozenset(
+    {"undelivered mail returned to sender", "delivery status notification (failure)", "failure notice"}
+    | {"delivery status notification (delay)", "mail delivery failed: returning message to sender"}
+    | {"mail delivery failure", "returned mail: see transcript for details", "abwesenheitsnotiz"}
 )
 _REPORT_TYPES = ("multipart/report", "message/delivery-status", "message/disposition-notification")
 _BULK_PRECEDENCES = frozenset({"bulk", "list", "junk", "auto_reply", "auto-reply"})
@@ -63,7 +72,8 @@ def no_reply_reason(email: Email, own_addresses: frozenset[str]) -> str | None:
         return reason
     if reason := _sender_reason(email.sender, own_addresses):
         return reason
-    if _AUTOMATIC_SUBJECT.match(email.subject):
+    subject = email.subject.lower()
+    if subject in _SUBJECTS or (subject.partition(":")[0].rstrip() in _SUBJECT_STARTS and ":" in subject):
         return "subject of an automatic reply or a bounce"
     return None
 
@@ -97,10 +107,11 @@ def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
 def _sender_reason(sender: str, own_addresses: frozenset[str]) -> str | None:
     address = sender.lower()
     local = address.partition("@")[0]
-    if _NO_READER.search(local):
-        return "sender takes no replies"
-    if _MAIL_SYSTEM.match(local):
-        return "sender is a mail system"
+    if any(part in local for part in _SENDER_PARTS):
+        if re.search(_NO_READER, local):
+            return "sender takes no replies"
+        if re.match(_MAIL_SYSTEM, local):
+            return "sender is a mail system"
     if own_addresses and _without_tag(address) in _folded(own_addresses):
         return "sent by ourselves"
     return None

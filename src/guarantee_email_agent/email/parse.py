@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Email", "Span", "SpanKind", "parse_email"]
 
-_MESSAGE_ID = re.compile(r"<[^<>\s]{1,996}>")
+_MESSAGE_ID = r"<[^<>\s]{1,996}>"
 # The plain half of many newsletters and of some phones' mails: "Please view this message in a browser."
-_SAYS_LITTLE = re.compile(r"\bhtml\b|\bbrowser", re.IGNORECASE)
+_SAYS_LITTLE = r"(?i)\bhtml\b|\bbrowser"
 _SAYS_LITTLE_CHARS = 400
 
 
@@ -66,11 +66,12 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
     sender = _sender(raw.get("from"), problems)
     given = raw.get("headers")
     headers = {} if given is None else _headers(given, problems)
-    subject = one_line(_text(raw, "subject", problems), MAX_SUBJECT_CHARS)
+    subject = _text(raw, "subject", problems)
     if "=?" in subject:
         from guarantee_email_agent.email.header_fields import decode_words  # few services leave it encoded
 
-        subject = one_line(decode_words(subject), MAX_SUBJECT_CHARS)
+        subject = decode_words(subject[:MAX_HEADER_CHARS])
+    subject = _subject(subject, problems)
     received = one_line(_text(raw, "received", problems), MAX_DATE_CHARS)
     body = _mapping_body(raw, headers, problems)
     message_id = one_line(_text(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
@@ -121,7 +122,7 @@ def _from_bytes(raw: bytes) -> Email:
     if len(message_ids) > 1:
         problems.append("the mail has more than one Message-ID; the first counts")
     if message_ids and message_ids[0]:
-        found = _MESSAGE_ID.search(message_ids[0])
+        found = re.search(_MESSAGE_ID, message_ids[0])
         message_id = found[0] if found else one_line(message_ids[0], MAX_MESSAGE_ID_CHARS)
     else:
         problems.append("the mail has no Message-ID; one was derived from its content")
@@ -131,7 +132,7 @@ def _from_bytes(raw: bytes) -> Email:
         message_id=message_id,
         sender=sender,
         recipients=_recipients((fields.get("to"), fields.get("cc")), problems),
-        subject=one_line(decode_words(fields.get("subject", [""])[0]), MAX_SUBJECT_CHARS),
+        subject=_subject(decode_words(fields.get("subject", [""])[0]), problems),
         received=_date_of(fields),
         spans=label_spans(_cut(body, MAX_BODY_CHARS, "the text", problems)),
         attachments=_attachments(mail.attachments, problems),
@@ -159,6 +160,12 @@ def _sender(value: object, problems: list[str]) -> str:
         "jane@example.com or Jane <jane@example.com>.",
         "email_invalid_sender",
     )
+
+
+def _subject(text: str, problems: list[str]) -> str:
+    if len(text) > MAX_SUBJECT_CHARS:
+        problems.append(f"the subject is longer than {MAX_SUBJECT_CHARS} characters and was cut")
+    return one_line(text, MAX_SUBJECT_CHARS)
 
 
 def _text(raw: Mapping[str, object], key: str, problems: list[str]) -> str:
@@ -204,7 +211,7 @@ def _best_text(group: list[tuple[str, str]], problems: list[str]) -> str:
         if form == "plain":
             text = clean_text(_cut(content, MAX_BODY_CHARS, "the text", problems))
             plain = plain or text
-            if text.strip() and not (len(text) < _SAYS_LITTLE_CHARS and _SAYS_LITTLE.search(text)):
+            if text.strip() and not (len(text) < _SAYS_LITTLE_CHARS and re.search(_SAYS_LITTLE, text)):
                 return text
     for form, content in group:
         if form == "html" and content.strip():
@@ -270,17 +277,18 @@ def _header_value(value: object, problems: list[str]) -> str:
 
 
 def _recipients(values: Iterable[object], problems: list[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for value in values:
-        for single in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(single, str):
-                found.update(dict.fromkeys(addresses(single)))
-            elif single is not None:
-                problems.append(f"a recipient is {type(single).__name__}, not text; left out")
-            if len(found) > MAX_RECIPIENTS:
-                problems.append(f"the mail has more than {MAX_RECIPIENTS} recipients; the rest was left out")
-                return tuple(found)[:MAX_RECIPIENTS]
-    return tuple(found)
+    singles = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
+    found: list[str] = []
+    for single in singles[:MAX_RECIPIENTS]:
+        if isinstance(single, str):
+            found += addresses(single)
+        elif single is not None:
+            problems.append(f"a recipient is {type(single).__name__}, not text; left out")
+        if len(found) > MAX_RECIPIENTS:
+            break
+    if len(found) > MAX_RECIPIENTS or len(singles) > MAX_RECIPIENTS:
+        problems.append(f"the mail has more than {MAX_RECIPIENTS} recipients; the rest was left out")
+    return tuple(dict.fromkeys(found[:MAX_RECIPIENTS]))
 
 
 def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:

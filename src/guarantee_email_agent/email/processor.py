@@ -33,6 +33,7 @@ from guarantee_email_agent.utils.errors import AgentError, LLMError, ProcessingE
 logger = logging.getLogger(__name__)
 
 RawEmail = Mapping[str, object] | bytes
+DEFAULT_RETRY = RetryPolicy()
 MAX_DRAFTS = 2
 MAX_ANSWERS = 2
 
@@ -45,11 +46,20 @@ class InstructionSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What goes with every request to the model. `max_tokens`: tokens of the answer."""
+    """What goes with every request to the model.
+
+    max_tokens: of one answer. temperature: None for a model that does not take one.
+    """
 
     model: str
     max_tokens: int = 1024
-    temperature: float = 0.0
+    temperature: float | None = 0.0
+
+    def parameters(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = {"model": self.model, "max_tokens": self.max_tokens}
+        if self.temperature is not None:
+            parameters["temperature"] = self.temperature
+        return parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class EmailProcessor:
     model: ModelSettings
     clock: Clock
     own_addresses: frozenset[str] = frozenset()
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = DEFAULT_RETRY
 
     async def process_email(self, raw_email: RawEmail) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
@@ -89,7 +99,7 @@ class EmailProcessor:
             await self._process(raw_email, progress)
         except AgentError as error:
             progress.fail(error.code, error.message)
-        except Exception as error:  # noqa: BLE001 - the boundary: one mail's bug must not stop the others
+        except Exception as error:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
             # The text of an unknown exception may hold the customer's words, so only its type is told.
             progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
@@ -219,12 +229,7 @@ class EmailProcessor:
     async def _ask(self, tool: str, request: Mapping[str, Any], is_wanted: _Check) -> Mapping[str, Any]:
         """The input of the forced tool call. Raises LLMError where the model answers in another shape twice."""
         for _ in range(MAX_ANSWERS):
-            answer = await self.llm.messages.create(
-                model=self.model.model,
-                max_tokens=self.model.max_tokens,
-                temperature=self.model.temperature,
-                **request,
-            )
+            answer = await self.llm.messages.create(**self.model.parameters(), **request)
             for block in answer.content:
                 if block.type == "tool_use" and block.name == tool and is_wanted(block.input):
                     return block.input  # type: ignore[no-any-return]

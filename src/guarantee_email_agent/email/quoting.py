@@ -18,21 +18,23 @@ import re
 
 from guarantee_email_agent.email.message import Span, SpanKind
 from guarantee_email_agent.email.quoting_words import (
-    ATTRIBUTION_OPENING,
-    ATTRIBUTION_VERB,
-    DIVIDER,
-    FORWARD_LINE,
+    ATTRIBUTION_OPENINGS,
+    ATTRIBUTION_VERBS,
+    DIVIDERS,
+    FORWARD_LINES,
     HEADER_LABELS,
-    PROGRAM_SIGNATURE,
-    PROGRAM_SIGNATURE_STARTS,
-    VERB_BEFORE_NAME,
+    PROGRAM_SIGNATURE_WORDS,
+    PROGRAM_SIGNATURES,
+    VERBS_BEFORE_NAME,
+    WEEKDAYS,
 )
 
-_ADDRESS = re.compile(r"[^\s@<>]@[^\s@<>]")
-_ENDS_IN_ADDRESS = re.compile(r"@[^\s@<>]+[>)\]]{1,3} ?:$")
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d")
-_TIME = re.compile(r"(?<!\d)\d{1,2} ?[:.h] ?\d\d(?!\d)")
-_NUMBER = re.compile(r"\d{4}")
+# As text and not compiled, here and below: few mails need them, and `re` keeps what it compiled.
+_ADDRESS = r"[^\s@<>]@[^\s@<>]"
+_ENDS_IN_ADDRESS = r"@[^\s@<>]+[>)\]]{1,3} ?:$"
+_YEAR = r"(?<!\d)(?:19|20)\d\d"
+_TIME = r"(?<!\d)\d{1,2} ?[:.h] ?\d\d(?!\d)"
+_NUMBER = r"\d{4}"
 _MAX_ATTRIBUTION_CHARS = 600
 _ATTRIBUTION_LINES = 4
 _HEADER_BLOCK_LINES = 8
@@ -102,13 +104,13 @@ def _quotation(lines: list[str], number: int, stripped: str) -> tuple[int, bool]
     if first == ">":
         return number, False
     if first in "-_*" and last in "-_*":
-        if DIVIDER.match(stripped):
+        if _is_divider(stripped):
             return number, True
-        if stripped.strip("_- ") == "":
+        if first == "_" and not stripped.strip("_"):
             following = _next_line(lines, number + 1)
             return (number, True) if following is not None and _is_header_block(lines, following) else None
     if last == ":":
-        if FORWARD_LINE.match(stripped):
+        if stripped.rstrip(" :").lower() in FORWARD_LINES:
             return number, True
         return _attribution(lines, number, stripped)
     if ":" in stripped:
@@ -119,42 +121,54 @@ def _quotation(lines: list[str], number: int, stripped: str) -> tuple[int, bool]
     return None
 
 
+def _is_divider(stripped: str) -> bool:
+    words = stripped.strip("-_* ")
+    return len(words) < 50 and words.lower() in DIVIDERS and stripped[1] in "-_*" and stripped[-2] in "-_*"
+
+
 def _attribution(lines: list[str], number: int, stripped: str) -> tuple[int, bool] | None:
     """An attribution that ends in this line: from which line, and whether nothing marks the quotation after it."""
     following = _next_line(lines, number + 1)
     is_marked = following is not None and lines[following].lstrip().startswith(">")
-    joined, fallback = stripped, None
+    joined, fallback = stripped.lower(), None
     for first in range(number, max(number - _ATTRIBUTION_LINES, -1), -1):
         if first < number:
             previous = lines[first].strip()
             if not previous or previous[0] == ">" or previous[-1] == ":":
                 break
-            joined = f"{previous} {joined}"
+            joined = f"{previous.lower()} {joined}"
         if len(joined) > _MAX_ATTRIBUTION_CHARS:
             break
-        has_address = _ADDRESS.search(joined) is not None
-        if ATTRIBUTION_VERB.search(joined):
-            is_sure = has_address or is_marked or bool(_YEAR.search(joined) and _TIME.search(joined))
-        elif VERB_BEFORE_NAME.search(joined):
+        has_address = "@" in joined and re.search(_ADDRESS, joined) is not None
+        if joined.rstrip(" :").endswith(ATTRIBUTION_VERBS):
+            is_sure = has_address or is_marked or bool(re.search(_YEAR, joined) and re.search(_TIME, joined))
+        elif any(verb in joined for verb in VERBS_BEFORE_NAME):
             is_sure = has_address or is_marked
         else:  # a language we do not know: date, name, <address>:
-            is_sure = bool(_ENDS_IN_ADDRESS.search(joined) and _YEAR.search(joined))
+            is_sure = has_address and bool(re.search(_ENDS_IN_ADDRESS, joined) and re.search(_YEAR, joined))
         if not is_sure:
             continue
-        if ATTRIBUTION_OPENING.match(joined):
+        if _opens_attribution(joined):
             return first, not is_marked
-        if fallback is None and (has_address or (is_marked and _TIME.search(joined))):
+        if fallback is None and (has_address or (is_marked and re.search(_TIME, joined))):
             fallback = first
     return None if fallback is None else (fallback, not is_marked)
 
 
+def _opens_attribution(folded: str) -> bool:
+    if folded.startswith(ATTRIBUTION_OPENINGS):
+        return True
+    word = folded.partition(" ")[0]
+    return word.endswith(",") and len(word) <= 14 and word.startswith(WEEKDAYS)
+
+
 def _is_attribution_with_text(stripped: str) -> bool:
     """Yahoo puts the earlier mail's text on the attribution's own line."""
-    start = stripped[:_MAX_ATTRIBUTION_CHARS]
-    if not ATTRIBUTION_OPENING.match(start):
+    start = stripped[:_MAX_ATTRIBUTION_CHARS].lower()
+    if not _opens_attribution(start):
         return False
-    verb = ATTRIBUTION_VERB.search(start)
-    return verb is not None and _ADDRESS.search(start, 0, verb.start()) is not None
+    ends = [end for verb in ATTRIBUTION_VERBS if (end := start.find(f" {verb}:")) > 0]
+    return bool(ends) and re.search(_ADDRESS, start[: min(ends)]) is not None
 
 
 def _is_header_block(lines: list[str], number: int) -> bool:
@@ -173,12 +187,14 @@ def _meaning(line: str) -> str | None:
 def _starts_signature(lines: list[str], number: int, stripped: str) -> bool:
     if stripped in ("--", "\u2014"):
         return lines[number] == "-- " or _is_short_to_the_end(lines, number + 1)
-    return (
-        stripped[0] in PROGRAM_SIGNATURE_STARTS
-        and len(stripped) <= _MAX_PROGRAM_SIGNATURE_CHARS
-        and PROGRAM_SIGNATURE.match(stripped) is not None
-        and _NUMBER.search(stripped) is None  # what could hold a serial number is no boilerplate
-    )
+    if len(stripped) > _MAX_PROGRAM_SIGNATURE_CHARS:
+        return False
+    folded = stripped.lower()
+    if folded.partition(" ")[0] not in PROGRAM_SIGNATURE_WORDS or not folded.startswith(PROGRAM_SIGNATURES):
+        return False
+    if folded.startswith("von mein"):
+        return folded.rstrip(".").endswith("gesendet")
+    return re.search(_NUMBER, folded) is None  # what could hold a serial number is no boilerplate
 
 
 def _is_short_to_the_end(lines: list[str], number: int) -> bool:
@@ -186,7 +202,7 @@ def _is_short_to_the_end(lines: list[str], number: int) -> bool:
     count = 0
     for line in lines[number : number + 4 * _MAX_SIGNATURE_LINES]:
         stripped = line.strip()
-        if stripped.startswith(">") or DIVIDER.match(stripped):
+        if stripped.startswith(">"):
             return True
         count += bool(stripped)
         if count > _MAX_SIGNATURE_LINES:

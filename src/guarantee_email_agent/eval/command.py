@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from guarantee_email_agent.config.models import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
-from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.reporter import EvalReporter, Output
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.totals import Totals
 from guarantee_email_agent.llm.interpreter import MODEL_NAME
@@ -26,6 +26,7 @@ MAX_CHUNK = 200
 """Scenarios handed to a worker at a time: few enough to keep all workers busy, enough to make the hand-over cheap."""
 
 _Answer = TypeVar("_Answer")
+_Results = Generator[EvalResult, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class EvalOptions:
     started: str = ""
 
 
-def evaluate(options: EvalOptions, config: Config, stream: TextIO) -> int:
+def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
     """Run the suite and print its outcome to `stream`; the exit code.
 
     Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
@@ -102,12 +103,12 @@ def _stem(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
 
 
-def _results(config: Config, files: Sequence[str], options: EvalOptions) -> Iterator[EvalResult]:
+def _results(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     jobs = min(options.jobs, len(files))
     return _on_several_cores(config, files, options.repeat, jobs) if jobs > 1 else _run(config, files, options.repeat)
 
 
-def _run(config: Config, files: Sequence[str], repeat: int) -> Iterator[EvalResult]:
+def _run(config: Config, files: Sequence[str], repeat: int) -> _Results:
     """One result a file, as it is ready."""
     runner = EvalRunner(config)
     for entry in EvalLoader().iter_entries(files):
@@ -127,7 +128,7 @@ def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
     raise AssertionError("an offline scenario waited for something outside the process")
 
 
-def _on_several_cores(config: Config, files: Sequence[str], repeat: int, jobs: int) -> Iterator[EvalResult]:
+def _on_several_cores(config: Config, files: Sequence[str], repeat: int, jobs: int) -> _Results:
     """The same results in the same order as `_run`, from `jobs` processes."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -163,13 +164,14 @@ def _run_chunk(config: Config, files: Sequence[str], repeat: int) -> list[EvalRe
 
 def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
     """Workers see only their own files, so what goes across them is looked for and logged here."""
-    if not isinstance(result.test_case, InvalidScenario):
-        duplicate = EvalLoader.duplicate_of(result.test_case, first_files)
-        if duplicate is None:
-            return result
-        result = EvalResult.of_invalid(duplicate)
-    logger.error("%s", result.test_case.message)
-    return result
+    entry = result.test_case
+    if isinstance(entry, InvalidScenario):
+        logger.error("%s", entry.message)
+        return result
+    if (duplicate := EvalLoader.duplicate_of(entry, first_files)) is None:
+        return result
+    logger.error("%s", duplicate.message)
+    return EvalResult.of_invalid(duplicate)
 
 
 def _export(options: EvalOptions, results: Sequence[EvalResult], duration_s: float) -> None:

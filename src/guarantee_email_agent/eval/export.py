@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.utils.printable import printable
 from guarantee_email_agent.eval.totals import Totals
 from guarantee_email_agent.runs.statistics import (
     Threshold,
@@ -22,6 +21,7 @@ from guarantee_email_agent.runs.statistics import (
     threshold_text,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.printable import printable
 
 SCHEMA_VERSION: Final = 1
 

@@ -12,8 +12,8 @@ from typing import Final, overload
 from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
 from guarantee_email_agent.documents.yaml import DocumentError, load_documents, read_text
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
-from guarantee_email_agent.utils.printable import printable
 from guarantee_email_agent.utils.errors import EvalError
+from guarantee_email_agent.utils.printable import printable
 
 __all__ = ["MAX_SCENARIO_BYTES", "EvalLoader", "EvalSuite", "InvalidScenario"]
 
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 MAX_SCENARIO_BYTES: Final = 1 << 20
 
+_MAX_PROBLEMS: Final = 10
+_MAX_PLACE: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
 _CODES: Final = {
     "missing": "eval_missing_field",
@@ -101,11 +103,11 @@ class EvalLoader:
         """
         folder = os.fspath(directory)
         try:
-            names = os.listdir(folder)  # noqa: PTH208 - a Path for each of 10,000 files costs more than parsing them
+            names = os.listdir(folder)
         except OSError as error:
             raise _unusable_folder(folder, error) from None
         scenarios = [name for name in names if name[0] not in "._" and name.lower().endswith((".yaml", ".yml"))]
-        return [os.path.join(folder, name) for name in sorted(scenarios, key=os.fsencode)]  # noqa: PTH118 - the same
+        return [os.path.join(folder, name) for name in sorted(scenarios, key=os.fsencode)]
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
         """The scenarios in `files`, one at a time, so that memory stays flat; an unusable file is logged at ERROR.
@@ -183,12 +185,19 @@ def _mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
 
 
 def _problems(problems: list[Problem], path: str, text: str | None) -> EvalError:
-    located = in_source(problems, text) if text is not None else problems
-    return _invalid(path, "; ".join(map(_sentence, located)), _CODES[problems[0].kind])
+    shown = problems[:_MAX_PROBLEMS]
+    if text is not None and any(problem.kind != "missing" for problem in shown):
+        shown = in_source(shown, text)
+    sentences = [_sentence(problem) for problem in shown]
+    if len(problems) > len(shown):
+        sentences.append(f"and {len(problems) - len(shown)} more")
+    return _invalid(path, "; ".join(sentences), _CODES[problems[0].kind])
 
 
 def _sentence(problem: Problem) -> str:
     place = dotted(problem.path)
+    if len(place) > _MAX_PLACE:
+        place = f"{place[:_MAX_PLACE]}…"
     if problem.kind == "missing":
         return f"Missing field: {place}"
     if problem.line is not None:
@@ -233,4 +242,4 @@ def _unusable(path: str, error: EvalError) -> InvalidScenario:
 
 
 def _name(path: str) -> str:
-    return path.rpartition("/")[2] if os.sep == "/" else os.path.basename(path)  # noqa: PTH119 - as above
+    return path.rpartition("/")[2] if os.sep == "/" else os.path.basename(path)

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final, TextIO
+from typing import Final, Protocol
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
@@ -31,6 +31,16 @@ _IN_ASCII: Final = str.maketrans({"✓": "[PASS]", "✗": "[FAIL]", "🎉": "[PA
 _GREEN, _RED, _RESET = "\x1b[32m", "\x1b[31m", "\x1b[0m"
 
 
+class Output(Protocol):
+    """What the reporter needs of a text stream."""
+
+    @property
+    def encoding(self) -> str | None: ...
+    def isatty(self) -> bool: ...
+    def write(self, text: str, /) -> object: ...
+    def flush(self) -> None: ...
+
+
 class EvalReporter:
     """Prints results, either all at once (`print_scenario_results`, `print_summary`) or as they come.
 
@@ -40,7 +50,7 @@ class EvalReporter:
 
     def __init__(
         self,
-        stream: TextIO | None = None,
+        stream: Output | None = None,
         *,
         color: bool | None = None,
         ascii_only: bool | None = None,
@@ -171,7 +181,7 @@ def _warn_if_slow(result: EvalResult) -> None:
         )
 
 
-def _wants_color(stream: TextIO) -> bool:
+def _wants_color(stream: Output) -> bool:
     """https://no-color.org: any value but the empty one turns colours off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 

@@ -110,7 +110,7 @@ def observed_output(
 def _mail_misses(test_case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
     """`email_sent: true` means exactly one mail, to the sender of the input."""
     recipients = actual.get("recipients", ())
-    sender = bare_address(test_case.input.email.from_address)
+    sender = bare_address(test_case.input.email.from_address) or ""
     if len(recipients) > 1:
         yield f"email_sent: {len(recipients)} mails were sent\n  expected: 1\n  actual:   {len(recipients)}"
     for recipient in recipients:
@@ -127,6 +127,30 @@ def _disagreements(report: ProcessingResult, actual: Mapping[str, Any]) -> Itera
             yield f"agent_report: the agent reports another {name}\n  expected: {actual[name]}\n  actual:   {said}"
     if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
         yield "agent_report: the agent reports another reply than the one that was sent"
+
+
+def _judged(test_case: EvalTestCase, actual: Mapping[str, Any], requests: list[dict[str, Any]]) -> Iterator[str]:
+    """The word of the scenario's own judge, which sees this run as the record of a task."""
+    from pathlib import Path  # few scenarios have a judge
+
+    from guarantee_email_agent.tasks.judge import judge
+
+    record = {
+        "task_name": test_case.scenario_id,
+        "instruction": test_case.input.email.body,
+        "status": "failed" if actual["failed_step"] else "success",
+        "iterations": len(requests),
+        "task_result": actual["response_body"] or "",
+        "conversation": [message for request in requests for message in request["messages"]],
+        "execution_trace": [],
+        "sandbox": {},
+        "scenario": {"category": test_case.category, "actual_output": dict(actual)},
+    }
+    verdict = judge(Path(test_case.file or "").with_name(test_case.test or ""), record)
+    if verdict.verdict == "failed":
+        yield f"test: {test_case.test} says no: {verdict.feedback}"
+    elif verdict.verdict == "error":
+        yield f"test: {test_case.test} {verdict.error}"
 
 
 def _why_it_stopped(report: ProcessingResult, failed: bool) -> Iterator[str]:

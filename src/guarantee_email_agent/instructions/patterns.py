@@ -61,7 +61,7 @@ def _paths_of(operation: str, argument: Any) -> int:
         if each == 1:
             return int(high) - int(low) + 1
         # Every repetition may take any of the inner ways.
-        return min(sum(each ** min(count, 20) for count in range(int(low), int(high) + 1)), MAX_PATHS + 1)
+        return int(min(sum(each ** min(count, 20) for count in range(int(low), int(high) + 1)), MAX_PATHS + 1))
     if operation == "BRANCH":
         return sum(_paths(branch) for branch in argument[1])
     if operation == "SUBPATTERN":

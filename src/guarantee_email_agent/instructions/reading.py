@@ -21,13 +21,12 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
     "example-markers": "example",
 }
 TOPIC_ELEMENTS: dict[str, Topic] = {"about-warranty": "warranty", "about-other": "other"}
-WORD_ELEMENTS = ("label-links", "list-joiners", "empty-words")
+WORD_ELEMENTS = ("label-links", "denials", "list-joiners", "empty-words")
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
 READING_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
 """The elements of the main instruction file that the interpreter reads; all are required."""
 
 MAX_WEIGHT = 9
-_WEIGHTED = re.compile(r"^(?P<phrase>.*?)\s*=\s*(?P<weight>\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,7 @@ class ReadingRules:
     labels: PhraseIndex[LabelKind]
     topics: PhraseIndex[TopicPhrase]
     links: frozenset[str]
+    denials: frozenset[str]
     joiners: frozenset[str]
     empty: frozenset[str]
     labelled: re.Pattern[str]
@@ -69,7 +69,7 @@ def reading_rules(elements: Sequence[Element]) -> ReadingRules:
         if children := by_name[name].children:
             raise _error(children[0].line, f"<{children[0].name}> inside <{name}>: only lines of text may stand there")
         if not by_name[name].text.strip():
-            raise _error(by_name[name].line, f"<{name}> is empty. Write one entry a line")
+            raise _error(by_name[name].line, f"<{name}> is empty. Write at least one entry")
     return ReadingRules(
         labels=PhraseIndex(
             (phrase, kind) for name, kind in LABEL_ELEMENTS.items() for phrase in _label_phrases(by_name[name])
@@ -80,6 +80,7 @@ def reading_rules(elements: Sequence[Element]) -> ReadingRules:
             for phrase in _topics(by_name[name], topic)
         ),
         links=_words(by_name["label-links"]),
+        denials=_words(by_name["denials"]),
         joiners=_words(by_name["list-joiners"]),
         empty=_words(by_name["empty-words"]),
         labelled=_pattern(by_name["labelled-serial"]),
@@ -89,21 +90,33 @@ def reading_rules(elements: Sequence[Element]) -> ReadingRules:
     )
 
 
+def _entries(element: Element) -> Iterator[tuple[int, str]]:
+    """(line, entry) pairs: what stands between commas and line ends."""
+    for line, text in element.numbered_lines():
+        for entry in text.split(","):
+            if stripped := entry.strip():
+                yield line, stripped
+
+
 def _label_phrases(element: Element) -> Iterator[str]:
-    for line, phrase in element.numbered_lines():
+    for line, phrase in _entries(element):
         _check_phrase(line, phrase)
         yield phrase
 
 
 def _topics(element: Element, topic: Topic) -> Iterator[TopicPhrase]:
+    """Lines of the form `3: phrase, phrase`, the weight first."""
     for line, text in element.numbered_lines():
-        phrase, weight = text, 1
-        if match := _WEIGHTED.match(text):
-            phrase, weight = match["phrase"], int(match["weight"])
-            if not 1 <= weight <= MAX_WEIGHT:
-                raise _error(line, f"the weight of '{phrase}' is {weight}. Use 1 to {MAX_WEIGHT}")
-        _check_phrase(line, phrase)
-        yield TopicPhrase(phrase, topic, weight)
+        weight, colon, phrases = text.partition(":")
+        if not colon or not weight.strip().isdecimal() or not 1 <= int(weight) <= MAX_WEIGHT:
+            raise _error(
+                line,
+                f"'{text[:40]}' has no weight. Begin the line with one from 1 to {MAX_WEIGHT}, such as '3: phrase'",
+            )
+        for entry in phrases.split(","):
+            if phrase := entry.strip():
+                _check_phrase(line, phrase)
+                yield TopicPhrase(phrase, topic, int(weight))
 
 
 def _check_phrase(line: int, phrase: str) -> None:
@@ -115,10 +128,10 @@ def _check_phrase(line: int, phrase: str) -> None:
 
 def _words(element: Element) -> frozenset[str]:
     words = set()
-    for line, text in element.numbered_lines():
-        if not text.isalnum():
-            raise _error(line, f"'{text}' is not a single word. Only single words may stand in <{element.name}>")
-        words.add(fold(text))
+    for line, word in _entries(element):
+        if not word.isalnum():
+            raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
+        words.add(fold(word))
     return frozenset(words)
 
 

@@ -58,7 +58,7 @@ class Messages(Protocol):
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
         tool_choice: Mapping[str, Any],
-        temperature: float,
+        temperature: float = ...,
     ) -> Any:
         """An answer with `content` blocks and `stop_reason`. Raises whatever the client raises."""
 

@@ -16,6 +16,8 @@ from guarantee_email_agent.instructions.phrases import Hit, Words, split_words
 from guarantee_email_agent.instructions.reading import LabelKind, ReadingRules
 
 MAX_WORDS_TO_VALUE = 12
+MAX_WORDS_FROM_OTHER_LABEL = 5
+MAX_WORDS_TO_DENIAL = 6
 MAX_LINES_TO_VALUE = 3
 MAX_WORDS_BEFORE_LABEL = 5
 MAX_WORDS_IN_NUMBER = 6
@@ -84,7 +86,10 @@ class _Value:
 
 
 class _Reader:
-    """One pass over one text. `_found` maps the first word of each number to it; `_taken` holds words that count no more."""
+    """One pass over one text.
+
+    `_found` maps the first word of each number to it; `_taken` holds the words that count no more.
+    """
 
     def __init__(self, words: Words, rules: ReadingRules) -> None:
         self._words = words
@@ -146,7 +151,7 @@ class _Reader:
         for hit in self._hits.values():
             if hit.payload != "serial" or hit.first in self._taken:
                 continue
-            value = self._value_behind(hit)
+            value = self._value_behind(hit) or self._value_in_table(hit)
             if value is None and (value := self._value_before(hit)) is not None and value.first not in self._taken:
                 self._keep(value)
                 continue
@@ -162,7 +167,11 @@ class _Reader:
         for index, word in enumerate(self._words.folded):
             if self._is_free(index) and not word.isdigit():
                 run = self._run(index)
-                if self._rules.unlabelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
+                if (
+                    self._is_free_value(run)
+                    and self._rules.unlabelled.fullmatch(run.text)
+                    and not self._rules.never.fullmatch(run.text)
+                ):
                     self._keep(run)
 
     def _read_same_form(self) -> None:
@@ -175,7 +184,7 @@ class _Reader:
                 # Runs begin where a word has letters, so look back over a joined word without digits.
                 first = self._first_of_run(index)
                 run = self._run(first)
-                if _is_telling(run.text) and _form(run.text) in forms and self._is_free(first):
+                if _is_telling(run.text) and _form(run.text) in forms and self._is_free_value(run):
                     self._keep(run)
 
     def _first_of_run(self, index: int) -> int:
@@ -189,34 +198,82 @@ class _Reader:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
-        follow a colon or a word like "is": in "the serial number of my KX200 is 4711-A" the first is a model.
+        follow a colon or a word like "is": in "the serial number of my KX200 is 4711-A" the first is a model. Words
+        that say there is none end the search: "serial number unreadable, it is a KX200".
         """
         words, index = self._words, label.end
-        colon = False
-        for _ in range(MAX_WORDS_TO_VALUE):
+        colon, denied = False, self._is_denied(label)
+        is_other = label.payload == "other"
+        for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
                 return None
             gap = words.gap_before(index)
             is_direct = index == label.end
             newlines = gap.count("\n")
-            if newlines > MAX_LINES_TO_VALUE or (not is_direct and (_SENTENCE_END.search(gap) or "," in gap)):
+            if newlines > MAX_LINES_TO_VALUE or (not is_direct and _SENTENCE_END.search(gap)):
                 return None
-            colon = colon or ":" in gap or "|" in gap
-            is_linked = is_direct or ":" in gap or "=" in gap or words.folded[index - 1] in self._rules.links
-            value = self._value_at(index) or (self._spaced_value_at(index) if is_linked else None)
+            if is_other and "," in gap:
+                return None
+            colon = colon or ":" in gap or "|" in gap or "\t" in gap
+            is_linked = (
+                is_direct or ":" in gap or "=" in gap or (words.folded[index - 1] in self._rules.links and not denied)
+            )
+            value = self._value_at(index, label) or (self._spaced_value_at(index) if is_linked else None)
             if value is not None and (is_linked or (newlines == 1 and self._is_alone_on_its_line(value))):
                 return value
             if newlines and (colon or newlines > 1):
                 return None  # an empty field of a form: what follows is the next field
             hit = self._hits.get(index)
             if hit is None:
+                if words.folded[index] in self._rules.denials:
+                    return None
                 index = self._run(index).end
             elif hit.payload == label.payload == "serial":
                 index = hit.end
                 label = hit
-            else:
+            elif self._announces_another_number(hit):
                 return None
+            else:
+                index += 1
         return None
+
+    def _announces_another_number(self, hit: Hit[LabelKind]) -> bool:
+        """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
+        words = self._words
+        if hit.payload != "other" or hit.end - hit.first > 1:
+            return True
+        if hit.end >= len(words.folded):
+            return False
+        return ":" in words.gap_before(hit.end) or any(sign.isdigit() for sign in self._run(hit.end).text)
+
+    def _is_denied(self, label: Hit[LabelKind]) -> bool:
+        """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
+        for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
+            gap = self._words.gap_before(index)
+            if _SENTENCE_END.search(gap) or "\n\n" in gap:
+                return False
+            if self._words.folded[index - 1] in self._rules.denials:
+                return True
+        return False
+
+    def _value_in_table(self, label: Hit[LabelKind]) -> _Value | None:
+        """The cell below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
+        words, text = self._words, self._words.text
+        label_start = words.starts[label.first]
+        line_start = text.rfind("\n", 0, label_start) + 1
+        line_end = text.find("\n", line_start)
+        separator = "\t" if "\t" in text[line_start:line_end] else "|"
+        if line_end < 0 or separator not in text[line_start:line_end]:
+            return None
+        next_end = text.find("\n", line_end + 1)
+        cells = text[line_end + 1 : next_end if next_end >= 0 else len(text)].split(separator)
+        column = text.count(separator, line_start, label_start)
+        if len(cells) != text.count(separator, line_start, line_end) + 1:
+            return None
+        cell_start = line_end + 1 + sum(len(cell) + 1 for cell in cells[:column])
+        first = bisect_left(words.starts, cell_start)
+        is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
+        return self._value_at(first) if is_inside else None
 
     def _is_alone_on_its_line(self, value: _Value) -> bool:
         words = self._words
@@ -251,11 +308,13 @@ class _Reader:
             return None
         return self._value_at(index)
 
-    def _value_at(self, index: int) -> _Value | None:
+    def _value_at(self, index: int, label: Hit[LabelKind] | None = None) -> _Value | None:
         """A usable number that begins at word `index`, for a place where a label says that one stands."""
         if index in self._after_example:
             return None
         run = self._run(index)
+        if label is not None and label.payload == "other":
+            return run if any(sign.isdigit() for sign in run.text) else None
         if not any(sign.isdigit() for sign in run.text) or self._rules.never.fullmatch(run.text):
             return None
         if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
@@ -291,15 +350,21 @@ class _Reader:
         end, text = run.end, run.text
         while end < len(words.folded) and words.gap_before(end) == " " and len(text) < MAX_LENGTH_OF_GROUPS:
             group = self._run(end)
-            if len(group.text) != length or not any(sign.isdigit() for sign in group.text):
+            if not any(sign.isdigit() for sign in group.text) or self._rules.never.fullmatch(group.text):
                 break
-            if self._rules.never.fullmatch(group.text):
+            is_last = len(group.text) < length and group.text.isdigit() and len(text) > length and len(group.text) > 1
+            if len(group.text) != length and not is_last:
                 break
             end, text = group.end, text + group.text
+            if is_last:
+                break
         return _Value(run.first, end, text)
 
     def _is_free(self, index: int) -> bool:
         return index not in self._taken and index not in self._after_example
+
+    def _is_free_value(self, value: _Value) -> bool:
+        return all(self._is_free(index) for index in range(value.first, value.end))
 
     def _keep(self, value: _Value) -> None:
         self._found[value.first] = value

@@ -1,0 +1,1 @@
+"""Host-side evaluation: judge the record of a run."""

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
+
+
+def make_scenario(**changes: Any) -> EvalTestCase:
+    email = EvalEmail(subject="Hi", body="SN12345", from_address="customer@example.com", received="2026-01-18")
+    expected = EvalExpectedOutput(email_sent=True, ticket_created=True, scenario_instruction_used="valid-warranty")
+    return EvalTestCase(
+        **{
+            "scenario_id": "valid_warranty_001",
+            "description": "Customer asks",
+            "category": "valid-warranty",
+            "created": "2026-01-18",
+            "input": EvalInput(email),
+            "expected_output": expected,
+            "file": "evals/scenarios/valid_warranty_001.yaml",
+        }
+        | changes
+    )
+
+
+@pytest.fixture
+def scenario() -> Callable[..., EvalTestCase]:
+    """Makes a scenario; any field can be given."""
+    return make_scenario
+
+
+@pytest.fixture
+def outcome() -> Callable[..., EvalResult]:
+    """Makes a result: passed where no failures are given; further arguments are fields of the scenario."""
+
+    def make(*failures: str, took_ms: int = 3, **changes: Any) -> EvalResult:
+        return EvalResult(make_scenario(**changes), not failures, list(failures), {"email_sent": True}, took_ms)
+
+    return make

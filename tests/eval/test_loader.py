@@ -1,0 +1,553 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, EvalSuite, InvalidScenario
+from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.utils.errors import EvalError
+
+FRONTMATTER = """\
+scenario_id: valid_warranty_001
+description: "Customer with valid warranty requests status check"
+category: valid-warranty
+created: 2026-01-18
+"""
+BODY = """\
+input:
+  email:
+    subject: "Warranty status inquiry"
+    body: "Hi, I need to check my warranty status for serial number SN12345. Thanks!"
+    from: "customer@example.com"
+    received: "2026-01-18T10:00:00Z"
+  mock_responses:
+    warranty_api: {status: "valid", expiration_date: "2025-12-31", coverage: "full"}
+expected_output:
+  email_sent: true
+  response_body_contains: ["warranty is valid", "2025-12-31", "fully covered"]
+  response_body_excludes: ["expired", "invalid", "not found"]
+  ticket_created: true
+  ticket_fields: {serial_number: "SN12345", warranty_status: "valid", priority: "normal", category: "warranty_claim"}
+  scenario_instruction_used: "valid-warranty"
+  processing_time_ms: 60000
+"""
+TWO_DOCUMENTS = f"---\n{FRONTMATTER}---\n{BODY}"
+ONE_DOCUMENT = FRONTMATTER + BODY
+REQUIRED = [
+    "scenario_id",
+    "description",
+    "category",
+    "created",
+    "input",
+    "input.email",
+    "input.email.subject",
+    "input.email.body",
+    "input.email.from",
+    "input.email.received",
+    "expected_output",
+    "expected_output.email_sent",
+    "expected_output.ticket_created",
+    "expected_output.scenario_instruction_used",
+]
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_file(content: str | bytes, name: str = "valid_warranty_001.yaml") -> Path:
+        file = tmp_path / name
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return file
+
+    return write_file
+
+
+def plain() -> dict[str, Any]:
+    data: dict[str, Any] = {**yaml.safe_load(BODY), **yaml.safe_load(FRONTMATTER), "created": "2026-01-18"}
+    return data
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    data = plain()
+    *parents, last = path.split(".")
+    place = data
+    for part in parents:
+        place = place.setdefault(part, {})
+    place[last] = value
+    return data
+
+
+def without(path: str) -> dict[str, Any]:
+    data = plain()
+    *parents, last = path.split(".")
+    place = data
+    for part in parents:
+        place = place[part]
+    del place[last]
+    return data
+
+
+def refused(file: Path) -> EvalError:
+    with pytest.raises(EvalError) as caught:
+        EvalLoader().load_eval_test_case(file)
+    return caught.value
+
+
+def problem_with(data: object, name: str = "valid_warranty_001.yaml") -> EvalError:
+    with pytest.raises(EvalError) as caught:
+        EvalLoader().validate_test_case(data, name)
+    return caught.value
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            TWO_DOCUMENTS,
+            ONE_DOCUMENT,
+            f"---\n{ONE_DOCUMENT}",
+            f"---\n{ONE_DOCUMENT}---\n",
+            f"# yaml-language-server: $schema=schema.json\n{TWO_DOCUMENTS}",
+            TWO_DOCUMENTS + "...\n",
+            "\ufeff" + TWO_DOCUMENTS,
+            TWO_DOCUMENTS.replace("\n", "\r\n"),
+        ],
+        ids=["two", "one", "one-marked", "one-closed", "modeline", "ended", "byte-order-mark", "crlf"],
+    )
+    def test_every_form_gives_the_same_scenario(self, write: Write, text: str) -> None:
+        case = EvalLoader().load_eval_test_case(write(text))
+        assert (case.scenario_id, case.category, case.created) == (
+            "valid_warranty_001",
+            "valid-warranty",
+            "2026-01-18",
+        )
+        assert case.input.email.from_address == "customer@example.com"
+        assert case.input.mock_responses["warranty_api"]["expiration_date"] == "2025-12-31"
+        assert tuple(case.expected_output.response_body_excludes) == ("expired", "invalid", "not found")
+        assert case.expected_output.ticket_fields["priority"] == "normal"
+
+    def test_a_path_may_be_text(self, write: Write) -> None:
+        file = write(TWO_DOCUMENTS)
+        case = EvalLoader().load_eval_test_case(str(file))
+        assert case.file == str(file)
+
+    def test_defaults(self, write: Write) -> None:
+        text = FRONTMATTER + (
+            "input: {email: {subject: '', body: '', from: a@example.com, received: 2026-01-18T10:00:00Z}}\n"
+            "expected_output: {email_sent: false, ticket_created: false, scenario_instruction_used: none}\n"
+        )
+        case = EvalLoader().load_eval_test_case(write(text))
+        wanted, email = case.expected_output, case.input.email
+        assert (list(wanted.response_body_contains), list(wanted.response_body_excludes)) == ([], [])
+        assert (dict(wanted.ticket_fields), wanted.processing_time_ms) == ({}, 60000)
+        assert (email.to, dict(email.headers), list(email.attachments)) == (None, {}, [])
+        assert (dict(case.input.mock_responses), case.test) == ({}, None)
+
+    def test_our_own_keys(self, write: Write) -> None:
+        data = changed("input.email.to", "support@example.com")
+        data["input"]["email"] |= {"headers": {"Auto-Submitted": "auto-replied"}, "attachments": ["invoice.pdf"]}
+        data["input"]["mock_responses"] = {"gmail": {"error": "timeout"}, "ticketing": {"error": "unavailable"}}
+        email = EvalLoader().load_eval_test_case(write(json.dumps(data))).input.email
+        assert (email.to, email.attachments) == ("support@example.com", ("invoice.pdf",))
+        assert email.headers == {"Auto-Submitted": "auto-replied"}
+
+    @pytest.mark.parametrize("written", ["2026-01-18", "'2026-01-18'", "2026-1-8", "2026-01-18T10:00:00+01:00"])
+    def test_plain_scalars_keep_what_the_author_wrote(self, write: Write, written: str) -> None:
+        text = TWO_DOCUMENTS.replace("created: 2026-01-18", f"created: {written}")
+        assert EvalLoader().load_eval_test_case(write(text)).created == written.strip("'")
+
+    def test_yes_and_no_are_words(self, write: Write) -> None:
+        text = TWO_DOCUMENTS.replace('"Warranty status inquiry"', "no")
+        assert EvalLoader().load_eval_test_case(write(text)).input.email.subject == "no"
+
+    def test_a_key_in_both_documents(self, write: Write) -> None:
+        error = refused(write(TWO_DOCUMENTS + "created: 2026-01-19\n"))
+        assert error.code == "eval_duplicate_key"
+        assert "created stands in both documents" in error.message
+
+    @pytest.mark.parametrize(
+        ("text", "code", "says"),
+        [
+            ("", "eval_file_empty", "The file is empty"),
+            ("---\n", "eval_file_empty", "The file is empty"),
+            ("---\n---\n", "eval_file_empty", "The file is empty"),
+            ("# only a comment\n", "eval_file_empty", "The file is empty"),
+            ("- a\n- b\n", "eval_wrong_type", "not a list"),
+            ("just words\n", "eval_wrong_type", "not plain text"),
+            (f"---\n{FRONTMATTER}---\njust words\n", "eval_wrong_type", "not plain text"),
+            (f"{TWO_DOCUMENTS}---\na: 1\n", "eval_yaml_invalid", "3 YAML documents"),
+            ("a: 1\na: 2\n", "eval_yaml_invalid", "line 2"),
+            ("a: [1\n", "eval_yaml_invalid", "line 1"),
+            ("a:\n\tb: 1\n", "eval_yaml_invalid", "tab"),
+            ("x: &x [&y [1, 2], *y]\nz: [*x, *q]\n", "eval_yaml_invalid", "line 2, column 9"),
+        ],
+    )
+    def test_what_is_no_scenario_at_all(self, write: Write, text: str, code: str, says: str) -> None:
+        error = refused(write(text))
+        assert error.code == code
+        assert error.message.startswith("Invalid eval file: valid_warranty_001.yaml - ")
+        assert says in error.message
+
+    def test_an_alias_bomb(self, write: Write) -> None:
+        lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+        lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+        error = refused(write("\n".join(lines)))
+        assert error.code == "eval_yaml_invalid"
+        assert "aliases" in error.message
+
+    def test_yaml_errors_have_line_and_column(self, write: Write) -> None:
+        error = refused(write(TWO_DOCUMENTS.replace('"expired",', '"expired"')))
+        assert "line 18, column" in error.message
+        assert error.details["line"] == 18
+
+
+class TestFields:
+    @pytest.mark.parametrize("path", REQUIRED)
+    def test_required(self, write: Write, path: str) -> None:
+        error = refused(write(json.dumps(without(path))))
+        assert error.code == "eval_missing_field"
+        assert error.message == f"Invalid eval file: valid_warranty_001.yaml - Missing field: {path}"
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "input.mock_responses",
+            "input.mock_responses.warranty_api.coverage",
+            "expected_output.response_body_contains",
+            "expected_output.response_body_excludes",
+            "expected_output.ticket_fields",
+            "expected_output.processing_time_ms",
+        ],
+    )
+    def test_optional(self, path: str) -> None:
+        assert EvalLoader().validate_test_case(without(path), "valid_warranty_001.yaml")
+
+    @pytest.mark.parametrize(
+        ("path", "known"),
+        [
+            ("scenarioid", "scenario_id"),
+            ("expected", "expected_output"),
+            ("input.mail", "email"),
+            ("input.mock_response", "mock_responses"),
+            ("input.email.form", "from"),
+            ("input.email.from_address", None),
+            ("input.mock_responses.gmial", "gmail"),
+            ("input.mock_responses.warranty", "warranty_api"),
+            ("input.mock_responses.gmail.status", None),
+            ("expected_output.email_snt", "email_sent"),
+            ("file", None),
+        ],
+    )
+    def test_unknown_keys_name_the_nearest_known_one(self, path: str, known: str | None) -> None:
+        error = problem_with(changed(path, {}))
+        assert error.code == "eval_unknown_key"
+        assert f"Unknown key: {path}" in error.message
+        if known:
+            assert f"did you mean '{known}'?" in error.message
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            ("scenario_id", 12),
+            ("description", ["a"]),
+            ("created", None),
+            ("input", "text"),
+            ("input.email", []),
+            ("input.email.subject", True),
+            ("input.email.body", 1.5),
+            ("input.email.headers", ["a"]),
+            ("input.email.headers", {"Precedence": 1}),
+            ("input.email.attachments", "a.pdf"),
+            ("input.email.attachments", [1]),
+            ("input.mock_responses", []),
+            ("input.mock_responses", {"gmail": "timeout"}),
+            ("input.mock_responses.warranty_api.status", True),
+            ("input.mock_responses.warranty_api.status", None),
+            ("input.mock_responses.warranty_api.expiration_date", 20251231),
+            ("input.mock_responses.warranty_api.serial_number", 12345),
+            ("expected_output.email_sent", "yes"),
+            ("expected_output.ticket_created", 1),
+            ("expected_output.response_body_contains", "one phrase"),
+            ("expected_output.response_body_contains", [2025]),
+            ("expected_output.response_body_excludes", None),
+            ("expected_output.ticket_fields", {"serial_number": 12345}),
+            ("expected_output.scenario_instruction_used", None),
+            ("expected_output.processing_time_ms", "60000"),
+            ("expected_output.processing_time_ms", 0.5),
+            ("test", 5),
+        ],
+    )
+    def test_wrong_types(self, path: str, value: object) -> None:
+        error = problem_with(changed(path, value))
+        assert error.code == "eval_wrong_type"
+        assert f"Wrong type: {path}" in error.message
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            ("scenario_id", ""),
+            ("scenario_id", "two words"),
+            ("scenario_id", "../escape"),
+            ("scenario_id", "x" * 101),
+            ("description", " "),
+            ("category", ""),
+            ("created", ""),
+            ("input.email.received", ""),
+            ("input.mock_responses.warranty_api.status", ""),
+            ("input.mock_responses.warranty_api.error", "timout"),
+            ("input.mock_responses.gmail.error", "TIMEOUT"),
+            ("input.mock_responses.ticketing.error", ""),
+            ("expected_output.response_body_contains", ["fine", ""]),
+            ("expected_output.response_body_excludes", [" \n"]),
+            ("expected_output.scenario_instruction_used", ""),
+            ("expected_output.processing_time_ms", 0),
+            ("test", "/etc/judge.py"),
+            ("test", "../judge.py"),
+            ("test", "judge.txt"),
+            ("test", ""),
+        ],
+    )
+    def test_wrong_values(self, path: str, value: object) -> None:
+        error = problem_with(changed(path, value))
+        assert error.code == "eval_invalid_value"
+        assert f"Invalid value: {path}" in error.message
+
+    def test_a_number_where_text_must_stand_is_shown_as_written(self, write: Write) -> None:
+        error = refused(write(TWO_DOCUMENTS.replace('"SN12345", w', "0x1F, w")))
+        assert error.message.endswith(
+            " - Wrong type: expected_output.ticket_fields.serial_number (line 20)"
+            ' is the number 0x1F, not text; quote it: "0x1F"'
+        )
+
+    def test_warranty_facts_may_have_further_keys(self) -> None:
+        data = changed("input.mock_responses.warranty_api.note", {"any": [1, None, True]})
+        case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
+        assert case.input.mock_responses["warranty_api"]["note"] == {"any": [1, None, True]}
+
+    @pytest.mark.parametrize("fault", ["timeout", "unavailable", "malformed"])
+    def test_faults(self, fault: str) -> None:
+        data = changed("input.mock_responses.warranty_api", {"error": fault})
+        case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
+        assert case.input.mock_responses == {"warranty_api": {"error": fault}}
+
+    def test_all_problems_are_named_at_once(self, write: Write) -> None:
+        text = TWO_DOCUMENTS.replace("created: 2026-01-18\n", "").replace("email_sent: true", "email_snt: true")
+        assert refused(write(text)).message == (
+            "Invalid eval file: valid_warranty_001.yaml - Missing field: created; "
+            "Missing field: expected_output.email_sent; "
+            "Unknown key: expected_output.email_snt (line 15) – did you mean 'email_sent'?"
+        )
+
+    def test_a_flood_of_problems_is_cut(self, write: Write) -> None:
+        many = "".join(f"  wrong_{'x' * 500}_{number}: 1\n" for number in range(200))
+        message = refused(write(TWO_DOCUMENTS + many)).message
+        assert message.endswith("; and 190 more")
+        assert len(message) < 4000
+
+    def test_control_characters_in_a_message_are_written_out(self) -> None:
+        assert "\\x1b[31m" in problem_with(changed("\x1b[31mred", 1)).message
+
+    @pytest.mark.parametrize("data", [None, [], "text", 5])
+    def test_data_that_is_no_mapping(self, data: object) -> None:
+        assert problem_with(data).code == "eval_wrong_type"
+
+    def test_a_judge_must_stand_beside_the_file(self, write: Write, tmp_path: Path) -> None:
+        file = write(json.dumps(changed("test", "judge.py")))
+        assert refused(file).code == "eval_test_not_found"
+        (tmp_path / "judge.py").touch()
+        assert EvalLoader().load_eval_test_case(file).test == "judge.py"
+
+
+class TestFileNames:
+    @pytest.mark.parametrize("name", ["valid_warranty_1.yaml", "valid_warranty_0001.yaml"])
+    def test_any_number_of_digits(self, name: str) -> None:
+        assert EvalLoader().validate_test_case(plain(), name)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "valid_warranty.yaml",
+            "valid_warranty_a.yaml",
+            "valid_warranty_001.yml",
+            "valid_warranty_001.YAML",
+            "valid-warranty_001.yaml",
+            "invalid_warranty_001.yaml",
+            "valid_warranty_001_copy.yaml",
+            "valid_warranty_٣.yaml",
+            "_001.yaml",
+        ],
+    )
+    def test_a_name_that_does_not_fit_the_pattern_or_the_category(self, name: str) -> None:
+        error = problem_with(plain(), name)
+        assert error.code == "eval_file_name"
+        assert "valid_warranty_<number>.yaml" in error.message
+
+    def test_the_id_may_differ_from_the_name(self) -> None:
+        case = EvalLoader().validate_test_case(changed("scenario_id", "another-id.2"), "valid_warranty_001.yaml")
+        assert case.scenario_id == "another-id.2"
+
+
+class TestFiles:
+    def test_missing(self, tmp_path: Path) -> None:
+        error = refused(tmp_path / "valid_warranty_001.yaml")
+        assert error.code == "eval_file_not_found"
+        assert error.exit_code == 2
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "valid_warranty_001.yaml").mkdir()
+        assert refused(tmp_path / "valid_warranty_001.yaml").code == "eval_file_unreadable"
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+    def test_a_pipe_does_not_block(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "valid_warranty_001.yaml")
+        assert refused(tmp_path / "valid_warranty_001.yaml").code == "eval_file_unreadable"
+
+    @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root reads everything")
+    def test_unreadable(self, write: Write) -> None:
+        file = write(TWO_DOCUMENTS)
+        file.chmod(0)
+        assert refused(file).code == "eval_file_unreadable"
+
+    def test_five_megabytes(self, write: Write) -> None:
+        error = refused(write(TWO_DOCUMENTS.replace("Thanks!", "Thanks! " * 650_000)))
+        assert error.code == "eval_file_too_large"
+        assert f"{MAX_SCENARIO_BYTES:,}" in error.message
+
+    def test_not_utf8(self, write: Write) -> None:
+        error = refused(write(TWO_DOCUMENTS.replace("Thanks", "Grüße").encode("latin-1")))
+        assert error.code == "eval_file_not_utf8"
+        assert "line 10, column" in error.message
+
+
+class TestDiscovery:
+    def test_the_byte_order_of_the_names(self, write: Write, tmp_path: Path) -> None:
+        names = ["b_10.yaml", "b_9.yaml", "a_2.yaml", "B_1.yaml"]
+        for number, name in enumerate(names):
+            category = name.partition("_")[0]
+            write(json.dumps(plain() | {"scenario_id": f"id{number}", "category": category}), name)
+        suite = EvalLoader().discover_test_cases(tmp_path)
+        assert [Path(case.file or "").name for case in suite] == ["B_1.yaml", "a_2.yaml", "b_10.yaml", "b_9.yaml"]
+
+    def test_other_files_and_sub_folders_do_not_count(self, write: Write, tmp_path: Path) -> None:
+        write(TWO_DOCUMENTS)
+        for name in ("README.md", "schema.json", "judge.py", "_template.yaml", ".hidden.yaml", "a.yaml~", "a.yaml.bak"):
+            write("not: [a scenario", name)
+        (tmp_path / "more").mkdir()
+        write(TWO_DOCUMENTS, "more/valid_warranty_002.yaml")
+        suite = EvalLoader().discover_test_cases(tmp_path)
+        assert (len(suite), suite.total) == (1, 1)
+
+    def test_invalid_files_stay_among_the_entries(
+        self, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        write(ONE_DOCUMENT.replace("_001", "_003"), "valid_warranty_003.yaml")
+        write(TWO_DOCUMENTS)
+        write(json.dumps(without("expected_output.email_sent")), "valid_warranty_002.yaml")
+        write(TWO_DOCUMENTS, "valid_warranty_004.yml")
+        (tmp_path / "x.yaml").mkdir()
+        (tmp_path / "y.yaml").symlink_to("nowhere")
+        with caplog.at_level(logging.ERROR):
+            suite = EvalLoader().discover_test_cases(tmp_path)
+
+        assert isinstance(suite, EvalSuite)
+        assert [case.scenario_id for case in suite] == ["valid_warranty_001", "valid_warranty_003"]
+        assert suite.total == len(suite.entries) == 6
+        assert [entry.code for entry in suite.invalid] == [
+            "eval_missing_field",
+            "eval_file_name",
+            "eval_file_unreadable",
+            "eval_file_not_found",
+        ]
+        kinds = [isinstance(entry, EvalTestCase) for entry in suite.entries]
+        assert kinds == [True, False, True, False, False, False]
+        assert [record.getMessage() for record in caplog.records] == [entry.message for entry in suite.invalid]
+        assert {record.levelname for record in caplog.records} == {"ERROR"}
+        missing = "Invalid eval file: valid_warranty_002.yaml - Missing field: expected_output.email_sent"
+        assert suite.invalid[0].message == missing
+
+    def test_of_two_files_with_one_id_the_second_is_invalid(self, write: Write, tmp_path: Path) -> None:
+        write(TWO_DOCUMENTS)
+        write(TWO_DOCUMENTS, "valid_warranty_002.yaml")
+        suite = EvalLoader().discover_test_cases(tmp_path)
+        assert [case.file for case in suite] == [str(tmp_path / "valid_warranty_001.yaml")]
+        (duplicate,) = suite.invalid
+        assert duplicate.code == "eval_duplicate_id"
+        assert duplicate.message.startswith("Invalid eval file: valid_warranty_002.yaml - Duplicate scenario_id")
+        assert "valid_warranty_001.yaml" in duplicate.problem
+
+    def test_an_invalid_file_does_not_claim_its_id(self, write: Write, tmp_path: Path) -> None:
+        write(TWO_DOCUMENTS + "  wrong: 1\n")
+        write(TWO_DOCUMENTS, "valid_warranty_002.yaml")
+        assert len(EvalLoader().discover_test_cases(tmp_path)) == 1
+
+    def test_the_suite_is_a_sequence_of_the_usable_ones(self, write: Write, tmp_path: Path) -> None:
+        for number in (1, 2, 3):
+            write(TWO_DOCUMENTS.replace("y_001", f"y_{number}"), f"valid_warranty_{number}.yaml")
+        suite = EvalLoader().discover_test_cases(str(tmp_path))
+        assert suite[0] in suite
+        assert suite[-1].scenario_id == "valid_warranty_3"
+        assert [case.scenario_id for case in suite[1:]] == ["valid_warranty_2", "valid_warranty_3"]
+
+    def test_an_empty_folder_is_an_empty_suite(self, tmp_path: Path) -> None:
+        suite = EvalLoader().discover_test_cases(tmp_path)
+        assert (list(suite), suite.total) == ([], 0)
+
+    def test_a_missing_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(EvalError, match=r"does not exist.*--eval-dir") as caught:
+            EvalLoader().discover_test_cases(tmp_path / "nowhere")
+        assert (caught.value.code, caught.value.exit_code) == ("eval_file_not_found", 2)
+
+    def test_a_file_where_the_folder_should_be(self, write: Write) -> None:
+        with pytest.raises(EvalError, match="not a folder"):
+            EvalLoader().discover_test_cases(write(TWO_DOCUMENTS))
+
+    def test_entries_come_one_at_a_time(self, write: Write) -> None:
+        first = write(TWO_DOCUMENTS)
+        entries = EvalLoader().iter_entries([str(first), str(first.with_name("absent_1.yaml"))])
+        assert isinstance(next(entries), EvalTestCase)
+        assert isinstance(next(entries), InvalidScenario)
+
+
+class TestAnyInput:
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.binary(max_size=400))
+    def test_any_bytes_give_a_scenario_or_one_clear_line(self, write: Write, content: bytes) -> None:
+        self._check(write(content))
+
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.text("abc:-[]{}#&*!|>'\"%@`,? \n\t1.~", max_size=200))
+    def test_anything_that_looks_like_yaml(self, write: Write, content: str) -> None:
+        self._check(write(content))
+
+    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        st.sampled_from(
+            [*REQUIRED, "input.mock_responses", "input.mock_responses.gmail", "input.email.headers", "new"]
+        ),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), inner),
+            max_leaves=6,
+        ),
+    )
+    def test_any_value_at_any_place(self, write: Write, path: str, value: object) -> None:
+        self._check(write(yaml.safe_dump(changed(path, value), allow_unicode=True)))
+
+    def _check(self, file: Path) -> None:
+        path = str(file)
+        (entry,) = EvalLoader().iter_entries([path])
+        if isinstance(entry, InvalidScenario):
+            assert entry.message.startswith(f"Invalid eval file: {file.name} - ")
+            assert len(entry.message.splitlines()) == 1
+        else:
+            assert entry.file == path

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.reporter import EvalReporter, what_it_proves
+
+MISS = (
+    "response_body_contains: missing phrase 'serial number'\n"
+    "  expected: 'serial number'\n"
+    "  actual:   'Thank you for your message. …'"
+)
+Outcome = Callable[..., EvalResult]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def encoded(encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict", newline="")
+
+
+def written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode(stream.encoding)
+
+
+@pytest.fixture
+def suite(outcome: Outcome) -> list[EvalResult]:
+    """35 scenarios; the second one fails."""
+    failed = outcome(MISS, scenario_id="missing_info_003", description="Missing serial")
+    passed = [outcome(scenario_id=f"valid_warranty_{number:03}", description="Works") for number in range(1, 35)]
+    return [passed[0], failed, *passed[1:]]
+
+
+@pytest.fixture
+def invalid() -> EvalResult:
+    broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
+    return EvalResult.of_invalid(broken)
+
+
+PASSED_LINES = "".join(f"✓ valid_warranty_{number:03}: Works\n" for number in range(1, 35))
+FAILED_LINES = """\
+✗ missing_info_003: Missing serial - FAILED
+    response_body_contains: missing phrase 'serial number'
+      expected: 'serial number'
+      actual:   'Thank you for your message. …'
+"""
+SUMMARY = """\
+Pass rate: 34/35 (97.1%)
+✓ Passed: 34
+✗ Failed: 1
+Duration: 0.4s
+⚠️  Eval failed (<99% threshold)
+Proven with 95% confidence: on mail like this suite's, the agent passes at least 87.1%.
+A proof of 99% takes 438 more scenarios without a new failure (473 with 1 failure).
+"""
+WHOLE = f"Running evaluation suite... (35 scenarios)\n{PASSED_LINES}{FAILED_LINES}{SUMMARY}"
+
+
+class TestOutput:
+    def test_all_at_once(self, suite: list[EvalResult]) -> None:
+        stream = io.StringIO()
+        reporter = EvalReporter(stream)
+        reporter.print_header(35)
+        reporter.print_scenario_results(suite)
+        reporter.print_summary(suite, 0.42)
+        assert stream.getvalue() == WHOLE
+
+    def test_as_they_come(self, suite: list[EvalResult]) -> None:
+        stream = io.StringIO()
+        reporter = EvalReporter(stream)
+        reporter.print_header(35)
+        for result in suite:
+            reporter.print_result(result)
+        reporter.finish(0.42, planned=35)
+        assert stream.getvalue() == WHOLE
+
+    def test_passed_scenarios_are_written_at_once(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream).print_result(outcome())
+        assert stream.getvalue() == "✓ valid_warranty_001: Customer asks\n"
+
+    def test_failure_details_alone(self, suite: list[EvalResult]) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream).print_failure_details(suite)
+        assert stream.getvalue() == FAILED_LINES
+
+    def test_a_passed_gate(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream).print_summary([outcome()] * 99 + [outcome(MISS)], 1)
+        assert "Pass rate: 99/100 (99.0%)\n" in stream.getvalue()
+        assert "🎉 Eval passed! (≥99% threshold)\n" in stream.getvalue()
+
+    def test_all_passed_is_100_without_decimals(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream).print_summary([outcome()], 0)
+        assert "Pass rate: 1/1 (100%)\n✓ Passed: 1\n✗ Failed: 0\nDuration: 0.0s\n🎉 Eval passed!" in stream.getvalue()
+
+    @pytest.mark.parametrize(("threshold", "written"), [(99.5, "99.5"), ("90.0", "90"), (100, "100"), (0, "0")])
+    def test_the_threshold_has_no_needless_zeros(self, outcome: Outcome, threshold: float | str, written: str) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream, threshold=threshold).print_summary([outcome()], 0)
+        assert f"(≥{written}% threshold)" in stream.getvalue()
+
+    def test_no_scenario_is_a_failed_gate(self) -> None:
+        stream = io.StringIO()
+        reporter = EvalReporter(stream)
+        reporter.print_header(0)
+        reporter.print_scenario_results([])
+        reporter.print_summary([], 0)
+        assert stream.getvalue() == (
+            "Running evaluation suite... (0 scenarios)\n"
+            "Pass rate: 0/0 (0.0%)\n"
+            "✓ Passed: 0\n"
+            "✗ Failed: 0\n"
+            "Duration: 0.0s\n"
+            "⚠️  Eval failed (<99% threshold)\n"
+            "No scenario ran, so nothing is proven.\n"
+            "A proof of 99% takes 299 more scenarios without a failure (299 in all).\n"
+        )
+
+    def test_invalid_files_are_failures_and_counted_apart(self, outcome: Outcome, invalid: EvalResult) -> None:
+        stream = io.StringIO()
+        results = [outcome(), invalid, outcome(MISS)]
+        reporter = EvalReporter(stream)
+        reporter.print_scenario_results(results)
+        reporter.print_summary(results, 0)
+        text = stream.getvalue()
+        assert (
+            "✗ a_1: invalid scenario file - FAILED\n    Invalid eval file: a_1.yaml - Missing field: created\n"
+        ) in text
+        assert "✗ Failed: 2\n  of which invalid files: 1\nDuration" in text
+
+    def test_an_interrupted_run_has_counts_and_no_verdict(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        reporter = EvalReporter(stream)
+        reporter.print_result(outcome(MISS))
+        reporter.print_result(outcome())
+        reporter.finish(0.1, planned=5)
+        text = stream.getvalue()
+        assert "- FAILED" in text
+        assert text.endswith("Interrupted: 2 of 5 scenarios ran, the gate is not decided\n")
+        assert "threshold" not in text
+
+    def test_without_a_stream_it_is_stdout(self, outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
+        EvalReporter().print_scenario_results([outcome()])
+        assert capsys.readouterr().out == "✓ valid_warranty_001: Customer asks\n"
+
+    def test_terminal_escapes_never_get_through(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        bad = outcome("crash: \x1b[2J\x07\r", description="\x1b]0;title\x07 \u202e")
+        EvalReporter(stream).print_scenario_results([bad])
+        assert all(character.isprintable() or character == "\n" for character in stream.getvalue())
+
+
+class TestPassRate:
+    @pytest.mark.parametrize(("passed", "failed", "rate"), [(34, 1, 97.142857), (0, 0, 0), (0, 3, 0), (3, 0, 100)])
+    def test_is_in_percent(self, outcome: Outcome, passed: int, failed: int, rate: float) -> None:
+        results = [outcome()] * passed + [outcome(MISS)] * failed
+        assert EvalReporter(io.StringIO()).calculate_pass_rate(results) == pytest.approx(rate, abs=1e-6)
+
+
+class TestWhatItProves:
+    @pytest.mark.parametrize(
+        ("passed", "total", "threshold", "sentences"),
+        [
+            (299, 299, 99, ["at least 99.0%."]),
+            (472, 473, 99, ["at least 99.0%."]),
+            (60, 60, 99, ["at least 95.1%.", "takes 239 more scenarios without a failure (299 in all)."]),
+            (298, 298, 99, ["at least 98.9%.", "takes 1 more scenario without a failure (299 in all)."]),
+            (58, 60, 99, ["at least 89.8%.", "takes 568 more scenarios without a new failure (628 with 2 failures)."]),
+            (10, 10, 100, ["at least 74.1%.", "No number of scenarios can prove 100%."]),
+        ],
+    )  # fmt: skip
+    def test_in_words(self, passed: int, total: int, threshold: float, sentences: list[str]) -> None:
+        said = what_it_proves(passed, total, threshold)
+        assert len(said) == len(sentences)
+        assert all(sentence.endswith(end) for sentence, end in zip(said, sentences, strict=True))
+
+
+class TestEncoding:
+    def test_where_the_signs_are_lacking_ascii_stands_in(self, suite: list[EvalResult]) -> None:
+        stream = encoded("ascii")
+        reporter = EvalReporter(stream)
+        reporter.print_scenario_results(suite)
+        reporter.print_summary(suite, 0.4)
+        text = written(stream)
+        assert text.startswith("[PASS] valid_warranty_001: Works\n")
+        assert "[FAIL] missing_info_003: Missing serial - FAILED\n" in text
+        assert "actual:   'Thank you for your message. ...'\n" in text
+        assert "[PASS] Passed: 34\n[FAIL] Failed: 1\nDuration: 0.4s\n[FAIL] Eval failed (<99% threshold)\n" in text
+
+    def test_the_passed_gate_in_ascii(self, outcome: Outcome) -> None:
+        stream = encoded("ascii")
+        EvalReporter(stream).print_summary([outcome()], 0)
+        assert "[PASS] Eval passed! (>=99% threshold)\n" in written(stream)
+
+    @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp437", "utf-8", "utf-16"])
+    def test_no_text_is_too_foreign_to_be_printed(self, outcome: Outcome, encoding: str) -> None:
+        stream = encoded(encoding)
+        results = [outcome(description="Zażółć 日本 🎉 \udcff ü"), outcome("crash: 日本 \ud800", description="ü")]
+        EvalReporter(stream).print_scenario_results(results)
+        assert len(written(stream).splitlines()) == 3
+
+    def test_what_the_encoding_has_is_kept(self, outcome: Outcome) -> None:
+        stream = encoded("latin-1")
+        EvalReporter(stream).print_scenario_results([outcome(description="für 日本")])
+        assert written(stream) == "[PASS] valid_warranty_001: für \\u65e5\\u672c\n"
+
+    def test_ascii_on_demand(self, outcome: Outcome) -> None:
+        stream = io.StringIO()
+        EvalReporter(stream, ascii_only=True).print_scenario_results([outcome(description="für")])
+        assert stream.getvalue() == "[PASS] valid_warranty_001: f\\xfcr\n"
+
+
+class TestColor:
+    @pytest.fixture(autouse=True)
+    def _no_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+
+    def text(self, results: list[EvalResult], stream: io.StringIO, color: bool | None = None) -> str:
+        reporter = EvalReporter(stream, color=color)
+        reporter.print_scenario_results(results)
+        reporter.print_summary(results, 0)
+        return stream.getvalue()
+
+    def test_on_a_terminal(self, outcome: Outcome) -> None:
+        text = self.text([outcome(), outcome(MISS)], Terminal())
+        assert "\x1b[32m✓ valid_warranty_001: Customer asks\x1b[0m\n" in text
+        assert "\x1b[31m✗ valid_warranty_001: Customer asks - FAILED\x1b[0m\n    response" in text
+        assert "\x1b[31m⚠️  Eval failed (<99% threshold)\x1b[0m\n" in text
+
+    def test_a_failed_count_of_none_is_not_red(self, outcome: Outcome) -> None:
+        assert "\n✗ Failed: 0\n" in self.text([outcome()], Terminal())
+
+    def test_not_elsewhere(self, suite: list[EvalResult]) -> None:
+        assert "\x1b" not in self.text(suite, io.StringIO())
+
+    @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", "0"), ("TERM", "dumb")])
+    def test_not_where_it_is_unwanted(
+        self, suite: list[EvalResult], monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    ) -> None:
+        monkeypatch.setenv(name, value)
+        assert "\x1b" not in self.text(suite, Terminal())
+
+    def test_an_empty_no_color_says_nothing(self, suite: list[EvalResult], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NO_COLOR", "")
+        assert "\x1b[32m" in self.text(suite, Terminal())
+
+    def test_on_demand(self, suite: list[EvalResult]) -> None:
+        assert "\x1b[32m" in self.text(suite, io.StringIO(), color=True)
+        assert "\x1b" not in self.text(suite, Terminal(), color=False)
+
+
+class TestWarnings:
+    @pytest.fixture
+    def warnings(self, caplog: pytest.LogCaptureFixture) -> Callable[[list[EvalResult], float], list[str]]:
+        def collect(results: list[EvalResult], duration_s: float) -> list[str]:
+            with caplog.at_level(logging.WARNING):
+                EvalReporter(io.StringIO()).print_summary(results, duration_s)
+            return [record.getMessage() for record in caplog.records]
+
+        return collect
+
+    def test_a_small_suite_that_took_long(
+        self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]]
+    ) -> None:
+        assert warnings([outcome()] * 50, 300.1) == ["The suite of 50 scenarios took 300.1s, over 300s"]
+
+    @pytest.mark.parametrize(("count", "duration_s"), [(50, 300), (51, 1000)])
+    def test_nothing_to_warn_of(
+        self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]], count: int, duration_s: float
+    ) -> None:
+        assert warnings([outcome(took_ms=60_000)] * count, duration_s) == []
+
+    def test_a_slow_scenario(self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]]) -> None:
+        assert warnings([outcome(took_ms=60_001)], 61) == ["Scenario valid_warranty_001 took 60.0s, over 60s"]
+
+    def test_a_slow_scenario_is_named_once_as_it_comes(
+        self, outcome: Outcome, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reporter = EvalReporter(io.StringIO())
+        reporter.print_result(outcome(took_ms=61_000))
+        reporter.finish(61)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
