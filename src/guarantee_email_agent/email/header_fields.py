@@ -32,16 +32,17 @@ def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple
     ends the header, as if the empty line before the body had been forgotten.
     """
     fields: Fields = {}
-    position, count, field = start, 0, b""
+    position, count = start, 0
     while position < end:
         line_end = data.find(b"\n", position, end)
         line_end = end if line_end < 0 else line_end
         if line_end == position:
-            return fields, line_end + 1
+            position += 1
+            break
         match = _FIELD_NAME.match(data, position, line_end)
         if match is None:
             problems.append("the header ends in a line that is no header field")
-            return fields, position
+            break
         name, position = match[1].decode("ascii").lower(), line_end + 1
         pieces, length = [data[match.end() : min(line_end, match.end() + MAX_HEADER_CHARS)]], line_end - match.end()
         while data[position : position + 1] in (b" ", b"\t") and position < end:
@@ -60,7 +61,7 @@ def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple
         fields.setdefault(name, []).append(without_controls(decoded(field, None)[0]))
     if count > MAX_HEADERS:
         problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
-    return fields, end
+    return fields, min(position, end)
 
 
 def decode_words(value: str) -> str:

@@ -148,4 +148,4 @@ def _rest_matches(phrase: _Phrase[Payload], words: Words, index: int) -> bool:
 
 def _sign(gap: str) -> str:
     """The one sign that counts between two words."""
-    return gap.strip(" \t\n-.").replace("’", "'")
+    return gap.strip(" \t\n-._").replace("’", "'")

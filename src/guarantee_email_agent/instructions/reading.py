@@ -12,16 +12,17 @@ from guarantee_email_agent.instructions.markup import Element, MarkupError, pars
 from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
 from guarantee_email_agent.instructions.phrases import PhraseIndex, UnusablePhraseError, fold
 
-LabelKind = Literal["serial", "other", "example"]
+LabelKind = Literal["serial", "weak", "other", "example"]
 Topic = Literal["warranty", "other"]
 
 LABEL_ELEMENTS: dict[str, LabelKind] = {
     "serial-labels": "serial",
+    "weak-serial-labels": "weak",
     "other-labels": "other",
     "example-markers": "example",
 }
 TOPIC_ELEMENTS: dict[str, Topic] = {"about-warranty": "warranty", "about-other": "other"}
-WORD_ELEMENTS = ("label-links", "denials", "list-joiners", "empty-words")
+WORD_ELEMENTS = ("label-links", "owner-words", "back-references", "denials", "list-joiners", "empty-words")
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
 READING_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
 """The elements of the main instruction file that the interpreter reads; all are required."""
@@ -45,6 +46,8 @@ class ReadingRules:
     labels: PhraseIndex[LabelKind]
     topics: PhraseIndex[TopicPhrase]
     links: frozenset[str]
+    owners: frozenset[str]
+    back_references: frozenset[str]
     denials: frozenset[str]
     joiners: frozenset[str]
     empty: frozenset[str]
@@ -80,6 +83,8 @@ def reading_rules(elements: Sequence[Element]) -> ReadingRules:
             for phrase in _topics(by_name[name], topic)
         ),
         links=_words(by_name["label-links"]),
+        owners=_words(by_name["owner-words"]),
+        back_references=_words(by_name["back-references"]),
         denials=_words(by_name["denials"]),
         joiners=_words(by_name["list-joiners"]),
         empty=_words(by_name["empty-words"]),

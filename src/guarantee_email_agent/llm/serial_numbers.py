@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from guarantee_email_agent.instructions.phrases import Hit, Words, split_words
 from guarantee_email_agent.instructions.reading import LabelKind, ReadingRules
 
-MAX_WORDS_TO_VALUE = 12
+MAX_WORDS_TO_VALUE = 25
 MAX_WORDS_FROM_OTHER_LABEL = 5
 MAX_WORDS_TO_DENIAL = 6
+MAX_WORDS_TO_BACK_REFERENCE = 4
 MAX_LINES_TO_VALUE = 3
 MAX_WORDS_BEFORE_LABEL = 5
+MAX_WORDS_BACK = 60
 MAX_WORDS_IN_NUMBER = 6
-MAX_LENGTH_OF_GROUPS = 30
+MAX_GROUPS = 6
 MIN_LENGTH_BEFORE_LABEL = 5
 MIN_DIGITS_OF_GROUPS = 5
-MIN_LENGTH_OF_SAME_FORM = 6
+MIN_LENGTH_OF_SAME_FORM = 5
 
 _JOINING_SIGNS = frozenset("-/._‐‑–—−")
 _SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
@@ -105,6 +107,8 @@ class _Reader:
         self._read_other_labels()
         self._read_self_labelled()
         self._read_labels()
+        if not self._found:
+            self._read_labels("weak")
         labelled = bool(self._found)
         if labelled:
             self._read_same_form()
@@ -147,11 +151,17 @@ class _Reader:
                 if self._rules.self_labelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
                     self._keep(run)
 
-    def _read_labels(self) -> None:
+    def _read_labels(self, kind: LabelKind = "serial") -> None:
         for hit in self._hits.values():
-            if hit.payload != "serial" or hit.first in self._taken:
+            if hit.payload != kind or hit.first in self._taken:
                 continue
-            value = self._value_behind(hit) or self._value_in_table(hit)
+            value = self._value_behind(hit)
+            if value is None or "\n" in self._words.text[self._words.ends[hit.end - 1] : self._words.starts[value.first]]:
+                value = self._value_in_table(hit) or value  # below a heading, the first number may be another column's
+            if value is None and self._refers_back(hit):
+                for earlier in self._values_before(hit):
+                    self._keep(earlier)
+                continue
             if value is None and (value := self._value_before(hit)) is not None and value.first not in self._taken:
                 self._keep(value)
                 continue
@@ -198,44 +208,58 @@ class _Reader:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
-        follow a colon or a word like "is": in "the serial number of my KX200 is 4711-A" the first is a model. Words
-        that say there is none end the search: "serial number unreadable, it is a KX200".
+        follow a colon or a word like "is", or at least not follow a word like "my": in "the serial number of my KX200
+        is 4711-A" the first is a model. Words that say there is none end the search: "serial number unreadable".
         """
         words, index = self._words, label.end
         colon, denied = False, self._is_denied(label)
         is_other = label.payload == "other"
+        unlinked: _Value | None = None
+        owned = False
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
-                return None
+                break
             gap = words.gap_before(index)
             is_direct = index == label.end
             newlines = gap.count("\n")
             if newlines > MAX_LINES_TO_VALUE or (not is_direct and _SENTENCE_END.search(gap)):
-                return None
+                # A question about the number of some model gives none.
+                unlinked = None if "?" in gap else unlinked
+                break
             if is_other and "," in gap:
-                return None
+                break
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
-            is_linked = (
-                is_direct or ":" in gap or "=" in gap or (words.folded[index - 1] in self._rules.links and not denied)
-            )
+            is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link(index) and not denied)
             value = self._value_at(index, label) or (self._spaced_value_at(index) if is_linked else None)
-            if value is not None and (is_linked or (newlines == 1 and self._is_alone_on_its_line(value))):
-                return value
+            if value is not None:
+                if is_linked or (newlines == 1 and self._is_alone_on_its_line(value)):
+                    return value
+                if unlinked is None and not (denied or owned or is_other) and _is_telling(value.text):
+                    unlinked = value
             if newlines and (colon or newlines > 1):
-                return None  # an empty field of a form: what follows is the next field
+                break  # an empty field of a form: what follows is the next field
             hit = self._hits.get(index)
             if hit is None:
-                if words.folded[index] in self._rules.denials:
+                word = words.folded[index]
+                if word in self._rules.denials:
                     return None
+                owned = owned or word in self._rules.owners
                 index = self._run(index).end
             elif hit.payload == label.payload == "serial":
                 index = hit.end
                 label = hit
             elif self._announces_another_number(hit):
-                return None
+                break
             else:
                 index += 1
-        return None
+        return unlinked
+
+    def _follows_link(self, index: int) -> bool:
+        """Whether a word like "is", or "is the", stands before word `index`."""
+        folded, links = self._words.folded, self._rules.links
+        return folded[index - 1] in links or (
+            index > 1 and folded[index - 2] in links and folded[index - 1] in self._rules.empty
+        )
 
     def _announces_another_number(self, hit: Hit[LabelKind]) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
@@ -295,6 +319,29 @@ class _Reader:
             linked = linked or word in self._rules.links
         return None
 
+    def _refers_back(self, label: Hit[LabelKind]) -> bool:
+        """Whether the label speaks of what was said before: "those are the serial numbers"."""
+        for index in range(label.first - 1, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
+            if self._words.folded[index] in self._rules.back_references:
+                return True
+            if _SENTENCE_END.search(self._words.gap_before(index)):
+                return False
+        return False
+
+    def _values_before(self, label: Hit[LabelKind]) -> list[_Value]:
+        """All numbers before the label that look alike, the last of them first."""
+        values: list[_Value] = []
+        index = label.first - 1
+        while index >= 0 and label.first - index < MAX_WORDS_BACK:
+            first = self._first_of_run(index)
+            run = self._run(first)
+            if _is_telling(run.text) and self._is_free_value(run) and (value := self._value_at(first)):
+                if values and _form(values[0].text) != _form(value.text):
+                    break
+                values.append(value)
+            index = first - 1
+        return values
+
     def _next_in_list(self, value: _Value) -> _Value | None:
         """The number that follows in "4711-A, 4712-B and 4713-C"."""
         words, index = self._words, value.end
@@ -347,18 +394,21 @@ class _Reader:
         words, length = self._words, len(run.text)
         if not 3 <= length <= 5 or run.end != run.first + 1:
             return run
-        end, text = run.end, run.text
-        while end < len(words.folded) and words.gap_before(end) == " " and len(text) < MAX_LENGTH_OF_GROUPS:
+        groups, end = [run.text], run.end
+        while end < len(words.folded) and words.gap_before(end) == " " and len(groups) < MAX_GROUPS:
             group = self._run(end)
-            if not any(sign.isdigit() for sign in group.text) or self._rules.never.fullmatch(group.text):
+            if not any(sign.isdigit() for sign in group.text):
                 break
-            is_last = len(group.text) < length and group.text.isdigit() and len(text) > length and len(group.text) > 1
+            is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
             if len(group.text) != length and not is_last:
                 break
-            end, text = group.end, text + group.text
+            groups.append(group.text)
+            end = group.end
             if is_last:
                 break
-        return _Value(run.first, end, text)
+        if len(groups) == 2 and self._rules.never.fullmatch(groups[1]):
+            return run  # a number and a year
+        return _Value(run.first, end, "".join(groups))
 
     def _is_free(self, index: int) -> bool:
         return index not in self._taken and index not in self._after_example
