@@ -68,16 +68,16 @@ def test_unusual_addresses_are_kept_as_they_are(address: str) -> None:
         "a..b",
         "jane@example..com",
         "jane at example.com",
-    ]
-    + [
         '"jane doe"@example.com',
         "undisclosed-recipients:;",
         "a" * 400 + "@example.com",
         "jane@example.com\x00",
         "(",
         "<" * 50,
-    ]
-    + ["jane@example.com bob@example.com", "jane doe@example.com", "Jane jane@example.com"],
+        "jane@example.com bob@example.com",
+        "jane doe@example.com",
+        "Jane jane@example.com",
+    ],
 )
 def test_what_is_no_usable_address(value: str) -> None:
     assert addresses(value) == []

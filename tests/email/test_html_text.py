@@ -102,8 +102,11 @@ def test_an_address_that_nobody_escaped_stays() -> None:
         ("<p>new</p><blockquote>old<br>older</blockquote><p>again</p>", "new\n\n> old\n> older\n\nagain"),
         ("<blockquote>a<blockquote>b</blockquote>c</blockquote>", "> a\n\n> > b\n\n> c"),
         (
-            '<div>new</div><div class="gmail_quote"><div class="gmail_attr">On some day somebody wrote:<br></div>'
-            '<blockquote class="gmail_quote">old</blockquote><div>between</div><blockquote>old2</blockquote></div><div>end</div>',
+            (
+                '<div>new</div><div class="gmail_quote"><div class="gmail_attr">On some day somebody wrote:<br></div>'
+                '<blockquote class="gmail_quote">old</blockquote><div>between</div>'
+                "<blockquote>old2</blockquote></div><div>end</div>"
+            ),
             "new\n> On some day somebody wrote:\n\n> old\n\nbetween\n\n> old2\n\nend",
         ),
         ('<div>new</div><div class="yahoo_quoted x"><div>old</div></div>', "new\n> old"),
@@ -174,8 +177,19 @@ PIECES = st.sampled_from(
         "</div>",
         "&#",
         "&amp",
+        "<blockquote>",
+        "</blockquote>",
+        "<pre>",
+        "\n",
+        " ",
+        "text",
+        "<script>",
+        "</script>",
+        "<br",
+        "/>",
+        "<!",
+        "<?",
     ]
-    + ["<blockquote>", "</blockquote>", "<pre>", "\n", " ", "text", "<script>", "</script>", "<br", "/>", "<!", "<?"]
 )
 
 

@@ -80,8 +80,6 @@ def test_headers_that_allow_an_answer(headers: dict[str, str]) -> None:
         "donotreply",
         "do-not-reply",
         "DO_NOT_REPLY",
-    ]
-    + [
         "notifications-noreply",
         "dont-reply",
         "noreply2",
@@ -89,8 +87,11 @@ def test_headers_that_allow_an_answer(headers: dict[str, str]) -> None:
         "ne-pas-repondre",
         "noresponder",
         "nicht-antworten",
-    ]
-    + ["nie-odpowiadaj", "shop.noreply", "not-reply", "noreplies"],
+        "nie-odpowiadaj",
+        "shop.noreply",
+        "not-reply",
+        "noreplies",
+    ],
 )
 def test_senders_that_read_no_mail(local: str) -> None:
     assert reason(f"{local}@example.org") == "sender takes no replies"
@@ -107,8 +108,10 @@ def test_senders_that_read_no_mail(local: str) -> None:
         "bounces",
         "bounces+jane=example.com",
         "bounce-1",
-    ]
-    + ["listserv", "majordomo", "mail-delivery"],
+        "listserv",
+        "majordomo",
+        "mail-delivery",
+    ],
 )
 def test_mail_systems(local: str) -> None:
     assert reason(f"{local}@example.org") == "sender is a mail system"
@@ -122,15 +125,16 @@ def test_mail_systems(local: str) -> None:
         "reply@example.org",
         "replyno@example.org",
         "jane@noreply.example.org",
-    ]
-    + [
         "daemon.jones@example.org",
         "bouncer@example.org",
         "postmasters@example.org",
         "noah@example.org",
         "repl@example.org",
-    ]
-    + ["info@example.org", "arno-replyson@example.org", "delivery@example.org", "service-request@example.org"],
+        "info@example.org",
+        "arno-replyson@example.org",
+        "delivery@example.org",
+        "service-request@example.org",
+    ],
 )
 def test_senders_that_only_look_like_it(sender: str) -> None:
     assert reason(sender) is None
@@ -165,14 +169,13 @@ def test_the_null_sender() -> None:
         "Automatische Antwort: Bohrer",
         "Odpowiedź automatyczna: Wiertarka",
         "Réponse automatique : Perceuse",
-    ]
-    + [
         "Undelivered Mail Returned to Sender",
         "Delivery Status Notification (Failure)",
         "Undeliverable: Hello",
         "AUTOREPLY: x",
-    ]
-    + ["Out of Office: back on Monday", "Abwesenheitsnotiz"],
+        "Out of Office: back on Monday",
+        "Abwesenheitsnotiz",
+    ],
 )
 def test_subjects_of_programs(subject: str) -> None:
     assert reason(subject=subject) == "subject of an automatic reply or a bounce"
@@ -185,8 +188,10 @@ def test_subjects_of_programs(subject: str) -> None:
         "Out of office chair warranty",
         "Automatic reply button broken",
         "Undeliverable parcel SN12345",
-    ]
-    + ["out of office", "", "My drill: failure notice"],
+        "out of office",
+        "",
+        "My drill: failure notice",
+    ],
 )
 def test_subjects_of_people(subject: str) -> None:
     assert reason(subject=subject) is None

@@ -57,29 +57,14 @@ def refuse_huge_expansion(text: str, limit: int) -> None:
             raise _error(_TOO_MANY_ALIASES, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def refuse_merges_and_tags(text: str, documents: list[object]) -> None:
+def refuse_merges_and_tags(text: str) -> None:
     """Raise DocumentError for `<<` keys, which YAML 1.2 does not have, and for tags such as `!secret`."""
-    if not _has_merge_or_tag(documents):
-        return
     for node in source.nodes(text):
         if node.path and node.path[-1] == "<<":
             raise _error("merge keys (<<) are not supported; write the keys out", node.line, node.column)
         if node.tag is not None and node.tag.startswith("!") and node.tag != "!":
             what = f"the tag {node.tag} is not supported; write plain text, or quote a value that starts with '!'"
             raise _error(what, node.line, node.column)
-
-
-def _has_merge_or_tag(documents: list[object]) -> bool:
-    waiting: list[object] = [documents]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            if "<<" in value or (len(value) == 1 and str(next(iter(value))).startswith("!")):
-                return True
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-    return False
 
 
 def _error(what: str, line: int, column: int) -> DocumentError:

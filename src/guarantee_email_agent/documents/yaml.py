@@ -77,10 +77,10 @@ def load_documents(text: str) -> list[object]:
         raise trouble.explain(text, error) from None
     if documents is None or documents == [None]:
         return []
-    if "<<" in text or ("!" in text and _TAG.search(text)):
-        from guarantee_email_agent.documents import trouble  # only for texts that look like it
+    if ("<<" in text or ("!" in text and _TAG.search(text))) and _has_merge_or_tag(documents):
+        from guarantee_email_agent.documents import trouble  # only when something is wrong
 
-        trouble.refuse_merges_and_tags(text, documents)
+        trouble.refuse_merges_and_tags(text)
     return documents
 
 
@@ -98,6 +98,19 @@ def written(text: str, path: tuple[str | int, ...]) -> str | None:
 
     node = source.find(text, path)
     return None if node is None else node.scalar
+
+
+def _has_merge_or_tag(documents: list[object]) -> bool:
+    waiting: list[object] = [documents]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if "<<" in value or (len(value) == 1 and str(next(iter(value))).startswith("!")):
+                return True
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return False
 
 
 def _read_bytes(path: Path | str, max_bytes: int) -> bytes:

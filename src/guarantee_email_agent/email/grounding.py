@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 
@@ -62,21 +63,33 @@ def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
         return ("The reply is empty.",)
     if len(reply) > MAX_REPLY_LENGTH:
         return (f"The reply is longer than {MAX_REPLY_LENGTH} characters.",)
-    found: list[str] = []
-    if _FORBIDDEN_SIGNS.search(reply):
-        found.append("The reply holds control characters.")
     if not ground.has_ticket and TICKET_PLACEHOLDER in reply:
-        found.append(f"There is no ticket: do not write {TICKET_PLACEHOLDER}.")
+        return (f"There is no ticket: do not write {TICKET_PLACEHOLDER}.",)
     # Facts are taken out first: what is left must not hold any claim of its own.
-    text = _without_facts(reply.replace(TICKET_PLACEHOLDER, " "), ground.facts)
+    text = reply.replace(TICKET_PLACEHOLDER, " ")
+    for name in ("serial_number", "expiration_date"):
+        if value := ground.facts.get(name):
+            text = text.replace(value, " ")
+    status, is_full = ground.facts.get("warranty_status"), ground.facts.get("coverage") == "full"
+    return _claims_left(text, status, is_full, ground.may_mention_warranty, ground.approved)
+
+
+@lru_cache(maxsize=256)
+def _claims_left(
+    text: str, status: str | None, is_full: bool, may_mention_warranty: bool, approved: str
+) -> tuple[str, ...]:
+    """Claims in a reply without its facts. Pure, and most replies differ in their facts alone, hence cached."""
+    found: list[str] = []
+    if _FORBIDDEN_SIGNS.search(text):
+        found.append("The reply holds control characters.")
     found.extend(f"'{sign}' looks like an unfilled placeholder." for sign in ("{", "}", "[[", "]]") if sign in text)
-    if match := _STATUS_WORDS.get(ground.facts.get("warranty_status"), _STATUS_WORDS[None]).search(text):
+    if match := _STATUS_WORDS.get(status, _STATUS_WORDS[None]).search(text):
         found.append(f"The facts do not say '{match[0]}'.")
-    if ground.facts.get("coverage") != "full" and _FULLY_COVERED.search(text):
+    if not is_full and _FULLY_COVERED.search(text):
         found.append("The facts do not say 'fully covered'.")
-    if not ground.may_mention_warranty and (match := _ABOUT_WARRANTY.search(text)):
+    if not may_mention_warranty and (match := _ABOUT_WARRANTY.search(text)):
         found.append(f"This reply says nothing about a warranty: leave out '{match[0]}'.")
-    approved = ground.approved.lower()
+    approved = approved.lower()
     for kind, pattern in _CLAIMS:
         found.extend(
             f"The {kind} '{match[0]}' stands in no fact."
@@ -96,13 +109,6 @@ def omissions(reply: str, ground: Ground) -> tuple[str, ...]:
         found.extend(
             f"The reply must hold the {name.replace('_', ' ')} {value} exactly so."
             for name in ("serial_number", "expiration_date")
-            if (value := ground.facts.get(name)) and value.lower() not in reply.lower()
+            if (value := ground.facts.get(name)) and value not in reply
         )
     return tuple(found)
-
-
-def _without_facts(text: str, facts: Mapping[str, str | None]) -> str:
-    for name in ("serial_number", "expiration_date"):
-        if value := facts.get(name):
-            text = re.sub(re.escape(value), " ", text, flags=re.IGNORECASE)
-    return text

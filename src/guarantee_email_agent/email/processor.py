@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from guarantee_email_agent.email.evidence import stated_serial_numbers
@@ -103,8 +103,7 @@ class EmailProcessor:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
             # The text of an unknown exception may hold the customer's words, so only its type is told.
             progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
-        elapsed_ms = round((self.clock.monotonic() - started) * 1000)
-        return replace(progress.result, processing_time_ms=elapsed_ms)
+        return progress.result(self.clock.monotonic() - started)
 
     async def _process(self, raw_email: RawEmail, progress: _Progress) -> None:
         email = parse_email(raw_email)
@@ -160,9 +159,9 @@ class EmailProcessor:
         """The model's reply if every claim in it is borne out, else the instruction's own template."""
         ground = Ground(
             facts,
-            approved="\n".join(template.literal_text() for template in scenario.templates),
+            approved=scenario.approved_text,
             has_ticket=scenario.ticket is not None,
-            may_mention_warranty=any(condition.intent != "other" for condition in scenario.trigger),
+            may_mention_warranty=scenario.may_mention_warranty,
         )
         objections: tuple[str, ...] = ()
         for _ in range(MAX_DRAFTS):
@@ -241,17 +240,20 @@ class _Check(Protocol):
 
 
 class _Progress:
-    """How far one mail has come; the only thing that changes while it is processed."""
+    """How far one mail has come, and what is known of it; the only thing that changes while it is processed."""
 
     def __init__(self, message_id: str) -> None:
         self.step = "parse"
-        self.result = ProcessingResult(success=False, message_id=message_id)
+        self._known: dict[str, Any] = {"success": False, "message_id": message_id}
 
     def know(self, **known: Any) -> None:
-        self.result = replace(self.result, **known)
+        self._known.update(known)
 
     def fail(self, code: str, message: str) -> None:
         self.know(success=False, failed_step=self.step, error_code=code, error_message=message)
+
+    def result(self, elapsed_s: float) -> ProcessingResult:
+        return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000))
 
 
 def _message_id_of(raw_email: RawEmail) -> str:

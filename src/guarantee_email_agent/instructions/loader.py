@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from guarantee_email_agent.documents.shape import Problem, build
 from guarantee_email_agent.documents.yaml import DocumentError, load_documents, locate
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
+from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.models import (
     Instructions,
     MainHeader,
@@ -19,9 +19,9 @@ from guarantee_email_agent.instructions.models import (
     ScenarioHeader,
     ScenarioInstruction,
 )
-from guarantee_email_agent.instructions.reading import reading_rules
+from guarantee_email_agent.instructions.reading import rules_in
 from guarantee_email_agent.instructions.router import Situation, every_situation, matching
-from guarantee_email_agent.instructions.template import MissingFactError, reply_templates, select_template
+from guarantee_email_agent.instructions.template import MissingFactError, select_template, templates_in
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -115,7 +115,7 @@ def _read(path: str) -> bytes:
 def _main(path: str, content: bytes) -> MainInstruction:
     header, body, first_line = _split(path, content, MainHeader)
     try:
-        reading_rules(parse_elements(body))
+        rules_in(body)
     except MarkupError as error:
         raise _located(path, first_line, error) from None
     return MainInstruction(header, body)
@@ -124,7 +124,7 @@ def _main(path: str, content: bytes) -> MainInstruction:
 def _scenario(path: str, content: bytes) -> ScenarioInstruction:
     header, body, first_line = _split(path, content, ScenarioHeader)
     try:
-        templates = reply_templates(parse_elements(body))
+        templates = templates_in(body)
     except MarkupError as error:
         raise _located(path, first_line, error) from None
     scenario = ScenarioInstruction(header, body, templates)

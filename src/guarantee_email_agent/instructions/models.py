@@ -47,6 +47,15 @@ class ScenarioInstruction:
     header: ScenarioHeader
     body: str
     templates: tuple[ReplyTemplate, ...]
+    approved_text: str = field(init=False)
+    """Every word that the author wrote into its replies."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "approved_text", "\n".join(each.literal_text() for each in self.templates))
+
+    @property
+    def may_mention_warranty(self) -> bool:
+        return any(condition.intent != "other" for condition in self.trigger)
 
     @property
     def name(self) -> str:

@@ -77,7 +77,9 @@ class Hit(Generic[Payload]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Phrase(Generic[Payload]):
+class Phrase(Generic[Payload]):
+    """A phrase as it is looked for: (word, is only the beginning of one) pairs, and the signs between them."""
+
     words: tuple[tuple[str, bool], ...]
     signs: tuple[str, ...]
     payload: Payload
@@ -86,10 +88,9 @@ class _Phrase(Generic[Payload]):
 class PhraseIndex(Generic[Payload]):
     """Looks for many phrases at once: a word meets only the phrases that share its first letters."""
 
-    def __init__(self, phrases: Iterable[tuple[str, Payload]]) -> None:
-        self._by_key: dict[str, list[_Phrase[Payload]]] = {}
-        for source, payload in phrases:
-            phrase = _parse_phrase(source, payload)
+    def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
+        self._by_key: dict[str, list[Phrase[Payload]]] = {}
+        for phrase in phrases:
             self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
         for candidates in self._by_key.values():
             # The longest phrase wins where several begin at one word.
@@ -113,7 +114,8 @@ class PhraseIndex(Generic[Payload]):
         return hits
 
 
-def _parse_phrase(source: str, payload: Payload) -> _Phrase[Payload]:
+def parse_phrase(source: str, payload: Payload) -> Phrase[Payload]:
+    """Raises UnusablePhraseError."""
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise UnusablePhraseError("has no word in it")
@@ -127,10 +129,10 @@ def _parse_phrase(source: str, payload: Payload) -> _Phrase[Payload]:
         words.append((word, is_prefix))
         if position:
             signs.append(_sign(source[matches[position - 1].end() : match.start()]))
-    return _Phrase(tuple(words), tuple(signs), payload)
+    return Phrase(tuple(words), tuple(signs), payload)
 
 
-def _rest_matches(phrase: _Phrase[Payload], words: Words, index: int) -> bool:
+def _rest_matches(phrase: Phrase[Payload], words: Words, index: int) -> bool:
     if len(phrase.words) == 1:
         return True
     if index + len(phrase.words) > len(words.folded):

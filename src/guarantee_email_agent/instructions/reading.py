@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
-from guarantee_email_agent.instructions.phrases import PhraseIndex, UnusablePhraseError, fold
+from guarantee_email_agent.instructions.phrases import Phrase, PhraseIndex, UnusablePhraseError, fold, parse_phrase
 
 LabelKind = Literal["serial", "weak", "other", "example"]
 Topic = Literal["warranty", "other"]
@@ -28,6 +28,7 @@ READING_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_E
 """The elements of the main instruction file that the interpreter reads; all are required."""
 
 MAX_WEIGHT = 9
+_Payload = TypeVar("_Payload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,12 @@ def reading_rules(elements: Sequence[Element]) -> ReadingRules:
             raise _error(by_name[name].line, f"<{name}> is empty. Write at least one entry")
     return ReadingRules(
         labels=PhraseIndex(
-            (phrase, kind) for name, kind in LABEL_ELEMENTS.items() for phrase in _label_phrases(by_name[name])
+            _phrase(line, source, kind)
+            for name, kind in LABEL_ELEMENTS.items()
+            for line, source in _entries(by_name[name])
         ),
         topics=PhraseIndex(
-            (phrase.phrase, phrase)
-            for name, topic in TOPIC_ELEMENTS.items()
-            for phrase in _topics(by_name[name], topic)
+            phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _topics(by_name[name], topic)
         ),
         links=_words(by_name["label-links"]),
         owners=_words(by_name["owner-words"]),
@@ -103,13 +104,7 @@ def _entries(element: Element) -> Iterator[tuple[int, str]]:
                 yield line, stripped
 
 
-def _label_phrases(element: Element) -> Iterator[str]:
-    for line, phrase in _entries(element):
-        _check_phrase(line, phrase)
-        yield phrase
-
-
-def _topics(element: Element, topic: Topic) -> Iterator[TopicPhrase]:
+def _topics(element: Element, topic: Topic) -> Iterator[Phrase[TopicPhrase]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
@@ -119,16 +114,15 @@ def _topics(element: Element, topic: Topic) -> Iterator[TopicPhrase]:
                 f"'{text[:40]}' has no weight. Begin the line with one from 1 to {MAX_WEIGHT}, such as '3: phrase'",
             )
         for entry in phrases.split(","):
-            if phrase := entry.strip():
-                _check_phrase(line, phrase)
-                yield TopicPhrase(phrase, topic, int(weight))
+            if source := entry.strip():
+                yield _phrase(line, source, TopicPhrase(source, topic, int(weight)))
 
 
-def _check_phrase(line: int, phrase: str) -> None:
+def _phrase(line: int, source: str, payload: _Payload) -> Phrase[_Payload]:
     try:
-        PhraseIndex([(phrase, None)])
+        return parse_phrase(source, payload)
     except UnusablePhraseError as error:
-        raise _error(line, f"phrase '{phrase}' {error}") from None
+        raise _error(line, f"phrase '{source}' {error}") from None
 
 
 def _words(element: Element) -> frozenset[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from guarantee_email_agent.instructions.markup import Element, MarkupError
+from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 
 FACTS = ("serial_number", "warranty_status", "expiration_date", "coverage")
 """The facts a condition may ask for."""
@@ -63,6 +64,12 @@ class ReplyTemplate:
 
     def placeholders(self) -> frozenset[str]:
         return frozenset(_placeholder_names(self.parts))
+
+
+@lru_cache(maxsize=64)
+def templates_in(text: str) -> tuple[ReplyTemplate, ...]:
+    """The templates in an instruction text; cached, since they follow from the text alone. Raises MarkupError."""
+    return reply_templates(parse_elements(text))
 
 
 def reply_templates(elements: Sequence[Element]) -> tuple[ReplyTemplate, ...]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
+from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.reading import ReadingRules, rules_in
-from guarantee_email_agent.instructions.template import MissingFactError, reply_templates, select_template
+from guarantee_email_agent.instructions.template import MissingFactError, select_template, templates_in
 from guarantee_email_agent.llm.intent import tell_intent
 from guarantee_email_agent.llm.port import Message, ToolUseBlock
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL, element_in
@@ -97,7 +97,7 @@ def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise _cannot("the request holds no facts")
     for text in reversed(texts):
-        template = select_template(reply_templates(parse_elements(text)), facts)
+        template = select_template(templates_in(text), facts)
         if template is not None:
             try:
                 return {"body": template.render(facts)}

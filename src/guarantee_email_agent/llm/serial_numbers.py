@@ -156,7 +156,10 @@ class _Reader:
             if hit.payload != kind or hit.first in self._taken:
                 continue
             value = self._value_behind(hit)
-            if value is None or "\n" in self._words.text[self._words.ends[hit.end - 1] : self._words.starts[value.first]]:
+            if (
+                value is None
+                or "\n" in self._words.text[self._words.ends[hit.end - 1] : self._words.starts[value.first]]
+            ):
                 value = self._value_in_table(hit) or value  # below a heading, the first number may be another column's
             if value is None and self._refers_back(hit):
                 for earlier in self._values_before(hit):
@@ -175,7 +178,7 @@ class _Reader:
 
     def _read_unlabelled(self) -> None:
         for index, word in enumerate(self._words.folded):
-            if self._is_free(index) and not word.isdigit():
+            if not word.isdigit() and self._is_free(index):
                 run = self._run(index)
                 if (
                     self._is_free_value(run)
@@ -190,7 +193,7 @@ class _Reader:
         if not forms:
             return
         for index, word in enumerate(self._words.folded):
-            if self._is_free(index) and any(sign.isdigit() for sign in word):
+            if not word.isalpha() and self._is_free(index):
                 # Runs begin where a word has letters, so look back over a joined word without digits.
                 first = self._first_of_run(index)
                 run = self._run(first)
@@ -268,7 +271,7 @@ class _Reader:
             return True
         if hit.end >= len(words.folded):
             return False
-        return ":" in words.gap_before(hit.end) or any(sign.isdigit() for sign in self._run(hit.end).text)
+        return ":" in words.gap_before(hit.end) or bool(_DIGIT.search(self._run(hit.end).text))
 
     def _is_denied(self, label: Hit[LabelKind]) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
@@ -313,7 +316,7 @@ class _Reader:
             linked = linked or "(" in gap or "=" in gap
             index -= 1
             word = words.folded[index]
-            if linked and any(sign.isdigit() for sign in word):
+            if linked and _DIGIT.search(word):
                 value = self._value_at(self._first_of_run(index))
                 return value if value and len(value.text) >= MIN_LENGTH_BEFORE_LABEL else None
             linked = linked or word in self._rules.links
@@ -361,8 +364,8 @@ class _Reader:
             return None
         run = self._run(index)
         if label is not None and label.payload == "other":
-            return run if any(sign.isdigit() for sign in run.text) else None
-        if not any(sign.isdigit() for sign in run.text) or self._rules.never.fullmatch(run.text):
+            return run if _DIGIT.search(run.text) else None
+        if not _DIGIT.search(run.text) or self._rules.never.fullmatch(run.text):
             return None
         if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
             short = self._run(index, _SIGNS_INSIDE_ONE_NUMBER)
@@ -397,7 +400,7 @@ class _Reader:
         groups, end = [run.text], run.end
         while end < len(words.folded) and words.gap_before(end) == " " and len(groups) < MAX_GROUPS:
             group = self._run(end)
-            if not any(sign.isdigit() for sign in group.text):
+            if not _DIGIT.search(group.text):
                 break
             is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
             if len(group.text) != length and not is_last:
@@ -428,7 +431,7 @@ def _form(text: str) -> str:
 
 def _is_telling(text: str) -> bool:
     """Whether a number's form says something: a bare row of digits could be anything."""
-    return len(text) >= MIN_LENGTH_OF_SAME_FORM and any(sign.isalpha() for sign in text)
+    return len(text) >= MIN_LENGTH_OF_SAME_FORM and bool(_LETTER.search(text))
 
 
 def _alike(first: _Value, other: _Value) -> bool:

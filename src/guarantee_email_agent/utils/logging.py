@@ -53,6 +53,7 @@ def configure_logging(level: str, console_level: str, file: Path | None, as_json
     if file is not None:
         try:
             handlers.append(logging.FileHandler(file, encoding="utf-8"))
+            handlers[-1].setLevel(level)
         except OSError as error:
             raise ConfigurationError(
                 f"logging.file: cannot write {file} ({error.strerror}). Name a file in a folder that can be written",
@@ -62,7 +63,8 @@ def configure_logging(level: str, console_level: str, file: Path | None, as_json
     root.handlers[:] = handlers
     for handler in handlers:
         handler.setFormatter(formatter)
-    root.setLevel(level if file is not None else min(level, console_level, key=logging.getLevelName))
+    # No record is made that no handler wants: a suite of thousands would pay for each.
+    root.setLevel(min(handler.level for handler in handlers))
     root.propagate = False
     # A log that cannot be written (a closed pipe, a full disk) must not end a run with a traceback.
     logging.raiseExceptions = False
