@@ -21,7 +21,6 @@ from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
     EXIT_FAILURE,
     EXIT_INTERRUPTED,
-    EXIT_SUCCESS,
     AgentError,
     ConfigurationError,
 )
@@ -64,7 +63,9 @@ def run(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         code = EXIT_FAILURE
-    return _flushed(code)
+    code = _flushed(code)
+    logger.info("Exiting with code %d", code)
+    return code
 
 
 def _say(error: AgentError) -> None:
@@ -177,7 +178,7 @@ def _eval(options: argparse.Namespace) -> int:
 
     started = datetime.now(UTC)
     config = _configured(options.config, options.verbose)
-    code = evaluate(
+    return evaluate(
         EvalOptions(
             directory=options.eval_dir or config.eval.test_suite_path,
             threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
@@ -192,8 +193,6 @@ def _eval(options: argparse.Namespace) -> int:
         config,
         _PatientStream(sys.stdout),
     )
-    logger.info("Exiting with code %d", code)
-    return code
 
 
 def _configured(path: Path | None, verbose: bool) -> Config:
@@ -226,5 +225,3 @@ def _number(convert: Callable[[str], float], is_good: Callable[[float], bool], w
 
 _percentage = _number(float, lambda number: 0 < number <= 100, "a percentage above 0 and up to 100")
 _count = _number(int, lambda number: 1 <= number <= 10_000, "a whole number from 1 to 10000")
-
-__all__ = ["EXIT_SUCCESS", "run"]

@@ -15,13 +15,17 @@ _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9]
 def stated_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str, ...]:
     """The different serial numbers among `candidates` that really stand in the mail, upper case.
 
-    What stands in the subject or the newly written text counts before what stands in quoted text or the signature. A
-    model's invention stands nowhere, and is dropped.
+    What stands in the newly written text (and in a subject of its own) counts before what stands in quoted text or the
+    signature. A model's invention stands nowhere, and is dropped.
     """
     if not candidates:
         return ()
-    new = _squashed(f"{email.subject} {email.new_text}")
-    rest = _squashed(f"{email.quoted_text} {email.signature_text}")
+    new, rest = email.new_text, f"{email.quoted_text} {email.signature_text}"
+    if email.is_answer:
+        rest = f"{email.subject} {rest}"
+    else:
+        new = f"{email.subject} {new}"
+    new, rest = _squashed(new), _squashed(rest)
     in_new: dict[str, str] = {}
     in_rest: dict[str, str] = {}
     for candidate in candidates:

@@ -9,6 +9,9 @@ from typing import Literal
 
 SpanKind = Literal["new", "quoted", "signature"]
 
+ANSWER_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:", "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
+"""What mail programs of several languages put before the subject of a mail answered or forwarded."""
+
 _QUOTE_MARKS = r"(?m)^[ \t]*>[> \t]*"
 
 
@@ -49,6 +52,11 @@ class Email:
     thread_id: str | None = None
     problems: tuple[str, ...] = ()
     """What was wrong with the mail's form and how it was read all the same; never its text."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the subject is that of an earlier mail, answered or forwarded."""
+        return self.subject.casefold().startswith(ANSWER_PREFIXES)
 
     @property
     def new_text(self) -> str:

@@ -270,13 +270,13 @@ def _situation(triage: Triage, answer: WarrantyAnswer | None) -> Situation:
 
 
 def _facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str | None]:
-    if answer is None:
-        return {"serial_number": None, "warranty_status": None, "expiration_date": None, "coverage": None}
+    """What a reply may say. A date means something for a known number only, and coverage for a valid warranty."""
+    status = answer.status if answer else None
     return {
-        "serial_number": triage.serial_numbers[0],
-        "warranty_status": answer.status,
-        "expiration_date": answer.expiration_date,
-        "coverage": answer.coverage.casefold() if answer.coverage else None,
+        "serial_number": triage.serial_numbers[0] if answer else None,
+        "warranty_status": status,
+        "expiration_date": answer.expiration_date if answer and status in ("valid", "expired") else None,
+        "coverage": answer.coverage.casefold() if answer and answer.coverage and status == "valid" else None,
     }
 
 

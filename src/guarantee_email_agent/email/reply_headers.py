@@ -8,7 +8,7 @@ from guarantee_email_agent.email.parse import Email
 
 MAX_SUBJECT = 200
 MAX_REFERENCES = 20
-_ANSWER_PREFIXES = ("re:", "aw:", "odp:", "sv:", "antw:")
+_ANSWERED = ("re:", "aw:", "odp:", "sv:", "antw:")
 
 
 def reply_subject(subject: str) -> str:
@@ -16,7 +16,7 @@ def reply_subject(subject: str) -> str:
     subject = subject.strip()[:MAX_SUBJECT]
     if not subject:
         return "Re: your message"
-    return subject if subject.casefold().startswith(_ANSWER_PREFIXES) else f"Re: {subject}"
+    return subject if subject.casefold().startswith(_ANSWERED) else f"Re: {subject}"
 
 
 def reply_message_id(message_id: str) -> str:

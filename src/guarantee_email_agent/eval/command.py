@@ -67,8 +67,7 @@ def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
     results = _results(config, files, options)
     interrupted = False
     try:
-        for number, result in enumerate(results, 1):
-            logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
+        for result in results:
             totals.add(result)
             reporter.print_result(result)
             if wants_all:
@@ -111,7 +110,8 @@ def _results(config: Config, files: Sequence[str], options: EvalOptions) -> _Res
 def _run(config: Config, files: Sequence[str], repeat: int) -> _Results:
     """One result a file, as it is ready."""
     runner = EvalRunner(config)
-    for entry in EvalLoader().iter_entries(files):
+    for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
+        logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
         yield _finished(runner.run_entry(entry, repeat))
 
 
@@ -138,8 +138,11 @@ def _on_several_cores(config: Config, files: Sequence[str], repeat: int, jobs: i
     pool = ProcessPoolExecutor(jobs, initializer=_begin_worker)
     first_files: dict[str, str] = {}
     try:
+        number = 0
         for chunk in pool.map(partial(_run_chunk, config, repeat=repeat), chunks):
             for result in chunk:
+                number += 1
+                logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
                 yield _unless_duplicate(result, first_files)
     except BrokenProcessPool:
         raise AgentError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guarantee_email_agent.instructions.phrases import Words, split_words
+from guarantee_email_agent.instructions.phrases import Words
 from guarantee_email_agent.instructions.reading import ReadingRules, Topic
 from guarantee_email_agent.instructions.router import Intent
 
@@ -10,19 +10,18 @@ WEIGHT_OF_SERIAL_NUMBER = 3
 MIN_TELLING_WORDS = 4
 
 
-def tell_intent(text: str, quoted: str, has_serial_number: bool, rules: ReadingRules) -> Intent:
-    """`text` is what the customer newly wrote, subject included; `quoted` counts only where that says nothing.
+def tell_intent(written: Words, quoted: Words, has_serial_number: bool, rules: ReadingRules) -> Intent:
+    """`written` is what the customer newly wrote, subject included; `quoted` counts only where that says nothing.
 
     Each phrase counts once, so that repetition does not outweigh meaning.
     """
-    words = split_words(text)
-    scores = _scores(words, rules)
-    if not any(scores.values()) and quoted:
-        scores = _scores(split_words(quoted), rules)
+    scores = _scores(written, rules)
+    if not any(scores.values()) and quoted.folded:
+        scores = _scores(quoted, rules)
     if has_serial_number:
         scores["warranty"] += WEIGHT_OF_SERIAL_NUMBER
     if not any(scores.values()):
-        telling = {word for word in words.folded if word.isalpha() and word not in rules.empty}
+        telling = {word for word in written.folded if word.isalpha() and word not in rules.empty}
         return "other" if len(telling) >= MIN_TELLING_WORDS else "unclear"
     return "warranty" if scores["warranty"] >= scores["other"] else "other"
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guarantee_email_agent.instructions.markup import MarkupError
+from guarantee_email_agent.instructions.phrases import Words, split_words
 from guarantee_email_agent.instructions.reading import ReadingRules, rules_in
 from guarantee_email_agent.instructions.template import MissingFactError, select_template, templates_in
 from guarantee_email_agent.llm.intent import tell_intent
@@ -18,14 +19,12 @@ from guarantee_email_agent.llm.port import Message, ToolUseBlock
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.llm.serial_numbers import (
     asks_for_serial_number,
-    distinct,
     find_answer,
     find_serial_numbers,
 )
 from guarantee_email_agent.utils.errors import LLMError
 
 MODEL_NAME = "instruction-interpreter"
-_REPLY_PREFIXES = ("re:", "aw:", "sv:", "odp:", "fwd:", "fw:", "wg:", "pd:", "antw:", "tr:", "vs:")
 
 
 class InstructionInterpreter:
@@ -68,26 +67,27 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
         raise _cannot("the request holds no mail")
     rules = rules_in(texts[0])
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
-    if subject.casefold().lstrip().startswith(_REPLY_PREFIXES):
+    quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
+    written = split_words(f"{subject}\n\n{new_text}")
+    if mail.get("is_answer"):
         # The subject of an answer repeats what somebody wrote earlier.
-        tiers = (new_text, f"{subject}\n\n{mail.get('quoted_text', '')}", str(mail.get("signature", "")))
+        tiers = (split_words(new_text), split_words(f"{subject}\n\n{quoted}"), split_words(signature))
     else:
-        tiers = (f"{subject}\n\n{new_text}", str(mail.get("quoted_text", "")), str(mail.get("signature", "")))
+        tiers = (written, split_words(quoted), split_words(signature))
     numbers = _numbers_by_tier(tiers, rules)
     if not numbers and asks_for_serial_number(tiers[1], rules):
-        numbers = find_answer(new_text, rules)
-    intent = tell_intent(f"{subject}\n\n{new_text}", tiers[1], bool(numbers), rules)
-    return {"intent": intent, "serial_numbers": list(numbers)}
+        numbers = find_answer(tiers[0], rules)
+    return {"intent": tell_intent(written, tiers[1], bool(numbers), rules), "serial_numbers": list(numbers)}
 
 
-def _numbers_by_tier(tiers: Sequence[str], rules: ReadingRules) -> tuple[str, ...]:
+def _numbers_by_tier(tiers: Sequence[Words], rules: ReadingRules) -> tuple[str, ...]:
     """What stands in the first tier that gives any; a labelled number further down beats a mere form further up."""
     unlabelled: tuple[str, ...] = ()
-    for text in tiers:
-        found = find_serial_numbers(text, rules) if text else None
+    for words in tiers:
+        found = find_serial_numbers(words, rules) if words.folded else None
         if found is not None and found.numbers:
             if found.labelled:
-                return distinct(found.numbers)
+                return found.numbers
             unlabelled = unlabelled or found.numbers
     return unlabelled
 

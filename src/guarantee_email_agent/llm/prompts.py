@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from guarantee_email_agent.email.parse import Email
 from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import INTENTS
 
@@ -43,7 +42,28 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
 }
 
 
-def triage_request(email: Email, instructions: Instructions) -> dict[str, Any]:
+class MailText(Protocol):
+    """The parts of a mail that a model sees. `is_answer`: the subject says so, and repeats an earlier one."""
+
+    @property
+    def subject(self) -> str: ...
+    @property
+    def is_answer(self) -> bool: ...
+    @property
+    def sender(self) -> str: ...
+    @property
+    def received(self) -> str: ...
+    @property
+    def attachments(self) -> tuple[str, ...]: ...
+    @property
+    def new_text(self) -> str: ...
+    @property
+    def quoted_text(self) -> str: ...
+    @property
+    def signature_text(self) -> str: ...
+
+
+def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
     return {
         "system": [_cached(instructions.main.body)],
@@ -54,7 +74,7 @@ def triage_request(email: Email, instructions: Instructions) -> dict[str, Any]:
 
 
 def draft_request(
-    email: Email,
+    email: MailText,
     instructions: Instructions,
     scenario: ScenarioInstruction,
     facts: Mapping[str, str | None],
@@ -90,9 +110,10 @@ def _element(name: str, value: object) -> str:
     return f"<{name}>\n{_ENCODER.encode(value).replace('<', _ESCAPED_LESS_THAN)}\n</{name}>"
 
 
-def _mail_content(email: Email) -> dict[str, object]:
+def _mail_content(email: MailText) -> dict[str, object]:
     return {
         "subject": email.subject,
+        "is_answer": email.is_answer,
         "from": email.sender,
         "received": email.received,
         "attachments": list(email.attachments),

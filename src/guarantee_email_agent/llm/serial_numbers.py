@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from guarantee_email_agent.instructions.phrases import Hit, Words, split_words
+from guarantee_email_agent.instructions.phrases import Hit, Words
 from guarantee_email_agent.instructions.reading import LabelKind, ReadingRules
 
 MAX_WORDS_TO_VALUE = 25
@@ -63,19 +63,19 @@ def distinct(numbers: Iterable[str]) -> tuple[str, ...]:
     return tuple(by_key.values())
 
 
-def find_answer(text: str, rules: ReadingRules) -> tuple[str, ...]:
+def find_answer(words: Words, rules: ReadingRules) -> tuple[str, ...]:
     """The serial number in a text that answers the question for one: "it's 4711-A". Empty unless there is just one."""
-    return _Reader(split_words(text), rules).read_answer()
+    return _Reader(words, rules).read_answer()
 
 
-def asks_for_serial_number(text: str, rules: ReadingRules) -> bool:
+def asks_for_serial_number(words: Words, rules: ReadingRules) -> bool:
     """Whether a text speaks of a serial number at all."""
-    return any(hit.payload == "serial" for hit in rules.labels.find(split_words(text)))
+    return any(hit.payload == "serial" for hit in rules.labels.find(words))
 
 
-def find_serial_numbers(text: str, rules: ReadingRules) -> SerialNumbers:
-    """The serial numbers that `text` gives; time is linear in its length."""
-    return _Reader(split_words(text), rules).read()
+def find_serial_numbers(words: Words, rules: ReadingRules) -> SerialNumbers:
+    """The serial numbers that a text gives; time is linear in its length."""
+    return _Reader(words, rules).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _Reader:
     def __init__(self, words: Words, rules: ReadingRules) -> None:
         self._words = words
         self._rules = rules
-        self._hits = {hit.first: hit for hit in rules.labels.find(words)}
+        self._hits = {hit.first: hit for hit in _outermost(rules.labels.find(words))}
         self._found: dict[int, _Value] = {}
         self._taken = _words_in_addresses(words)
         self._after_example = {
@@ -160,7 +160,11 @@ class _Reader:
                 value is None
                 or "\n" in self._words.text[self._words.ends[hit.end - 1] : self._words.starts[value.first]]
             ):
-                value = self._value_in_table(hit) or value  # below a heading, the first number may be another column's
+                column = [each for each in self._values_below(hit) if each.first not in self._taken]
+                if column:  # below a heading, the first number may be another column's
+                    for each in column:
+                        self._keep(each)
+                    continue
             if value is None and self._refers_back(hit):
                 for earlier in self._values_before(hit):
                     self._keep(earlier)
@@ -283,24 +287,28 @@ class _Reader:
                 return True
         return False
 
-    def _value_in_table(self, label: Hit[LabelKind]) -> _Value | None:
-        """The cell below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
+    def _values_below(self, label: Hit[LabelKind]) -> list[_Value]:
+        """The cells below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
         words, text = self._words, self._words.text
         label_start = words.starts[label.first]
         line_start = text.rfind("\n", 0, label_start) + 1
         line_end = text.find("\n", line_start)
         separator = "\t" if "\t" in text[line_start:line_end] else "|"
         if line_end < 0 or separator not in text[line_start:line_end]:
-            return None
-        next_end = text.find("\n", line_end + 1)
-        cells = text[line_end + 1 : next_end if next_end >= 0 else len(text)].split(separator)
-        column = text.count(separator, line_start, label_start)
-        if len(cells) != text.count(separator, line_start, line_end) + 1:
-            return None
-        cell_start = line_end + 1 + sum(len(cell) + 1 for cell in cells[:column])
-        first = bisect_left(words.starts, cell_start)
-        is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
-        return self._value_at(first) if is_inside else None
+            return []
+        column, columns = (text.count(separator, line_start, end) for end in (label_start, line_end))
+        values: list[_Value] = []
+        while line_end >= 0:
+            line_start, line_end = line_end + 1, text.find("\n", line_end + 1)
+            cells = text[line_start : line_end if line_end >= 0 else len(text)].split(separator)
+            if len(cells) != columns + 1:
+                break
+            cell_start = line_start + sum(len(cell) + 1 for cell in cells[:column])
+            first = bisect_left(words.starts, cell_start)
+            is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
+            if is_inside and (value := self._value_at(first)):
+                values.append(value)
+        return values
 
     def _is_alone_on_its_line(self, value: _Value) -> bool:
         words = self._words
@@ -422,6 +430,15 @@ class _Reader:
     def _keep(self, value: _Value) -> None:
         self._found[value.first] = value
         self._taken.update(range(value.first, value.end))
+
+
+def _outermost(hits: Iterable[Hit[LabelKind]]) -> Iterator[Hit[LabelKind]]:
+    """Labels that are no part of a longer one: the "code" of "serial code" is none."""
+    end = 0
+    for hit in hits:
+        if hit.end > end:
+            end = hit.end
+            yield hit
 
 
 def _form(text: str) -> str:
