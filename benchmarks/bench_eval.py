@@ -1,4 +1,4 @@
-"""Time, CPU and memory of `eval` as a whole process, beside two peers that only load the same YAML and compare a string.
+"""Time, CPU and memory of `eval` as a whole process, beside peers that only load the YAML and compare a string.
 
     uv run --group bench python benchmarks/bench_eval.py [--sizes 1 50 1000 10000] [--runs 5]
 

@@ -34,7 +34,11 @@ _CODE = re.compile(r"`[^`]*`")
 _HEADING = re.compile(r"^#{1,6} +(?P<title>.+?) *#*$")
 _NOT_IN_ANCHOR = re.compile(r"[^\w\- ]")
 # What differs from one run to the next.
-_DURATION = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b")
+_CHANGING = re.compile(
+    r"\b\d+(?:\.\d+)? ?m?s\b"  # durations
+    r"|\b\d{8}T\d{6}-[0-9a-f]{8}\b|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"  # a run's id and beginning
+    r'|(?<="duration_s": )\d+\.\d+|(?<="processing_time_ms": )\d+'
+)
 
 
 class Wrong(Exception):  # noqa: N818 - it is a finding, not an accident
@@ -65,6 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     problems: list[str] = []
     for document in _documents():
         name = document.relative_to(ROOT)
+        if not document.is_file():
+            problems.append(f"{name}: is missing")
+            continue
         problems += [f"{name}:{problem}" for problem in _broken_links(document)]
         with tempfile.TemporaryDirectory(prefix="docs-") as place:
             copy = _copy_of_project(Path(place) / "project")
@@ -109,6 +116,7 @@ def _environment(copy: Path) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "NO_COLOR": "1",
         "COLUMNS": "100",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
 
 
@@ -121,11 +129,15 @@ def _run_commands(document: Path, copy: Path, fix: bool) -> int:
             count += 1
             if command.shown is None and _ci_runs(command.script):
                 continue
-            printed = _printed(command, copy, environment)
+            printed = [line.replace(f"{copy}{os.sep}", "") for line in _printed(command, copy, environment)]
             if command.shown is None or _same(command.shown, printed):
                 continue
             if not fix:
-                raise Wrong(f"{command.line}: prints something else than what is shown\n{_difference(command, printed)}")
+                difference = _difference(command.shown, _shortened(command.shown, printed))
+                raise Wrong(
+                    f"{command.line}: prints something else than what is shown. If it is right, run: "
+                    f"scripts/check --fix\n{difference}"
+                )
             changes.append((command, _shortened(command.shown, printed)))
     for command, printed in reversed(changes):
         lines[command.line : command.end] = printed
@@ -207,7 +219,7 @@ def _same(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def _normal(line: str) -> str:
-    return _DURATION.sub("<duration>", line.rstrip())
+    return _CHANGING.sub("<changing>", line.rstrip())
 
 
 def _shortened(shown: Sequence[str], printed: list[str]) -> list[str]:
@@ -219,9 +231,9 @@ def _shortened(shown: Sequence[str], printed: list[str]) -> list[str]:
     return [*printed[:head], ANY_LINES, *printed[len(printed) - tail :]]
 
 
-def _difference(command: Command, printed: Sequence[str]) -> str:
-    shown = [_normal(line) for line in command.shown or ()]
-    return "\n".join(difflib.unified_diff(shown, [_normal(line) for line in printed], "shown", "printed", lineterm=""))
+def _difference(shown: Sequence[str], printed: Sequence[str]) -> str:
+    before, after = [_normal(line) for line in shown], [_normal(line) for line in printed]
+    return "\n".join(difflib.unified_diff(before, after, "shown", "printed", lineterm=""))
 
 
 def _broken_links(document: Path) -> Iterator[str]:
@@ -243,7 +255,9 @@ def _broken_links(document: Path) -> Iterator[str]:
 
 
 def _anchors(document: Path) -> set[str]:
-    titles = (match["title"] for line in document.read_text(encoding="utf-8").split("\n") if (match := _HEADING.match(line)))
+    titles = (
+        match["title"] for line in document.read_text(encoding="utf-8").split("\n") if (match := _HEADING.match(line))
+    )
     return {_NOT_IN_ANCHOR.sub("", title.lower()).replace(" ", "-") for title in titles}
 
 

@@ -50,12 +50,10 @@ class TestReadText:
         with pytest.raises(DocumentError, match="a pipe or a device"):
             read_text(tmp_path / "a.yaml", 1000)
 
-    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
     def test_unreadable_file(self, tmp_path: Path) -> None:
         file = tmp_path / "a.yaml"
-        file.write_text("a: 1")
-        file.chmod(0)
-        with pytest.raises(DocumentError, match=r"cannot be read \(Permission denied\)"):
+        file.symlink_to(file)  # taking its permissions away would not stop root
+        with pytest.raises(DocumentError, match=r"cannot be read \(Too many levels of symbolic links\)"):
             read_text(file, 1000)
 
     def test_name_with_a_nul(self) -> None:

@@ -18,6 +18,8 @@ from guarantee_email_agent.email.addresses import addresses, bare_address, witho
         "<jane@example.com>",
         '"Jane, of the Shop" <jane@example.com>',
         '"Jane \\"J\\" D" <jane@example.com>',
+        '"a \\" <evil@example.org>, \\"" <jane@example.com>',
+        "(a \\) <evil@example.org>, \\() jane@example.com",
         "jane@example.com (Jane)",
         "(nested (comment)) Jane <jane@example.com>",
         "=?utf-8?q?J=C3=A4ne?= <jane@example.com>",

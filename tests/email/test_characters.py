@@ -35,6 +35,7 @@ def test_a_serial_number_reads_the_same_however_it_was_typed(typed: str) -> None
         ("nul\x00bell\x07", "nul bell "),
         ("it\u2019s \u201cso\u201d \u00abici\u00bb \u201eda\u201c", 'it\'s "so" "ici" "da"'),
         ("Gera\u0308t", "Gerät"),
+        ("Vie\u0323\u0302t", "Việt"),
         ("Zaz\u0307o\u0301łc\u0301", "Zażółć"),
         ("lone \ud800 half", "lone \ufffd half"),
         ("SN123² ½ … — ™", "SN123² ½ … — ™"),

@@ -77,6 +77,13 @@ BODIES = {
         "serial SN12345",
     ),
     "signed": (multipart("signed", TEXT, b"Content-Type: application/pgp-signature\n\nxx\n"), "serial SN12345"),
+    "related, whose second part is a text": (multipart("related", HTML, TEXT), "html SN12345"),
+    "alternative, plain is more than a stub": (
+        multipart(
+            "alternative", b"\nI looked it up in the browser, it is SN12345", b"Content-Type: text/html\n\n<p>x</p>"
+        ),
+        "I looked it up in the browser, it is SN12345",
+    ),
     "two texts": (multipart("mixed", b"\nserial", attachment("a.png"), b"\nSN12345"), "serial\n\nSN12345"),
     "quoted-printable": (
         b"Content-Transfer-Encoding: quoted-printable\n\nser=\nial=20SN1=\n2345=C3=BC",
@@ -254,6 +261,18 @@ def test_past_a_limit_the_rest_is_left_out_and_named(rest: bytes, problem: str |
     assert mail.new_text.startswith("serial SN12345") == is_read
     assert problem is None or any(problem in text for text in mail.problems)
     assert sum(len(span.text) for span in mail.spans) <= 200_000
+
+
+def test_a_text_beyond_the_largest_mail_is_not_read() -> None:
+    image = b"Content-Type: image/png; name=a.png\n\n" + b"QUFB\n" * 5_000_000
+    mail = parse_email(HEAD + multipart("mixed", TEXT, image, b"\nlate text"))
+    assert (mail.new_text, mail.attachments) == ("serial SN12345", ("a.png",))
+
+
+def test_the_limit_on_html_counts_all_parts_together() -> None:
+    page = b"Content-Type: text/html\n\n<p>page</p>" + b"<!-- much markup -->" * 30_000
+    mail = parse_email(HEAD + multipart("mixed", page, page, page))
+    assert mail.new_text == "page\n\npage"
 
 
 HOSTILE = {

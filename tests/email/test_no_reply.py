@@ -53,6 +53,7 @@ def test_headers_that_forbid_an_answer(headers: dict[str, str], expected: str) -
     [
         {"Auto_Submitted": "no"},
         {"Auto_Submitted": " No (a person); x=y"},
+        {"Auto_Submitted": "(a person) no"},
         {"Return_Path": "<bounces+jane=example.com@mailer.example.org>"},
         {"Precedence": "first-class"},
         {"Precedence": "special-delivery"},
@@ -121,6 +122,7 @@ def test_mail_systems(local: str) -> None:
     "sender",
     [
         "norbert.replyson@example.org",
+        "noreplyson@example.org",
         "casino.reply@example.org",
         "reply@example.org",
         "replyno@example.org",

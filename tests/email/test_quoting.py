@@ -141,6 +141,11 @@ def test_text_below_the_phones_line_is_new_when_nothing_stands_above_it() -> Non
     assert texts(f"Sent from my iPhone\n\n{NEW}") == {"new": f"Sent from my iPhone\n\n{NEW}"}
 
 
+def test_a_quotation_at_the_top_is_no_new_text_for_a_signature_to_follow() -> None:
+    quoted = "On Mon, 5 Jan 2026 at 10:00\nSupport <support@example.com> wrote:\n> Which number?\n"
+    assert texts(f"{quoted}Sent from my iPhone\nSN12345") == {"quoted": quoted, "new": "Sent from my iPhone\nSN12345"}
+
+
 def test_two_dashes_above_a_long_text_are_a_rule_and_no_signature() -> None:
     body = f"{NEW}\n--\n" + "One more thing.\n" * 20
     assert texts(body) == {"new": body}

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.utils.errors import InstructionError
+
+SHIPPED = Path(__file__).parents[2] / "instructions"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A copy of the shipped instruction files that a test may spoil."""
+
+    path: Path
+
+    @property
+    def main(self) -> Path:
+        return self.path / "main.md"
+
+    @property
+    def scenarios(self) -> Path:
+        return self.path / "scenarios"
+
+    def scenario(self, name: str) -> Path:
+        return self.scenarios / f"{name}.md"
+
+    @property
+    def files(self) -> InstructionFiles:
+        return InstructionFiles(self.main, self.scenarios)
+
+    def load(self) -> Instructions:
+        return self.files.load()
+
+    def problems(self) -> list[str]:
+        """The lines of the error, with paths relative to the folder."""
+        with pytest.raises(InstructionError) as caught:
+            self.load()
+        return caught.value.message.replace(f"{self.path}/", "").splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    shutil.copytree(SHIPPED, tmp_path / "instructions")
+    return Folder(tmp_path / "instructions")
+
+
+@pytest.fixture
+def edit() -> Callable[[Path, str, str], int]:
+    """Replaces a text that stands once in a file; returns the 1-based line on which it stood."""
+
+    def replace(path: Path, old: str, new: str) -> int:
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path.name}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        return text[: text.index(old)].count("\n") + 1
+
+    return replace

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.instructions.markup import MAX_DEPTH, MarkupError, parse_elements
+
+
+def error_of(text: str) -> MarkupError:
+    with pytest.raises(MarkupError) as caught:
+        parse_elements(text)
+    return caught.value
+
+
+def test_gives_the_elements_between_the_prose() -> None:
+    elements = parse_elements("Hello\n<a>one</a>\nmore prose\n<b>two</b>\n")
+
+    assert [(element.name, element.text) for element in elements] == [("a", "one"), ("b", "two")]
+
+
+def test_an_element_knows_its_line_and_attributes() -> None:
+    (element,) = parse_elements('first\nsecond\n<reply warranty_status="valid">x</reply>')
+
+    assert element.line == 3
+    assert element.attributes == {"warranty_status": "valid"}
+
+
+def test_text_holds_that_of_the_children_in_order() -> None:
+    (element,) = parse_elements("<a>one <b>two</b> three</a>")
+
+    assert element.text == "one two three"
+    assert [child.name for child in element.children] == ["b"]
+
+
+def test_numbered_lines_leave_out_blank_ones() -> None:
+    (element,) = parse_elements("prose\n<a>\n  one \n\n two\n</a>")
+
+    assert list(element.numbered_lines()) == [(3, "one"), (5, "two")]
+
+
+def test_escaped_signs_are_what_they_stand_for() -> None:
+    (element,) = parse_elements("<a>1 &lt; 2 &amp; 3</a>")
+
+    assert element.text == "1 < 2 & 3"
+
+
+def test_an_unclosed_element_is_named_with_the_line_where_it_opens() -> None:
+    error = error_of("prose\n<reply>\nHello\n\nmore\n")
+
+    assert error.line == 2
+    assert error.message == "<reply> is never closed. Add </reply>"
+
+
+def test_an_unclosed_child_is_named_and_not_its_parent() -> None:
+    error = error_of('<reply>\nHello <if coverage="full">yes\n</reply>\n')
+
+    assert (error.line, error.message) == (2, "<if> is never closed. Add </if>")
+
+
+def test_an_element_that_was_never_opened_is_told() -> None:
+    error = error_of("prose\nmore</reply>\n")
+
+    assert error.line == 2
+    assert "never opened" in error.message
+
+
+@pytest.mark.parametrize("text", ["one\n1 < 2\n", "one\nyou & me\n", "one\n<a b=c>x</a>\n", "one\n<a x='1' x='2'/>\n"])
+def test_a_stray_sign_is_told_with_its_line_and_the_remedy(text: str) -> None:
+    error = error_of(text)
+
+    assert error.line == 2
+    assert "&lt;" in error.message
+    assert error.code == "instruction_markup_invalid"
+
+
+def test_a_doctype_is_refused() -> None:
+    assert error_of('prose\n<!DOCTYPE a [<!ENTITY b "c">]>\n<a>&b;</a>').line == 2
+
+
+def test_an_entity_of_its_own_is_refused() -> None:
+    assert "does not parse" in error_of("<a>&bomb;</a>").message
+
+
+def test_elements_may_nest_as_deep_as_is_told() -> None:
+    assert parse_elements("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)
+
+
+def test_elements_that_nest_deeper_are_refused() -> None:
+    depth = MAX_DEPTH + 1
+
+    assert "nest deeper" in error_of("<a>" * depth + "</a>" * depth).message
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])
+def test_what_no_xml_can_hold_is_an_error_and_no_crash(text: str) -> None:
+    assert error_of(text).line >= 1
+
+
+@given(st.text())
+def test_any_text_parses_or_is_refused_with_a_line(text: str) -> None:
+    line = 1
+    try:
+        parse_elements(text)
+    except MarkupError as error:
+        line = error.line
+    assert 1 <= line <= text.count("\n") + text.count("\r") + 1

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        ("[A-Z]{1,4}[-]?[0-9]{5,15}", "ht-20491"),
+        (r"SN[-_]?(?=.{0,19}[0-9]{2})[A-Z0-9]{4,20}", "SN-AB12"),
+        ("(?:19|20)[0-9]{2}", "2024"),
+        (r"\d{4}(?:-\d{4}){2}", "1234-5678-9012"),
+        ("A|B|C", "c"),
+    ],
+)
+def test_takes_what_people_write(pattern: str, matching: str) -> None:
+    assert compile_pattern(pattern).fullmatch(matching)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(A{1,9}){1,9}B", "may hang"),
+        ("(?:[A-Z]{1,5}[0-9]{0,5}){1,9}", "may hang"),
+        ("(?:A|AA){1,30}", "may hang"),
+        ("A{1,30}A{1,30}A{1,30}", "may hang"),
+        ("(?:A?){0,30}A{5}", "may hang"),
+        (r"(A{1,5})\1", "may hang"),
+        ("(A)?(?(1)B|C)", "may hang"),
+        ("[A-Z]+", "more than 100 characters"),
+        ("[A-Z]*[0-9]", "more than 100 characters"),
+        ("A{2,}", "more than 100 characters"),
+        ("[A-Z]{1,101}", "more than 100 characters"),
+        (".*?X", "more than 100 characters"),
+        ("[0-9]{0,4}", "matches nothing"),
+        ("A?", "matches nothing"),
+        ("A|", "matches nothing"),
+        ("(?=A)", "matches nothing"),
+        ("[A-Z", "does not compile"),
+        ("(A", "does not compile"),
+        ("A{2,1}", "does not compile"),
+        ("*A", "does not compile"),
+        ("(?i)A", "does not compile"),
+        ("A(?x)B", "does not compile"),
+        ("(?P<number>[0-9]{5})", "names a group"),
+    ],
+)
+def test_refuses_what_could_hang_or_mislead(pattern: str, why: str) -> None:
+    with pytest.raises(UnsafePatternError, match=why):
+        compile_pattern(pattern)
+
+
+def test_a_pattern_cannot_break_out_of_its_group() -> None:
+    with pytest.raises(UnsafePatternError, match="does not compile"):
+        compile_pattern("A)|(?:B")
+
+
+def test_a_pattern_of_a_thousand_groups_is_refused_and_no_crash() -> None:
+    with pytest.raises(UnsafePatternError):
+        compile_pattern("(" * 5_000 + "A" + ")" * 5_000)
+
+
+PIECES = st.sampled_from(
+    [
+        *("A", "[A-Z0-9]", "[0-9]", ".", r"\w", "-", "(?:", "(", ")", "|", "?", "{1,3}", "{0,9}", "{2,20}", "{3}"),
+        *("+", "*", "(?=", "(?!", "(?>", "++", r"\1", "??"),
+    ]
+)
+TOKENS = ["A" * 60, "A" * 59 + "!", "0" * 59 + "-", "A0" * 30, "-" * 60, "AAAAAAAAA-" * 6]
+
+
+@settings(max_examples=400)
+@given(st.lists(PIECES, min_size=1, max_size=12).map("".join))
+def test_what_is_accepted_decides_on_any_token(pattern: str) -> None:
+    try:
+        compiled = compile_pattern(pattern)
+    except UnsafePatternError:
+        return
+    for token in TOKENS:
+        matched = compiled.fullmatch(token)
+        assert matched is None or matched[0] == token
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_pattern_or_refused(pattern: str) -> None:
+    try:
+        compiled = compile_pattern(pattern)
+    except UnsafePatternError:
+        return
+    assert not compiled.fullmatch("")

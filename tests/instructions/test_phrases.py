@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.instructions.phrases import PhraseIndex, UnusablePhraseError, fold, parse_phrase, split_words
+
+
+def found(phrases: list[str], text: str) -> list[str]:
+    return [
+        hit.payload for hit in PhraseIndex(parse_phrase(phrase, phrase) for phrase in phrases).find(split_words(text))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("serial no", "SERIAL NO 5"),
+        ("serial no", "serial-no 5"),
+        ("serial no", "serial.no 5"),
+        ("serial no", "Serial  No.: 5"),
+        ("serial no", "serial\nno 5"),
+        ("serial no", "serial\tno 5"),
+        ("serial-no", "serial no"),
+        ("numero de serie", "Número de série"),
+        ("número de série", "NUMERO DE SERIE"),
+        ("nie dziala", "Pralka nie działa."),
+        ("grusse", "Viele Grüße"),
+        ("garanti*", "die Garantieverlängerung"),
+        ("garanti*", "garanti"),
+        ("numer* seryjn*", "numeru seryjnego"),
+        ("s/n", "my S/N is"),
+        ("s/n", "S / N: 5"),
+        ("doesn't work", "it DOESN'T work"),
+        ("doesn't work", "it doesn’t work"),
+        ("n° de serie", "N° de série"),
+    ],
+)
+def test_finds_a_phrase_however_it_is_written(phrase: str, text: str) -> None:
+    assert found([phrase], text) == [phrase]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("serial no", "serial number"),
+        ("serial no", "serial, no"),
+        ("serial no", "serial\n\nno"),
+        ("serial no", "serial      no"),
+        ("serial no", "serial and no"),
+        ("serial no", "a serial"),
+        ("s/n", "s n"),
+        ("s/n", "sn"),
+        ("sn", "SN12345"),
+        ("garanti", "Garantieverlängerung"),
+        ("job", "jobs"),
+        ("doesn't work", "doesn t work"),
+    ],
+)
+def test_does_not_find_what_only_looks_alike(phrase: str, text: str) -> None:
+    assert found([phrase], text) == []
+
+
+def test_the_longest_phrase_wins_at_a_word() -> None:
+    assert found(["serial", "serial number", "serial number*"], "serial numbers") == ["serial number*"]
+
+
+def test_of_two_words_the_longer_phrase_wins_whatever_their_order() -> None:
+    assert found(["order", "order no"], "order no 5") == ["order no"]
+    assert found(["order no", "order"], "order no 5") == ["order no"]
+
+
+def test_every_place_is_found() -> None:
+    assert found(["sn"], "sn 1, sn 2") == ["sn", "sn"]
+
+
+def test_a_hit_tells_which_words_carry_it() -> None:
+    words = split_words("my serial no. is 5")
+    (hit,) = PhraseIndex([parse_phrase("serial no", "label")]).find(words)
+
+    assert words.folded[hit.first : hit.end] == ["serial", "no"]
+    assert words.gap_before(hit.end) == ". "
+
+
+@pytest.mark.parametrize("phrase", ["a*", "ab*", "serial n*"])
+def test_a_star_after_too_few_letters_is_refused(phrase: str) -> None:
+    with pytest.raises(UnusablePhraseError, match="would match far too much"):
+        parse_phrase(phrase, None)
+
+
+@pytest.mark.parametrize("phrase", ["", "***", " - "])
+def test_a_phrase_without_a_word_is_refused(phrase: str) -> None:
+    with pytest.raises(UnusablePhraseError, match="has no word"):
+        parse_phrase(phrase, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [("Größe", "grosse"), ("ŁÓDŹ", "lodz"), ("naïve", "naive"), ("Æsop", "aesop"), ("plain", "plain")],
+)
+def test_folding_drops_case_and_accents(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@given(st.text())
+def test_words_stand_where_they_say(text: str) -> None:
+    words = split_words(text)
+
+    for index, (start, end) in enumerate(zip(words.starts, words.ends, strict=True)):
+        assert words.folded[index] == fold(text[start:end])
+    rebuilt = "".join(
+        words.gap_before(index) + text[words.starts[index] : words.ends[index]] for index in range(len(words.folded))
+    )
+    assert text.startswith(rebuilt)
+
+
+@given(st.text(max_size=40))
+def test_any_phrase_is_usable_or_refused(phrase: str) -> None:
+    try:
+        index = PhraseIndex([parse_phrase(phrase, True)])
+    except UnusablePhraseError:
+        return
+    assert all(hit.payload for hit in index.find(split_words(phrase)))

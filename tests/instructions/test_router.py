@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from guarantee_email_agent.instructions.router import Condition, Situation, every_situation, matching
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    trigger: tuple[Condition, ...]
+
+
+@pytest.mark.parametrize(
+    ("condition", "situation", "holds"),
+    [
+        (Condition(automatic=True), Situation(automatic=True), True),
+        (Condition(automatic=True), Situation(False, "warranty", "none"), False),
+        (Condition(), Situation(automatic=True), False),
+        (Condition(), Situation(False, "other", "several"), True),
+        (Condition(intent="warranty"), Situation(False, "warranty", "none"), True),
+        (Condition(intent="warranty"), Situation(False, "other", "none"), False),
+        (Condition(serial_numbers="one"), Situation(False, "warranty", "one", "valid"), True),
+        (Condition(serial_numbers="one"), Situation(False, "warranty", "several"), False),
+        (Condition(warranty_status=("expired", "not_found")), Situation(False, "warranty", "one", "not_found"), True),
+        (Condition(warranty_status=("expired", "not_found")), Situation(False, "warranty", "one", "valid"), False),
+        (Condition(warranty_status=("valid",)), Situation(False, "other", "one"), False),
+    ],
+)
+def test_a_condition_holds_where_every_part_does(condition: Condition, situation: Situation, holds: bool) -> None:
+    assert condition.holds(situation) is holds
+
+
+def test_a_scenario_is_triggered_by_any_of_its_conditions() -> None:
+    scenario = Scenario("both", (Condition(intent="other"), Condition(intent="unclear")))
+
+    assert matching([scenario], Situation(False, "unclear", "none")) == [0]
+
+
+def test_all_scenarios_that_match_are_told() -> None:
+    scenarios = [
+        Scenario("a", (Condition(),)),
+        Scenario("b", (Condition(automatic=True),)),
+        Scenario("c", (Condition(),)),
+    ]
+
+    assert matching(scenarios, Situation(False, "other", "none")) == [0, 2]
+
+
+def test_no_situation_comes_twice() -> None:
+    situations = list(every_situation())
+
+    assert len(situations) == len(set(situations))
+
+
+def test_a_status_is_known_for_one_number_in_a_warranty_mail_only() -> None:
+    for situation in every_situation():
+        has_status = situation.warranty_status is not None
+        assert has_status == (situation.intent == "warranty" and situation.serial_numbers == "one")
+
+
+@pytest.mark.parametrize(
+    ("situation", "words"),
+    [
+        (Situation(automatic=True), "automatic: true"),
+        (Situation(False, "other", "none"), "intent: other, serial_numbers: none"),
+        (
+            Situation(False, "warranty", "one", "valid"),
+            "intent: warranty, serial_numbers: one, warranty_status: valid",
+        ),
+    ],
+)
+def test_a_situation_reads_like_a_trigger(situation: Situation, words: str) -> None:
+    assert str(situation) == words

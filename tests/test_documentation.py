@@ -1,0 +1,64 @@
+"""The documents name everything that there is; `docs/check.py` runs their commands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.instructions.reading import READING_ELEMENTS
+from guarantee_email_agent.instructions.router import INTENTS, SERIAL_COUNTS, WARRANTY_STATUSES, Condition
+from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "guarantee_email_agent"
+TRIGGER_PARTS = tuple(Condition.__dataclass_fields__)
+
+
+def _document(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def _dependencies() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = [project["project"]["dependencies"], *project["dependency-groups"].values()]
+    return [re.split(r"[^\w.-]", requirement)[0] for group in groups for requirement in group]
+
+
+def _options_of_eval() -> list[str]:
+    command = [sys.executable, "-m", "guarantee_email_agent", "eval", "--help"]
+    shown = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    return sorted(set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", shown)) - {"--help"})
+
+
+@pytest.mark.parametrize("name", READING_ELEMENTS)
+def test_every_element_of_the_main_instruction_is_explained(name: str) -> None:
+    assert f"`<{name}>`" in _document("instructions.md")
+
+
+@pytest.mark.parametrize("name", PLACEHOLDERS)
+def test_every_placeholder_is_explained(name: str) -> None:
+    assert f"`{{{name}}}`" in _document("instructions.md")
+
+
+@pytest.mark.parametrize("name", [*FACTS, *TRIGGER_PARTS, *INTENTS, *SERIAL_COUNTS, *WARRANTY_STATUSES])
+def test_every_fact_and_every_part_of_a_trigger_is_explained(name: str) -> None:
+    assert f"`{name}`" in _document("instructions.md")
+
+
+def test_every_option_of_eval_is_explained() -> None:
+    document = _document("evaluation.md")
+    assert [option for option in _options_of_eval() if f"`{option}" not in document] == []
+
+
+def test_every_room_is_explained() -> None:
+    rooms = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
+    assert [room for room in rooms if f"`{room}/`" not in _document("architecture.md")] == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    assert [name for name in _dependencies() if f"`{name}`" not in _document("dependencies.md")] == []
