@@ -11,10 +11,21 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from guarantee_email_agent.instructions.phrases import Hit, Words
 from guarantee_email_agent.instructions.reading import LabelKind, ReadingRules
+from guarantee_email_agent.llm.numbers_in_text import (
+    SIGNS_INSIDE_ONE_NUMBER,
+    Number,
+    NumberReader,
+    are_alike,
+    form,
+    is_telling,
+    words_in_addresses,
+)
 
+MAX_LABELS = 1000
 MAX_WORDS_TO_VALUE = 25
 MAX_WORDS_FROM_OTHER_LABEL = 5
 MAX_WORDS_TO_DENIAL = 6
@@ -22,19 +33,11 @@ MAX_WORDS_TO_BACK_REFERENCE = 4
 MAX_LINES_TO_VALUE = 3
 MAX_WORDS_BEFORE_LABEL = 5
 MAX_WORDS_BACK = 60
-MAX_WORDS_IN_NUMBER = 6
-MAX_GROUPS = 6
+MAX_TABLE_LINE = 500
+MAX_TABLE_ROWS = 50
 MIN_LENGTH_BEFORE_LABEL = 5
-MIN_DIGITS_OF_GROUPS = 5
-MIN_LENGTH_OF_SAME_FORM = 5
 
-_JOINING_SIGNS = frozenset("-/._‐‑–—−")
-_SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)")
-_LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
-_ADDRESS = re.compile(r"@|://|www\.")
-_BLANK = re.compile(r"\s")
-_LETTER = re.compile(r"[A-Z]")
 _DIGIT = re.compile(r"[0-9]")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Z0-9]+")
 
@@ -78,15 +81,6 @@ def find_serial_numbers(words: Words, rules: ReadingRules) -> SerialNumbers:
     return _Reader(words, rules).read()
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """words[first:end]: held together by single joining signs, or equally long groups with single blanks between."""
-
-    first: int
-    end: int
-    text: str
-
-
 class _Reader:
     """One pass over one text.
 
@@ -96,12 +90,13 @@ class _Reader:
     def __init__(self, words: Words, rules: ReadingRules) -> None:
         self._words = words
         self._rules = rules
-        self._hits = {hit.first: hit for hit in _outermost(rules.labels.find(words))}
-        self._found: dict[int, _Value] = {}
-        self._taken = _words_in_addresses(words)
-        self._after_example = {
-            index for hit in self._hits.values() if hit.payload == "example" for index in (hit.end, hit.end + 1)
-        }
+        # No honest mail has so many labels; a hostile one shall not buy more time with more of them.
+        self._hits = {hit.first: hit for hit in islice(_outermost(rules.labels.find(words)), MAX_LABELS)}
+        self._found: dict[int, Number] = {}
+        self._taken = words_in_addresses(words)
+        examples = (hit for hit in self._hits.values() if hit.payload == "example")
+        self._after_example = frozenset(index for hit in examples for index in (hit.end, hit.end + 1))
+        self._numbers = NumberReader(words, rules, self._after_example)
 
     def read(self) -> SerialNumbers:
         self._read_other_labels()
@@ -120,10 +115,10 @@ class _Reader:
         self._read_other_labels()
         index = 0
         while index < len(self._words.folded):
-            value = self._value_at(index) if index not in self._taken else None
+            value = self._numbers.value_at(index) if index not in self._taken else None
             if value is not None and len(value.text) >= MIN_LENGTH_BEFORE_LABEL:
                 self._keep(value)
-            index = self._run(index).end
+            index = self._numbers.run_at(index).end
         found = distinct(value.text for value in self._found.values())
         return found if len(found) == 1 else ()
 
@@ -140,14 +135,14 @@ class _Reader:
                 if value.first > hit.end and self._rules.self_labelled.fullmatch(value.text):
                     break
                 self._taken.update(range(value.first, value.end))
-                value = self._next_in_list(value)
+                value = self._numbers.next_in_list(value)
 
     def _read_self_labelled(self) -> None:
         for index, word in enumerate(self._words.folded):
             if word.startswith("sn") and self._is_free(index):
-                run = self._run(index)
+                run = self._numbers.run_at(index)
                 if not self._rules.self_labelled.fullmatch(run.text):
-                    run = self._run(index, _SIGNS_INSIDE_ONE_NUMBER)
+                    run = self._numbers.run_at(index, SIGNS_INSIDE_ONE_NUMBER)
                 if self._rules.self_labelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
                     self._keep(run)
 
@@ -174,16 +169,16 @@ class _Reader:
                 continue
             first = value
             while value is not None and first is not None:
-                if value.first in self._found or (self._is_free(value.first) and _alike(first, value)):
+                if value.first in self._found or (self._is_free(value.first) and are_alike(first, value)):
                     self._keep(value)
                 else:
                     break
-                value = self._next_in_list(value)
+                value = self._numbers.next_in_list(value)
 
     def _read_unlabelled(self) -> None:
         for index, word in enumerate(self._words.folded):
             if not word.isdigit() and self._is_free(index):
-                run = self._run(index)
+                run = self._numbers.run_at(index)
                 if (
                     self._is_free_value(run)
                     and self._rules.unlabelled.fullmatch(run.text)
@@ -193,25 +188,20 @@ class _Reader:
 
     def _read_same_form(self) -> None:
         """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second looks just like the first."""
-        forms = {_form(value.text) for value in self._found.values() if _is_telling(value.text)}
+        forms = {form(value.text) for value in self._found.values() if is_telling(value.text)}
         if not forms:
             return
         for index, word in enumerate(self._words.folded):
             if not word.isalpha() and self._is_free(index):
                 # Runs begin where a word has letters, so look back over a joined word without digits.
-                first = self._first_of_run(index)
-                run = self._run(first)
-                if _is_telling(run.text) and _form(run.text) in forms and self._is_free_value(run):
+                first = self._numbers.first_of_run(index)
+                run = self._numbers.run_at(first)
+                if is_telling(run.text) and form(run.text) in forms and self._is_free_value(run):
                     self._keep(run)
-
-    def _first_of_run(self, index: int) -> int:
-        while index and self._words.gap_before(index) in _JOINING_SIGNS:
-            index -= 1
-        return index
 
     # Where a value stands --------------------------------------------------------------------------------------
 
-    def _value_behind(self, label: Hit[LabelKind]) -> _Value | None:
+    def _value_behind(self, label: Hit[LabelKind]) -> Number | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
@@ -221,7 +211,7 @@ class _Reader:
         words, index = self._words, label.end
         colon, denied = False, self._is_denied(label)
         is_other = label.payload == "other"
-        unlinked: _Value | None = None
+        unlinked: Number | None = None
         owned = False
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
@@ -237,11 +227,14 @@ class _Reader:
                 break
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link(index) and not denied)
-            value = self._value_at(index, label) or (self._spaced_value_at(index) if is_linked else None)
+            if is_other:
+                value = self._numbers.any_number_at(index)
+            else:
+                value = self._numbers.value_at(index) or (self._numbers.spaced_value_at(index) if is_linked else None)
             if value is not None:
-                if is_linked or (newlines == 1 and self._is_alone_on_its_line(value)):
+                if is_linked or (newlines == 1 and self._numbers.is_alone_on_its_line(value)):
                     return value
-                if unlinked is None and not (denied or owned or is_other) and _is_telling(value.text):
+                if unlinked is None and not (denied or owned or is_other) and is_telling(value.text):
                     unlinked = value
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field
@@ -251,7 +244,7 @@ class _Reader:
                 if word in self._rules.denials:
                     return None
                 owned = owned or word in self._rules.owners
-                index = self._run(index).end
+                index = self._numbers.run_at(index).end
             elif hit.payload == label.payload == "serial":
                 index = hit.end
                 label = hit
@@ -275,7 +268,7 @@ class _Reader:
             return True
         if hit.end >= len(words.folded):
             return False
-        return ":" in words.gap_before(hit.end) or bool(_DIGIT.search(self._run(hit.end).text))
+        return ":" in words.gap_before(hit.end) or bool(_DIGIT.search(self._numbers.run_at(hit.end).text))
 
     def _is_denied(self, label: Hit[LabelKind]) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
@@ -287,18 +280,23 @@ class _Reader:
                 return True
         return False
 
-    def _values_below(self, label: Hit[LabelKind]) -> list[_Value]:
+    def _values_below(self, label: Hit[LabelKind]) -> list[Number]:
         """The cells below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
         words, text = self._words, self._words.text
         label_start = words.starts[label.first]
-        line_start = text.rfind("\n", 0, label_start) + 1
-        line_end = text.find("\n", line_start)
+        line_start = text.rfind("\n", max(0, label_start - MAX_TABLE_LINE), label_start) + 1
+        line_end = text.find("\n", label_start, label_start + MAX_TABLE_LINE)
         separator = "\t" if "\t" in text[line_start:line_end] else "|"
         if line_end < 0 or separator not in text[line_start:line_end]:
             return []
         column, columns = (text.count(separator, line_start, end) for end in (label_start, line_end))
-        values: list[_Value] = []
-        while line_end >= 0:
+        line_above = text[
+            text.rfind("\n", max(0, line_start - MAX_TABLE_LINE), max(0, line_start - 1)) + 1 : line_start
+        ]
+        if line_above.count(separator) == columns:
+            return []  # not the first row
+        values: list[Number] = []
+        for _ in range(MAX_TABLE_ROWS):
             line_start, line_end = line_end + 1, text.find("\n", line_end + 1)
             cells = text[line_start : line_end if line_end >= 0 else len(text)].split(separator)
             if len(cells) != columns + 1:
@@ -306,15 +304,13 @@ class _Reader:
             cell_start = line_start + sum(len(cell) + 1 for cell in cells[:column])
             first = bisect_left(words.starts, cell_start)
             is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
-            if is_inside and (value := self._value_at(first)):
+            if is_inside and (value := self._numbers.value_at(first)):
                 values.append(value)
+            if line_end < 0:
+                break
         return values
 
-    def _is_alone_on_its_line(self, value: _Value) -> bool:
-        words = self._words
-        return value.end == len(words.folded) or "\n" in words.gap_before(value.end)
-
-    def _value_before(self, label: Hit[LabelKind]) -> _Value | None:
+    def _value_before(self, label: Hit[LabelKind]) -> Number | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
         for _ in range(MAX_WORDS_BEFORE_LABEL):
@@ -325,7 +321,7 @@ class _Reader:
             index -= 1
             word = words.folded[index]
             if linked and _DIGIT.search(word):
-                value = self._value_at(self._first_of_run(index))
+                value = self._numbers.value_at(self._numbers.first_of_run(index))
                 return value if value and len(value.text) >= MIN_LENGTH_BEFORE_LABEL else None
             linked = linked or word in self._rules.links
         return None
@@ -339,95 +335,27 @@ class _Reader:
                 return False
         return False
 
-    def _values_before(self, label: Hit[LabelKind]) -> list[_Value]:
+    def _values_before(self, label: Hit[LabelKind]) -> list[Number]:
         """All numbers before the label that look alike, the last of them first."""
-        values: list[_Value] = []
+        values: list[Number] = []
         index = label.first - 1
         while index >= 0 and label.first - index < MAX_WORDS_BACK:
-            first = self._first_of_run(index)
-            run = self._run(first)
-            if _is_telling(run.text) and self._is_free_value(run) and (value := self._value_at(first)):
-                if values and _form(values[0].text) != _form(value.text):
+            first = self._numbers.first_of_run(index)
+            run = self._numbers.run_at(first)
+            if is_telling(run.text) and self._is_free_value(run) and (value := self._numbers.value_at(first)):
+                if values and form(values[0].text) != form(value.text):
                     break
                 values.append(value)
             index = first - 1
         return values
 
-    def _next_in_list(self, value: _Value) -> _Value | None:
-        """The number that follows in "4711-A, 4712-B and 4713-C"."""
-        words, index = self._words, value.end
-        if index >= len(words.folded):
-            return None
-        if words.folded[index] in self._rules.joiners and words.gap_before(index).strip(" ,") == "":
-            index += 1
-            if index >= len(words.folded) or words.gap_before(index).strip():
-                return None
-        elif not _LIST_GAP.fullmatch(words.gap_before(index)):
-            return None
-        return self._value_at(index)
-
-    def _value_at(self, index: int, label: Hit[LabelKind] | None = None) -> _Value | None:
-        """A usable number that begins at word `index`, for a place where a label says that one stands."""
-        if index in self._after_example:
-            return None
-        run = self._run(index)
-        if label is not None and label.payload == "other":
-            return run if _DIGIT.search(run.text) else None
-        if not _DIGIT.search(run.text) or self._rules.never.fullmatch(run.text):
-            return None
-        if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
-            short = self._run(index, _SIGNS_INSIDE_ONE_NUMBER)
-            if self._rules.self_labelled.fullmatch(short.text):
-                run = short  # SN111/SN222 are two
-        return self._with_groups(run) if self._rules.labelled.fullmatch(run.text) else None
-
-    def _run(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> _Value:
-        """The longest run of words from `index` on that single joining signs hold together."""
-        words, end = self._words, index + 1
-        while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in signs:
-            end += 1
-        return _Value(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
-
-    def _spaced_value_at(self, index: int) -> _Value | None:
-        """`FD 9804 00231`: a few capitals, then groups of digits, with single blanks between."""
-        words = self._words
-        prefix = words.text[words.starts[index] : words.ends[index]]
-        if not (len(prefix) <= 4 and prefix.isalpha() and prefix.isupper()):
-            return None
-        end, text = index + 1, prefix
-        while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
-            end, text = end + 1, text + words.folded[end]
-        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._rules.labelled.fullmatch(text)
-        return _Value(index, end, text) if usable else None
-
-    def _with_groups(self, run: _Value) -> _Value:
-        """`1234 5678 9012` is one number where the groups are equally long."""
-        words, length = self._words, len(run.text)
-        if not 3 <= length <= 5 or run.end != run.first + 1:
-            return run
-        groups, end = [run.text], run.end
-        while end < len(words.folded) and words.gap_before(end) == " " and len(groups) < MAX_GROUPS:
-            group = self._run(end)
-            if not _DIGIT.search(group.text):
-                break
-            is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
-            if len(group.text) != length and not is_last:
-                break
-            groups.append(group.text)
-            end = group.end
-            if is_last:
-                break
-        if len(groups) == 2 and self._rules.never.fullmatch(groups[1]):
-            return run  # a number and a year
-        return _Value(run.first, end, "".join(groups))
-
     def _is_free(self, index: int) -> bool:
         return index not in self._taken and index not in self._after_example
 
-    def _is_free_value(self, value: _Value) -> bool:
+    def _is_free_value(self, value: Number) -> bool:
         return all(self._is_free(index) for index in range(value.first, value.end))
 
-    def _keep(self, value: _Value) -> None:
+    def _keep(self, value: Number) -> None:
         self._found[value.first] = value
         self._taken.update(range(value.first, value.end))
 
@@ -439,33 +367,3 @@ def _outermost(hits: Iterable[Hit[LabelKind]]) -> Iterator[Hit[LabelKind]]:
         if hit.end > end:
             end = hit.end
             yield hit
-
-
-def _form(text: str) -> str:
-    """The number with A for every letter and 9 for every digit."""
-    return _LETTER.sub("A", _DIGIT.sub("9", text))
-
-
-def _is_telling(text: str) -> bool:
-    """Whether a number's form says something: a bare row of digits could be anything."""
-    return len(text) >= MIN_LENGTH_OF_SAME_FORM and bool(_LETTER.search(text))
-
-
-def _alike(first: _Value, other: _Value) -> bool:
-    """Numbers in one list look alike: with letters or without, and about as long."""
-    return first.text.isdigit() == other.text.isdigit() and abs(len(first.text) - len(other.text)) <= 3
-
-
-def _words_in_addresses(words: Words) -> set[int]:
-    """Words inside a link or a mail address, where digits mean something else."""
-    text, taken = words.text, set[int]()
-    position = 0
-    while (match := _ADDRESS.search(text, position)) is not None:
-        start = max(text.rfind(blank, position, match.start()) for blank in " \t\n") + 1
-        end = _BLANK.search(text, match.end())
-        position = end.start() if end else len(text)
-        first = bisect_left(words.starts, max(start, 0))
-        while first < len(words.starts) and words.starts[first] < position:
-            taken.add(first)
-            first += 1
-    return taken
