@@ -333,11 +333,11 @@ def test_a_situation_that_no_scenario_answers_is_told(folder: Folder) -> None:
 
 
 def test_a_situation_that_two_scenarios_answer_is_told(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("invalid-warranty"), "[expired, not_found]", "[expired, not_found, other]")
+    edit(folder.scenario("graceful-degradation"), "warranty_status: [other]", "warranty_status: [other, expired]")
 
     (problem,) = folder.problems()
     assert problem == (
-        "scenarios: 'intent: warranty, serial_numbers: one, warranty_status: other' triggers "
+        "scenarios: 'intent: warranty, serial_numbers: one, warranty_status: expired' triggers "
         "graceful-degradation and invalid-warranty. Leave it to one of them"
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from guarantee_email_agent.email.parse import Email
 
 MAX_LENGTH = 60
+_ASCII_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
 
@@ -41,4 +42,6 @@ def stated_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str,
 
 
 def _squashed(text: str) -> str:
+    if text.isascii():
+        return text.upper().translate(_ASCII_SIGNS)
     return _NOT_ALPHANUMERIC.sub("", text.upper())

@@ -44,6 +44,7 @@ _STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
 }
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)
+_JOINING_SIGNS = ("-", "/", "_")
 _FORBIDDEN_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -69,7 +70,7 @@ def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
     text = reply.replace(TICKET_PLACEHOLDER, " ")
     for name in ("serial_number", "expiration_date"):
         if value := ground.facts.get(name):
-            text = text.replace(value, " ")
+            text = _without(text, value)
     status, is_full = ground.facts.get("warranty_status"), ground.facts.get("coverage") == "full"
     return _claims_left(text, status, is_full, ground.may_mention_warranty, ground.approved)
 
@@ -109,6 +110,15 @@ def omissions(reply: str, ground: Ground) -> tuple[str, ...]:
         found.extend(
             f"The reply must hold the {name.replace('_', ' ')} {value} exactly so."
             for name in ("serial_number", "expiration_date")
-            if (value := ground.facts.get(name)) and value not in reply
+            if (value := ground.facts.get(name)) and _without(reply, value) == reply
         )
     return tuple(found)
+
+
+def _without(text: str, value: str) -> str:
+    """The text with a blank for `value`, except where it is part of something longer: SN12345-B is not SN12345."""
+    first, *others = text.split(value)
+    for other in others:
+        is_part = first[-1:].isalnum() or other[:1].isalnum() or (other[:1] in _JOINING_SIGNS and other[1:2].isalnum())
+        first = f"{first}{value if is_part else ' '}{other}"
+    return first

@@ -18,8 +18,8 @@ from guarantee_email_agent.email.limits import MAX_HEADER_CHARS, MAX_HEADERS
 _ENCODED_WORD = re.compile(r"=\?([A-Za-z0-9_.:+-]{1,60})(?:\*[A-Za-z0-9-]{1,20})?\?([BbQq])\?([^?\r\n]*)\?=")
 _FIELD_NAME = re.compile(rb"([!-9;-~]{1,200})[ \t]*:")
 _PARAMETER_NAME = re.compile(r"[;\s]*([^\s=;\"]+)\s*=\s*")
-_QUOTED_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"?', re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_QUOTED_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"?')
+_ESCAPED = re.compile(r"\\(.)")
 _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 
 Fields = dict[str, list[str]]

@@ -65,6 +65,13 @@ def looks_like_html(text: str) -> bool:
     return _starts_as_html(text) or _HOLDS_HTML.search(text) is not None
 
 
+def cut_html(html: str, limit: int) -> str:
+    """The start of the HTML, at most `limit` characters, without a tag or comment that the cut went through."""
+    cut = html[:limit]
+    end = cut.rfind(">")
+    return cut[: end + 1] if len(html) > limit and cut.rfind("<") > end >= 0 else cut
+
+
 def html_to_text(html: str) -> str:
     """The text of an HTML mail or fragment. Linear in its length; whatever the markup, it never raises.
 

@@ -16,6 +16,7 @@ from typing import Literal
 from guarantee_email_agent.email.characters import one_line
 from guarantee_email_agent.email.charsets import decoded
 from guarantee_email_agent.email.header_fields import Fields, main_value, parameters, read_fields
+from guarantee_email_agent.email.html_text import cut_html
 from guarantee_email_agent.email.limits import (
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
@@ -162,10 +163,11 @@ class _Reader:
         if problem:
             self._note(problem)
         form: Form = "html" if kind in ("text/html", "text/xhtml") else "plain"
-        if len(text) > self.room[form]:
+        room = self.room[form]
+        self.room[form] = max(room - len(text), 0)
+        if len(text) > room:
             self._note("the texts of the mail are too long; the rest was left out")
-            text = text[: self.room[form]]
-        self.room[form] -= len(text)
+            text = cut_html(text, room) if form == "html" else text[:room]
         return Text(form, text)
 
     def _undo_transfer_encoding(self, data: bytes, encoding: str) -> bytes:

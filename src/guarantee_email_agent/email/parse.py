@@ -21,7 +21,6 @@ from guarantee_email_agent.email.limits import (
     MAX_HTML_CHARS,
     MAX_MESSAGE_ID_CHARS,
     MAX_NAME_CHARS,
-    MAX_PROBLEMS,
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
 )
@@ -215,10 +214,13 @@ def _best_text(group: list[tuple[str, str]], problems: list[str]) -> str:
                 return text
     for form, content in group:
         if form == "html" and content.strip():
-            from guarantee_email_agent.email.html_text import html_to_text  # only where there is HTML
+            from guarantee_email_agent.email.html_text import cut_html, html_to_text  # only where there is HTML
 
-            html = _cut(content, MAX_HTML_CHARS, "the HTML", problems)
-            text = _cut(clean_text(html_to_text(html)), MAX_BODY_CHARS, "the text", problems)
+            if len(content) > MAX_HTML_CHARS:
+                problems.append(f"the HTML is longer than {MAX_HTML_CHARS} characters; the rest was left out")
+            text = _cut(
+                clean_text(html_to_text(cut_html(content, MAX_HTML_CHARS))), MAX_BODY_CHARS, "the text", problems
+            )
             if len(text) >= len(plain.strip()) and text.strip():
                 return text
     return plain
@@ -329,4 +331,4 @@ def _derived_message_id(content: bytes) -> str:
 
 
 def _distinct(problems: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(problems))[:MAX_PROBLEMS]
+    return tuple(dict.fromkeys(problems))

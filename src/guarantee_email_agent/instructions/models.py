@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from guarantee_email_agent.instructions.router import Condition, Situation, matching
+from guarantee_email_agent.instructions.router import Condition, Situation, every_situation, matching
 from guarantee_email_agent.instructions.template import ReplyTemplate
 
 
@@ -76,6 +76,11 @@ class Instructions:
 
     main: MainInstruction
     scenarios: tuple[ScenarioInstruction, ...]
+    _routes: Mapping[Situation, ScenarioInstruction] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        routes = {each: self.scenarios[matching(self.scenarios, each)[0]] for each in every_situation()}
+        object.__setattr__(self, "_routes", routes)
 
     def route(self, situation: Situation) -> ScenarioInstruction:
-        return self.scenarios[matching(self.scenarios, situation)[0]]
+        return self._routes[situation]

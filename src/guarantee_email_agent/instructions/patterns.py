@@ -39,7 +39,7 @@ def compile_pattern(source: str) -> re.Pattern[str]:
         )
     if _paths(tree) > MAX_PATHS:
         raise UnsafePatternError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
-    if compiled.match(""):
+    if tree.getwidth()[0] == 0:
         raise UnsafePatternError("matches nothing at all. Make at least one character mandatory")
     return compiled
 

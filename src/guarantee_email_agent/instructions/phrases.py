@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Payload = TypeVar("Payload")
 
@@ -19,6 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _MAX_GAP = 4
+_MOST_REMEMBERED = 20_000
 _LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
 
 
@@ -67,8 +68,7 @@ class UnusablePhraseError(ValueError):
     """A phrase that cannot be looked for. The message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit(Generic[Payload]):
+class Hit(NamedTuple, Generic[Payload]):
     """A phrase found: words[first:end] carry it."""
 
     first: int
@@ -86,9 +86,10 @@ class Phrase(Generic[Payload]):
 
 
 class PhraseIndex(Generic[Payload]):
-    """Looks for many phrases at once: a word meets only the phrases that share its first letters."""
+    """Looks for many phrases at once: a word meets only the phrases that begin with it."""
 
     def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
+        self._beginning_with: dict[str, tuple[Phrase[Payload], ...]] = {}
         self._by_key: dict[str, list[Phrase[Payload]]] = {}
         for phrase in phrases:
             self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
@@ -99,19 +100,28 @@ class PhraseIndex(Generic[Payload]):
     def find(self, words: Words) -> list[Hit[Payload]]:
         """Every place where a phrase begins, longest first at each word; hits may overlap."""
         hits: list[Hit[Payload]] = []
-        by_key = self._by_key
+        known = self._beginning_with
         for index, word in enumerate(words.folded):
-            candidates = by_key.get(word[:_KEY_LENGTH])
-            if candidates is None:
-                continue
-            for phrase in candidates:
-                expected, is_prefix = phrase.words[0]
-                if (word.startswith(expected) if is_prefix else word == expected) and _rest_matches(
-                    phrase, words, index
-                ):
+            phrases = known.get(word)
+            if phrases is None:
+                phrases = self._remember(word)
+            for phrase in phrases:
+                if _rest_matches(phrase, words, index):
                     hits.append(Hit(index, index + len(phrase.words), phrase.payload))
                     break
         return hits
+
+    def _remember(self, word: str) -> tuple[Phrase[Payload], ...]:
+        """The phrases whose first word `word` is; kept, since mails share most of their words."""
+        phrases = tuple(
+            phrase
+            for phrase in self._by_key.get(word[:_KEY_LENGTH], ())
+            if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
+        )
+        if len(self._beginning_with) >= _MOST_REMEMBERED:
+            self._beginning_with.clear()
+        self._beginning_with[word] = phrases
+        return phrases
 
 
 def parse_phrase(source: str, payload: Payload) -> Phrase[Payload]:
@@ -133,11 +143,12 @@ def parse_phrase(source: str, payload: Payload) -> Phrase[Payload]:
 
 
 def _rest_matches(phrase: Phrase[Payload], words: Words, index: int) -> bool:
-    if len(phrase.words) == 1:
+    length = len(phrase.words)
+    if length == 1:
         return True
-    if index + len(phrase.words) > len(words.folded):
+    if index + length > len(words.folded):
         return False
-    for offset in range(1, len(phrase.words)):
+    for offset in range(1, length):
         expected, is_prefix = phrase.words[offset]
         word = words.folded[index + offset]
         if not (word.startswith(expected) if is_prefix else word == expected):

@@ -27,8 +27,8 @@ def tell_intent(written: Words, quoted: Words, has_serial_number: bool, rules: R
 
 
 def _scores(words: Words, rules: ReadingRules) -> dict[Topic, int]:
-    found = {hit.payload for hit in rules.topics.find(words)}
+    found = {hit.payload.phrase: hit.payload for hit in rules.topics.find(words)}
     scores: dict[Topic, int] = {"warranty": 0, "other": 0}
-    for phrase in found:
+    for phrase in found.values():
         scores[phrase.topic] += phrase.weight
     return scores

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from guarantee_email_agent.instructions.phrases import Words
 from guarantee_email_agent.instructions.reading import ReadingRules
@@ -26,8 +26,7 @@ _LETTER = re.compile(r"[A-Z]")
 _DIGIT = re.compile(r"[0-9]")
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """words[first:end]: held together by single joining signs, or equally long groups with single blanks between."""
 
     first: int

@@ -53,6 +53,9 @@ class SerialNumbers:
     labelled: bool
 
 
+_NONE = SerialNumbers((), labelled=False)
+
+
 def same_device_key(serial_number: str) -> str:
     """Equal for two spellings of one number: `sn-12345`, `SN12345` and `12345`."""
     return _NOT_ALPHANUMERIC.sub("", serial_number.upper()).removeprefix("SN")
@@ -78,7 +81,7 @@ def asks_for_serial_number(words: Words, rules: ReadingRules) -> bool:
 
 def find_serial_numbers(words: Words, rules: ReadingRules) -> SerialNumbers:
     """The serial numbers that a text gives; time is linear in its length."""
-    return _Reader(words, rules).read()
+    return _Reader(words, rules).read() if _DIGIT.search(words.text) else _NONE
 
 
 class _Reader:
