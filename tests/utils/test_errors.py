@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from guarantee_email_agent.utils.errors import (
+    AgentError,
+    ConfigurationError,
+    EvalError,
+    InstructionError,
+    IntegrationError,
+    LLMError,
+    MCPConnectionError,
+    ProcessingError,
+)
+
+FAMILY = [
+    AgentError,
+    ConfigurationError,
+    EvalError,
+    InstructionError,
+    IntegrationError,
+    LLMError,
+    MCPConnectionError,
+    ProcessingError,
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AgentError, 1),
+        (ProcessingError, 1),
+        (LLMError, 1),
+        (IntegrationError, 1),
+        (ConfigurationError, 2),
+        (InstructionError, 2),
+        (EvalError, 2),
+        (MCPConnectionError, 3),
+    ],
+)
+def test_an_error_knows_the_exit_code_it_ends_in(error: type[AgentError], code: int) -> None:
+    assert error("message", "some_code").exit_code == code
+
+
+@pytest.mark.parametrize("error", FAMILY)
+def test_the_message_is_what_a_person_reads(error: type[AgentError]) -> None:
+    assert str(error("config.yaml:3: wrong. Do right", "config_invalid")) == "config.yaml:3: wrong. Do right"
+
+
+@pytest.mark.parametrize("error", FAMILY)
+@pytest.mark.parametrize("again", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy], ids=["pickle", "copy"])
+def test_an_error_keeps_code_and_details_between_processes(error: type[AgentError], again: object) -> None:
+    assert callable(again)
+    same = again(error("message", "some_code", {"line": 3}))
+
+    assert type(same) is error
+    assert (same.message, same.code, same.details) == ("message", "some_code", {"line": 3})
+
+
+def test_details_of_one_error_are_its_own() -> None:
+    details = {"line": 3}
+    error = AgentError("message", "some_code", details)
+    error.details["attempts"] = 2
+
+    assert details == {"line": 3}
+
+
+@pytest.mark.parametrize(
+    ("details", "retryable"), [({}, False), ({"retryable": True}, True), ({"retryable": False}, False)]
+)
+def test_only_what_says_so_may_be_tried_again(details: dict[str, bool], retryable: bool) -> None:
+    assert IntegrationError("message", "some_code", details).retryable is retryable
+
+
+def test_one_family_catches_all() -> None:
+    assert all(issubclass(error, AgentError) for error in FAMILY)
+    assert issubclass(InstructionError, ConfigurationError)
+    assert issubclass(MCPConnectionError, IntegrationError)

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.logging import ROOT, configure_logging
+
+logger = logging.getLogger(f"{ROOT}.somewhere")
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Puts the process's logging back, which other tests read."""
+    root = logging.getLogger(ROOT)
+    handlers, level, propagate, raises = root.handlers[:], root.level, root.propagate, logging.raiseExceptions
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    root.propagate, logging.raiseExceptions = propagate, raises
+
+
+def set_up(
+    level: str = "INFO", console_level: str = "WARNING", file: Path | None = None, as_json: bool = False
+) -> None:
+    configure_logging(level, console_level, file, as_json)
+
+
+def test_a_line_has_time_level_and_message(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(console_level="INFO")
+    logger.info("Discovered %d eval test cases", 3)
+
+    written = capsys.readouterr()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d INFO Discovered 3 eval test cases\n", written.err)
+    assert written.out == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\ntwo", "one\\ntwo"),
+        ("\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("2026-01-18 10:00:00 INFO forged\r\n", "forged\\r\\n"),
+        ("\u202eevil", "\\u202eevil"),
+    ],
+)
+def test_control_characters_are_written_out(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    set_up()
+    logger.warning("From a stranger: %s", text)
+
+    written = capsys.readouterr().err
+    assert shown in written
+    assert len(written.splitlines()) == 1
+
+
+def test_a_traceback_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up()
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        logger.exception("Broken")
+
+    written = capsys.readouterr().err.splitlines()
+    assert written[1] == "Traceback (most recent call last):"
+    assert written[-1] == "ZeroDivisionError"
+
+
+def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(as_json=True)
+    logger.warning("Zażółć\n%s", "gęślą")
+
+    (line,) = capsys.readouterr().err.splitlines()
+    event = json.loads(line)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", event.pop("time"))
+    assert event == {"level": "WARNING", "message": "Zażółć\ngęślą", "logger": f"{ROOT}.somewhere"}
+
+
+def test_json_holds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(as_json=True)
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        logger.exception("Broken")
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["exception"].endswith("ZeroDivisionError")
+
+
+def test_the_console_shows_warnings_and_the_file_all_from_its_level(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up(file=tmp_path / "agent.log")
+    logger.debug("too little")
+    logger.info("for the file")
+    logger.warning("for both")
+
+    written = (tmp_path / "agent.log").read_text(encoding="utf-8")
+    assert [line[20:] for line in written.splitlines()] == ["INFO for the file", "WARNING for both"]
+    assert [line[20:] for line in capsys.readouterr().err.splitlines()] == ["WARNING for both"]
+
+
+def test_a_file_is_added_to(tmp_path: Path) -> None:
+    (tmp_path / "agent.log").write_text("earlier\n", encoding="utf-8")
+    set_up(file=tmp_path / "agent.log")
+    logger.info("later")
+
+    assert (tmp_path / "agent.log").read_text(encoding="utf-8").startswith("earlier\n20")
+
+
+def test_at_debug_the_console_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(level="DEBUG")
+    logger.debug("every detail")
+
+    assert capsys.readouterr().err.endswith("DEBUG every detail\n")
+
+
+def test_without_a_file_nothing_is_recorded_that_nobody_would_see() -> None:
+    set_up(level="INFO", console_level="WARNING")
+
+    assert not logger.isEnabledFor(logging.INFO)
+
+
+def test_setting_up_again_replaces_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up()
+    set_up()
+    logger.warning("once")
+
+    assert capsys.readouterr().err.count("once") == 1
+
+
+@pytest.mark.parametrize("name", ["nowhere/agent.log", "."])
+def test_a_file_that_cannot_be_written_is_a_configuration_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"logging\.file: cannot write .*\. Name a file in a folder") as caught:
+        set_up(file=tmp_path / name)
+    assert caught.value.code == "config_log_file"
