@@ -178,3 +178,23 @@ def test_a_hostile_reply_of_full_length_is_judged(part: str) -> None:
     reply = (part * MAX_REPLY_LENGTH)[:MAX_REPLY_LENGTH]
 
     assert isinstance(unsupported_claims(reply, ground()), tuple)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "The repair is free of charge.",
+        "You will get a refund.",
+        "We will replace your device.",
+        "It takes two weeks.",
+        "There is no charge: we do it at no cost.",
+    ],
+)
+def test_a_promise_that_no_template_makes_is_refused(promise: str) -> None:
+    ground = Ground({"warranty_status": None}, approved="", has_ticket=False, may_mention_warranty=True)
+    assert any("promise" in claim for claim in unsupported_claims(promise, ground))
+
+
+def test_a_promise_that_the_template_makes_may_be_made() -> None:
+    ground = Ground({}, approved="The repair is free of charge.", has_ticket=False, may_mention_warranty=True)
+    assert unsupported_claims("The repair is free of charge.", ground) == ()

@@ -25,10 +25,16 @@ _DATES = (
     rf"{_DAY}\.? {_MONTH}\b(?:,? \d{{4}})?",
     rf"{_MONTH}\.? (?:\d{{4}}|{_DAY})\b(?:,? \d{{4}})?",
 )
+_COUNT = "(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fourteen|twenty|thirty)"
+_PROMISES = (
+    r"\b(?:free of charge|at no (?:extra )?(?:cost|charge)|for free|refund\w*|reimburs\w*|money back|compensat\w*"
+    rf"|replacement|we will replace|{_COUNT} (?:business |working )?(?:hour|day|week|month|year)s?)\b"
+)
 _CLAIMS = (
     ("date", re.compile(rf"\b(?:{'|'.join(_DATES)})", re.IGNORECASE)),
     ("amount", re.compile(r"[€$£] ?\d[\d.,]*|\b\d[\d.,]* ?(?:€|\$|£|%|EUR\b|USD\b|GBP\b|PLN\b|zł)", re.IGNORECASE)),
     ("link", re.compile(r"\b(?:https?://|www\.)\S+|\b[\w.+-]+@[\w-]+\.[\w.-]+\b", re.IGNORECASE)),
+    ("promise", re.compile(_PROMISES, re.IGNORECASE)),
     # Any other word with a digit in it could pass for a serial number, a ticket number or a promise in days.
     ("number", re.compile(r"\b(?=[A-Z0-9/._-]{0,60}\d)(?:[A-Z0-9]+(?:[-/._][A-Z0-9]+)*)\b", re.IGNORECASE)),
 )

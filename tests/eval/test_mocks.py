@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.eval.mocks import (
+    MockAnthropicClient,
+    MockGmailClient,
+    MockTicketingClient,
+    MockWarrantyAPIClient,
+    create_mock_clients,
+)
+from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
+from guarantee_email_agent.utils.errors import IntegrationError
+
+Scenario = Callable[..., EvalTestCase]
+EMAIL = EvalEmail(
+    "My dryer",
+    "SN12345 is broken",
+    "Jane <jane@example.com>",
+    "2026-01-18T10:00:00Z",
+    to="service@example.com",
+    headers={"X-One": "1"},
+    attachments=("photo.jpg",),
+)
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(coroutine)
+
+
+def with_mocks(scenario: Scenario, **mock_responses: Any) -> EvalTestCase:
+    return scenario(input=EvalInput(EMAIL, mock_responses))
+
+
+def error_of(coroutine: Coroutine[Any, Any, Any]) -> IntegrationError:
+    with pytest.raises(IntegrationError) as caught:
+        run(coroutine)
+    return caught.value
+
+
+# Mailbox -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_mailbox_holds_the_scenarios_mail_as_it_enters_the_agent(scenario: Scenario) -> None:
+    assert run(MockGmailClient(with_mocks(scenario)).get_unread_emails()) == [
+        {
+            "subject": "My dryer",
+            "body": "SN12345 is broken",
+            "from": "Jane <jane@example.com>",
+            "received": "2026-01-18T10:00:00Z",
+            "message_id": "eval-valid_warranty_001",
+            "to": "service@example.com",
+            "headers": {"X-One": "1"},
+            "attachments": ["photo.jpg"],
+        }
+    ]
+
+
+def test_a_mail_without_extras_has_none(scenario: Scenario) -> None:
+    (mail,) = run(MockGmailClient(scenario()).get_unread_emails())
+
+    assert set(mail) == {"subject", "body", "from", "received", "message_id"}
+
+
+def test_what_is_sent_is_captured_whole(scenario: Scenario) -> None:
+    mailbox = MockGmailClient(scenario())
+
+    run(mailbox.send_email("jane@example.com", "Re: x", "Hello", "t-1", message_id="<r@example.com>"))
+
+    assert mailbox.sent_emails == [
+        {
+            "to": "jane@example.com",
+            "subject": "Re: x",
+            "body": "Hello",
+            "thread_id": "t-1",
+            "message_id": "<r@example.com>",
+        }
+    ]
+
+
+def test_the_thread_may_be_left_out(scenario: Scenario) -> None:
+    mailbox = MockGmailClient(scenario())
+    run(mailbox.send_email("jane@example.com", "Re: x", "Hello"))
+
+    assert mailbox.sent_emails[0]["thread_id"] is None
+
+
+@pytest.mark.parametrize(("fault", "retryable"), [("timeout", False), ("unavailable", True), ("malformed", False)])
+def test_a_mailbox_that_fails_captures_nothing(fault: str, retryable: bool, scenario: Scenario) -> None:
+    mailbox = MockGmailClient(with_mocks(scenario, gmail={"error": fault}))
+
+    error = error_of(mailbox.send_email("jane@example.com", "Re: x", "Hello"))
+
+    # After a time-out nobody knows whether the mail went out, so sending it again could send it twice.
+    assert (error.code, error.retryable, mailbox.sent_emails) == (f"gmail_{fault}", retryable, [])
+
+
+def test_a_mailbox_that_fails_cannot_be_read(scenario: Scenario) -> None:
+    error = error_of(MockGmailClient(with_mocks(scenario, gmail={"error": "timeout"})).get_unread_emails())
+
+    assert error.code == "gmail_timeout"
+
+
+# Warranty system -----------------------------------------------------------------------------------------------------
+
+
+def test_the_warranty_system_answers_as_the_scenario_says(scenario: Scenario) -> None:
+    facts = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full", "plan": "gold"}
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api=facts))
+
+    assert run(warranty.check_warranty("SN12345")) == facts
+    assert warranty.calls == ["SN12345"]
+
+
+def test_without_an_answer_it_knows_no_serial_number(scenario: Scenario) -> None:
+    assert run(MockWarrantyAPIClient(scenario()).check_warranty("SN12345")) == {"status": "not_found"}
+
+
+def test_an_answer_that_somebody_changes_does_not_change_the_next(scenario: Scenario) -> None:
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"status": "valid"}))
+    run(warranty.check_warranty("SN12345"))["status"] = "expired"
+
+    assert run(warranty.check_warranty("SN12345")) == {"status": "valid"}
+
+
+@pytest.mark.parametrize("fault", ["timeout", "unavailable"])
+def test_a_warranty_system_that_fails_may_be_asked_again(fault: str, scenario: Scenario) -> None:
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": fault}))
+
+    error = error_of(warranty.check_warranty("SN12345"))
+
+    assert (error.code, error.retryable) == (f"warranty_api_{fault}", True)
+
+
+def test_a_malformed_answer_is_an_answer_without_a_status(scenario: Scenario) -> None:
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": "malformed", "status": "valid"}))
+
+    assert "status" not in run(warranty.check_warranty("SN12345"))
+
+
+# Ticketing -----------------------------------------------------------------------------------------------------------
+
+
+def test_tickets_are_numbered_and_captured() -> None:
+    ticketing = MockTicketingClient()
+
+    first = run(ticketing.create_ticket({"serial_number": "SN1"}))
+    second = run(ticketing.create_ticket({"serial_number": "SN2"}))
+
+    assert [first["ticket_id"], second["ticket_id"]] == ["MOCK-TICKET-001", "MOCK-TICKET-002"]
+    assert ticketing.created_tickets == [
+        {"serial_number": "SN1", "ticket_id": "MOCK-TICKET-001"},
+        {"serial_number": "SN2", "ticket_id": "MOCK-TICKET-002"},
+    ]
+
+
+def test_one_idempotency_key_gives_one_ticket() -> None:
+    ticketing = MockTicketingClient()
+
+    ids = [run(ticketing.create_ticket({"idempotency_key": key}))["ticket_id"] for key in ("a", "b", "a")]
+
+    assert ids == ["MOCK-TICKET-001", "MOCK-TICKET-002", "MOCK-TICKET-001"]
+    assert len(ticketing.created_tickets) == 2
+
+
+@pytest.mark.parametrize("fault", ["timeout", "unavailable"])
+def test_a_ticketing_system_that_fails_creates_nothing(fault: str, scenario: Scenario) -> None:
+    ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": fault}))
+
+    error = error_of(ticketing.create_ticket({"serial_number": "SN1"}))
+
+    assert (error.code, error.retryable, ticketing.created_tickets) == (f"ticketing_{fault}", True, [])
+
+
+def test_a_malformed_ticket_has_no_number(scenario: Scenario) -> None:
+    ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": "malformed"}))
+
+    assert "ticket_id" not in run(ticketing.create_ticket({"serial_number": "SN1"}))
+
+
+# All of them ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_gets_four_clients(scenario: Scenario) -> None:
+    clients = create_mock_clients(scenario())
+
+    assert {name: type(client) for name, client in clients.items()} == {
+        "gmail": MockGmailClient,
+        "warranty": MockWarrantyAPIClient,
+        "ticketing": MockTicketingClient,
+        "anthropic": MockAnthropicClient,
+    }
+
+
+def test_clients_are_fresh_for_every_scenario(scenario: Scenario) -> None:
+    first = create_mock_clients(scenario())
+    run(first["gmail"].send_email("jane@example.com", "Re: x", "Hello"))
+    run(first["ticketing"].create_ticket({}))
+    second = create_mock_clients(scenario())
+
+    assert second["gmail"].sent_emails == []
+    assert second["ticketing"].created_tickets == []
+
+
+def test_connections_can_be_tested_and_closed(scenario: Scenario) -> None:
+    clients = create_mock_clients(scenario())
+
+    assert run(clients["warranty"].test_connection()) is True
+    assert run(clients["ticketing"].test_connection()) is True
+    for client in clients.values():
+        assert run(client.close()) is None
+
+
+@pytest.mark.parametrize(("client", "service"), [("warranty", "warranty_api"), ("ticketing", "ticketing")])
+def test_a_connection_that_fails_says_so(client: str, service: str, scenario: Scenario) -> None:
+    clients = create_mock_clients(with_mocks(scenario, **{service: {"error": "unavailable"}}))
+
+    assert error_of(clients[client].test_connection()).code == f"{service}_unavailable"
+
+
+def test_the_model_keeps_what_it_was_asked(scenario: Scenario) -> None:
+    model = MockAnthropicClient()
+    request: dict[str, Any] = {"system": "", "messages": [], "tool_choice": {"name": "unknown"}}
+
+    with pytest.raises(Exception, match="unknown"):
+        run(model.messages.create(**request))
+
+    assert model.requests == [request]
+
+
+def test_the_model_is_told_nothing_of_the_scenario() -> None:
+    with pytest.raises(TypeError):
+        MockAnthropicClient("valid_warranty_001")  # type: ignore[call-arg]

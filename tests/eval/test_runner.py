@@ -1,0 +1,470 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval import runner as runner_module
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.utils.errors import InstructionError
+
+ROOT = Path(__file__).parents[2]
+Scenario = Callable[..., EvalTestCase]
+VALID = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
+EMAIL = EvalEmail(
+    "My dryer", "My dryer with serial number SN12345 is broken.", "jane@example.com", "2026-01-18T10:00:00Z"
+)
+ANSWERED = EvalExpectedOutput(
+    True,
+    True,
+    "valid-warranty",
+    ("warranty is valid", "2031-02-03"),
+    ("expired",),
+    {"serial_number": "SN12345", "priority": "normal"},
+)
+NOT_ANSWERED = EvalExpectedOutput(False, False, "valid-warranty")
+
+
+@pytest.fixture
+def config() -> Config:
+    """The built-in defaults, with the shipped instructions."""
+    return load_config(cwd=ROOT, environ={})
+
+
+@pytest.fixture
+def own_instructions(config: Config, tmp_path: Path) -> Config:
+    """With a copy of the instructions that a test may edit."""
+    shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
+    places = replace(
+        config.instructions,
+        main=tmp_path / "instructions" / "main.md",
+        scenarios_dir=tmp_path / "instructions" / "scenarios",
+    )
+    return replace(config, instructions=places)
+
+
+@pytest.fixture
+def good(scenario: Scenario) -> EvalTestCase:
+    """A scenario that passes."""
+    return scenario(input=EvalInput(EMAIL, {"warranty_api": VALID}), expected_output=ANSWERED)
+
+
+def run(config: Config, case: EvalTestCase) -> EvalResult:
+    return asyncio.run(EvalRunner(config).run_test_case(case))
+
+
+# One scenario --------------------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_that_does_as_expected_passes(config: Config, good: EvalTestCase) -> None:
+    result = run(config, good)
+
+    assert (result.passed, result.failures, result.test_case) == (True, [], good)
+
+
+def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTestCase) -> None:
+    actual = run(config, good).actual_output
+
+    assert actual["email_sent"] is True
+    assert actual["recipients"] == ["jane@example.com"]
+    assert "MOCK-TICKET-001" in actual["response_body"]
+    assert actual["ticket_created"] is True
+    assert actual["ticket_fields"] == {
+        "priority": "normal",
+        "category": "warranty_claim",
+        "serial_number": "SN12345",
+        "warranty_status": "valid",
+        "customer_email": "jane@example.com",
+        "ticket_id": "MOCK-TICKET-001",
+    }
+    assert actual["scenario_used"] == "valid-warranty"
+
+
+def test_every_miss_is_told(config: Config, good: EvalTestCase) -> None:
+    expected = EvalExpectedOutput(
+        False, False, "missing-info", ("no such phrase",), ("warranty is valid",), {"priority": "high", "floor": "3"}
+    )
+
+    result = run(config, replace(good, expected_output=expected))
+
+    assert not result.passed
+    assert [failure.partition(":")[0] for failure in result.failures] == [
+        "email_sent",
+        "response_body_contains",
+        "response_body_excludes",
+        "ticket_created",
+        "ticket_fields",
+        "ticket_fields",
+        "scenario_instruction_used",
+    ]
+
+
+def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, good: EvalTestCase) -> None:
+    expected = EvalExpectedOutput(False, False, "none")
+    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
+
+    result = run(config, case)
+
+    assert result.passed
+    assert result.actual_output["failed_step"] == "check_warranty"
+
+
+def test_a_service_that_fails_unexpectedly_is_told_with_its_step(config: Config, good: EvalTestCase) -> None:
+    result = run(config, replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}})))
+
+    assert any("stopped in step check_warranty" in failure for failure in result.failures)
+
+
+def test_waiting_between_retries_takes_no_time_but_counts(config: Config, good: EvalTestCase) -> None:
+    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
+
+    assert run(config, case).processing_time_ms >= 3_000
+
+
+def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase) -> None:
+    expected = replace(NOT_ANSWERED, scenario_instruction_used="none", processing_time_ms=2_999)
+    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
+
+    (failure, *_) = run(config, case).failures
+    assert failure.startswith("processing_time_ms: took too long\n  expected: at most 2999")
+
+
+# Judging by what happened, not by what is said -----------------------------------------------------------------------
+
+
+def test_a_mail_to_somebody_else_is_a_failure(config: Config, good: EvalTestCase) -> None:
+    actual = {**run(config, good).actual_output, "recipients": ["thief@example.net"]}
+
+    passed, failures = EvalRunner(config).validate_output(good, actual)
+
+    assert not passed
+    assert failures == [
+        "email_sent: a mail went to somebody else\n  expected: 'jane@example.com'\n  actual:   'thief@example.net'"
+    ]
+
+
+def test_a_second_mail_is_a_failure(config: Config, good: EvalTestCase) -> None:
+    actual = {**run(config, good).actual_output, "recipients": ["jane@example.com"] * 2}
+
+    _, failures = EvalRunner(config).validate_output(good, actual)
+
+    assert failures == ["email_sent: 2 mails were sent\n  expected: 1\n  actual:   2"]
+
+
+def test_a_second_ticket_is_a_failure(config: Config, good: EvalTestCase) -> None:
+    actual = {**run(config, good).actual_output, "tickets": 2}
+
+    _, failures = EvalRunner(config).validate_output(good, actual)
+
+    assert failures == ["ticket_created: 2 tickets were created\n  expected: 1\n  actual:   2"]
+
+
+def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
+    email = replace(EMAIL, from_address="Jane <JANE@example.com>")
+
+    assert run(config, replace(good, input=EvalInput(email, {"warranty_api": VALID}))).passed
+
+
+class TwiceSending(EmailProcessor):
+    """An agent that answers everything twice."""
+
+    async def process_email(self, raw_email: Any) -> ProcessingResult:
+        await super().process_email(raw_email)
+        return await super().process_email(raw_email)
+
+
+class Boasting(EmailProcessor):
+    """An agent that does nothing and says it did all."""
+
+    async def process_email(self, raw_email: Any) -> ProcessingResult:
+        return ProcessingResult(
+            True, "m1", "valid-warranty", email_sent=True, response_body="Your warranty is valid", ticket_created=True
+        )
+
+
+class Misquoting(EmailProcessor):
+    """An agent that reports another reply than it sent."""
+
+    async def process_email(self, raw_email: Any) -> ProcessingResult:
+        return replace(await super().process_email(raw_email), response_body="Something else")
+
+
+class Crashing(EmailProcessor):
+    """An agent with a bug."""
+
+    async def _process(self, *_: Any) -> None:
+        raise ZeroDivisionError
+
+
+def with_agent(agent: type[EmailProcessor], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "EmailProcessor", agent)
+
+
+def test_an_agent_that_answers_twice_fails(config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_agent(TwiceSending, monkeypatch)
+
+    assert run(config, good).failures[0].startswith("email_sent: 2 mails were sent")
+
+
+def test_an_agent_that_only_says_it_answered_fails(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_agent(Boasting, monkeypatch)
+
+    failures = run(config, good).failures
+
+    assert any(failure.startswith("email_sent: no mail was sent") for failure in failures)
+    assert any(failure.startswith("agent_report: the agent reports another email_sent") for failure in failures)
+    assert any(failure.startswith("agent_report: the agent reports another ticket_created") for failure in failures)
+
+
+def test_a_report_that_differs_is_a_failure_even_where_nothing_was_to_happen(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_agent(Boasting, monkeypatch)
+
+    result = run(config, replace(good, expected_output=NOT_ANSWERED))
+
+    assert [failure.partition("\n")[0] for failure in result.failures] == [
+        "agent_report: the agent reports another email_sent",
+        "agent_report: the agent reports another ticket_created",
+    ]
+
+
+def test_an_agent_that_reports_another_reply_fails(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_agent(Misquoting, monkeypatch)
+
+    assert run(config, good).failures == [
+        "agent_report: the agent reports another reply than the one that was sent",
+    ]
+
+
+def test_a_crash_is_a_failure_even_where_nothing_was_to_happen(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_agent(Crashing, monkeypatch)
+    expected = EvalExpectedOutput(False, False, "none")
+
+    result = run(config, replace(good, expected_output=expected))
+
+    assert result.failures == ["crash: stopped in step parse: Unexpected ZeroDivisionError in step parse"]
+
+
+# Instructions --------------------------------------------------------------------------------------------------------
+
+
+def test_an_edited_instruction_changes_the_reply(own_instructions: Config, good: EvalTestCase) -> None:
+    before = run(own_instructions, good)
+    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("your warranty is valid", "your cover holds"), encoding="utf-8")
+
+    after = run(own_instructions, good)
+
+    assert before.passed
+    assert "your cover holds" in after.actual_output["response_body"]
+    assert after.failures[0].startswith("response_body_contains: missing phrase 'warranty is valid'")
+
+
+def test_instructions_are_read_anew_for_every_scenario(own_instructions: Config, good: EvalTestCase) -> None:
+    runner = EvalRunner(own_instructions)
+    before = asyncio.run(runner.run_test_case(good))
+    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("the news is good", "all is well"), encoding="utf-8")
+    after = asyncio.run(runner.run_test_case(good))
+
+    assert "the news is good" in before.actual_output["response_body"]
+    assert "all is well" in after.actual_output["response_body"]
+
+
+def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
+    own_instructions: Config, good: EvalTestCase
+) -> None:
+    runner = EvalRunner(own_instructions)
+    runner.check_instructions()
+    own_instructions.instructions.main.unlink()
+
+    result = asyncio.run(runner.run_test_case(good))
+
+    assert any("stopped in step instructions" in failure for failure in result.failures)
+
+
+def test_bad_instructions_are_an_error_before_a_scenario_runs(own_instructions: Config) -> None:
+    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("</reply>", ""), encoding="utf-8")
+
+    with pytest.raises(InstructionError, match=r"valid-warranty\.md:\d+: <.*> is never closed"):
+        EvalRunner(own_instructions).check_instructions()
+
+
+def test_our_own_addresses_come_from_the_configuration(config: Config, good: EvalTestCase) -> None:
+    own = replace(config, agent=replace(config.agent, own_addresses=("jane@example.com",)))
+
+    result = run(own, replace(good, expected_output=EvalExpectedOutput(False, False, "no-reply")))
+
+    assert result.passed
+
+
+# Suites --------------------------------------------------------------------------------------------------------------
+
+
+def test_results_come_in_the_order_of_the_scenarios(config: Config, good: EvalTestCase) -> None:
+    cases = [replace(good, scenario_id=f"valid_warranty_{number:03}") for number in (3, 1, 2)]
+
+    results = asyncio.run(EvalRunner(config).run_suite(cases))
+
+    assert [result.test_case for result in results] == cases
+
+
+def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: EvalTestCase) -> None:
+    bad = replace(good, input=EvalInput(EMAIL, {"ticketing": {"error": "malformed"}, "warranty_api": VALID}))
+
+    results = asyncio.run(EvalRunner(config).run_suite([good, bad, good]))
+
+    assert [result.passed for result in results] == [True, False, True]
+    assert results[0].actual_output["ticket_fields"] == results[2].actual_output["ticket_fields"]
+
+
+def test_a_suites_invalid_files_count_as_failures(config: Config, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "evals" / "scenarios" / "valid_warranty_001.yaml", tmp_path)
+    (tmp_path / "valid_warranty_002.yaml").write_text("scenario_id: [", encoding="utf-8")
+
+    results = asyncio.run(EvalRunner(config).run_suite(EvalLoader().discover_test_cases(tmp_path)))
+
+    assert [(result.passed, result.invalid) for result in results] == [(True, False), (False, True)]
+
+
+def test_a_repeated_scenario_passes_if_every_run_does(config: Config, good: EvalTestCase) -> None:
+    assert asyncio.run(EvalRunner(config).run_entry(good, repeat=3)).passed
+
+
+def test_a_repeated_scenario_fails_with_the_number_of_the_run(
+    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+
+    class FailingTheSecondTime(EmailProcessor):
+        async def _process(self, *arguments: Any) -> None:
+            runs.append(1)
+            if len(runs) == 2:
+                raise ZeroDivisionError
+            await super()._process(*arguments)
+
+    with_agent(FailingTheSecondTime, monkeypatch)
+
+    result = asyncio.run(EvalRunner(config).run_entry(good, repeat=3))
+
+    assert len(runs) == 2
+    assert result.failures
+    assert all(failure.startswith("run 2 of 3: ") for failure in result.failures)
+
+
+def test_each_scenario_is_logged_by_its_id(
+    config: Config, good: EvalTestCase, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        run(config, good)
+
+    assert "Executing eval: valid_warranty_001" in caplog.messages
+
+
+# A scenario's own judge ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def judged(good: EvalTestCase, tmp_path: Path, config: Config) -> Callable[[str], EvalResult]:
+    """Runs the good scenario with a judge beside it."""
+
+    def run_with(source: str) -> EvalResult:
+        (tmp_path / "judge.py").write_text(source, encoding="utf-8")
+        return run(config, replace(good, test="judge.py", file=str(tmp_path / "valid_warranty_001.yaml")))
+
+    return run_with
+
+
+Judged = Callable[[str], EvalResult]
+
+
+def test_a_judge_that_says_yes_passes(judged: Judged) -> None:
+    assert judged("def test(result):\n    return {'passed': True, 'feedback': 'fine'}\n").passed
+
+
+def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(judged: Judged) -> None:
+    result = judged("def test(result):\n    return {'passed': False, 'feedback': 'too curt'}\n")
+
+    assert result.failures == ["test: judge.py says no: too curt"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def test(result):\n    raise KeyError('x')\n",
+        "def test(result):\n    import sys; sys.exit(0)\n",
+        "def test(result):\n    import os; os._exit(0)\n",
+        "def test(result):\n    return True\n",
+        "def test(result:\n",
+        "import no_such_module\n",
+        "",
+    ],
+)
+def test_a_judge_without_a_verdict_fails_the_scenario(source: str, judged: Judged) -> None:
+    result = judged(source)
+
+    assert not result.passed
+    assert result.failures[0].startswith("test: judge.py ")
+
+
+def test_a_judge_that_is_gone_fails_the_scenario(config: Config, good: EvalTestCase, tmp_path: Path) -> None:
+    result = run(config, replace(good, test="judge.py", file=str(tmp_path / "valid_warranty_001.yaml")))
+
+    assert "judge.py" in result.failures[0]
+
+
+def test_a_judge_sees_the_record_of_the_run(judged: Judged) -> None:
+    result = judged("import json\ndef test(result):\n    return {'passed': False, 'feedback': json.dumps(result)}\n")
+
+    seen = json.loads(result.failures[0].removeprefix("test: judge.py says no: "))
+    assert seen["task_name"] == "valid_warranty_001"
+    assert seen["instruction"] == EMAIL.body
+    assert seen["status"] == "success"
+    assert seen["task_result"] == result.actual_output["response_body"]
+    assert seen["iterations"] == 2
+    assert seen["conversation"]
+
+
+def test_a_judge_never_sees_what_is_expected(judged: Judged) -> None:
+    assert judged("def test(result):\n    return {'passed': 'expected' not in str(result), 'feedback': ''}\n").passed
+
+
+def test_what_a_judge_changes_changes_nothing(judged: Judged) -> None:
+    result = judged("def test(result):\n    result.clear()\n    return {'passed': True, 'feedback': ''}\n")
+
+    assert result.passed
+    assert result.actual_output["email_sent"] is True
+
+
+def test_a_judge_adds_to_the_other_checks(judged: Judged, good: EvalTestCase, config: Config, tmp_path: Path) -> None:
+    judged("def test(result):\n    return {'passed': False, 'feedback': 'no'}\n")
+    case = replace(
+        good,
+        test="judge.py",
+        file=str(tmp_path / "valid_warranty_001.yaml"),
+        expected_output=replace(ANSWERED, response_body_contains=("no such phrase",)),
+    )
+
+    assert [failure.partition(":")[0] for failure in run(config, case).failures] == ["response_body_contains", "test"]
