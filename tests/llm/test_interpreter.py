@@ -53,6 +53,13 @@ def edited(instructions: Instructions, old: str, new: str) -> Instructions:
     return replace(instructions, main=replace(instructions.main, body=instructions.main.body.replace(old, new)))
 
 
+def with_body(instructions: Instructions, body: str) -> Instructions:
+    """With another text in the scenario for a valid warranty."""
+    valid = instructions.route(VALID)
+    others = [scenario for scenario in instructions.scenarios if scenario is not valid]
+    return replace(instructions, scenarios=(*others, replace(valid, body=body)))
+
+
 # Triage ------------------------------------------------------------------------------------------------------------
 
 
@@ -193,18 +200,14 @@ def test_leaves_out_what_is_not_known(instructions: Instructions) -> None:
 
 
 def test_an_edited_template_is_what_the_customer_reads(instructions: Instructions) -> None:
-    scenario = instructions.route(VALID)
-    body = scenario.body.replace("the news is good", "you are lucky")
-    changed = replace(instructions, scenarios=(replace(scenario, body=body),))
+    body = instructions.route(VALID).body.replace("the news is good", "you are lucky")
 
-    assert "you are lucky" in draft(changed, FACTS)
+    assert "you are lucky" in draft(with_body(instructions, body), FACTS)
 
 
 def test_a_scenario_without_a_template_gives_no_answer(instructions: Instructions) -> None:
-    bare = replace(instructions, scenarios=(replace(instructions.route(VALID), body="<situation>x</situation>"),))
-
     with pytest.raises(LLMError, match="no reply for these facts"):
-        draft(bare, FACTS)
+        draft(with_body(instructions, "<situation>x</situation>"), FACTS)
 
 
 def test_a_placeholder_without_a_fact_gives_no_answer(instructions: Instructions) -> None:

@@ -54,17 +54,10 @@ def test_no_sign_of_the_mail_can_open_or_close_an_element(text: str, instruction
 
 @settings(max_examples=100)
 @given(text=st.text())
-def test_any_text_comes_back_as_it_went_in(text: str) -> None:
-    instructions = _bare_instructions()
+def test_any_text_comes_back_as_it_went_in(text: str, instructions: Instructions) -> None:
     content = user_text(triage_request(mail(text), instructions))
 
     assert element_in(content, "mail")["new_text"] == text.strip()
-
-
-def _bare_instructions() -> Instructions:
-    from guarantee_email_agent.instructions.models import MainHeader, MainInstruction
-
-    return Instructions(MainInstruction(MainHeader("main", "d", "t", "1"), "body"), ())
 
 
 def test_an_element_that_is_absent_is_none() -> None:

@@ -225,6 +225,7 @@ def _secrets(mcp: Mcp, environment: Mapping[str, str]) -> Secrets:
     return Secrets(
         # A key that was pasted or mounted from a file often ends with a line break.
         anthropic_api_key=environment.get("ANTHROPIC_API_KEY", "").strip() or None,
+        anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", "").strip() or None,
         mcp_environment={name: environment[name] for name in names if name in environment},
     )
 

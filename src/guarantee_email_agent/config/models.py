@@ -122,6 +122,11 @@ class Llm:
     temperature: float | None = _number(
         0.0, "From 0 (the same words each time) to 1; `null` does not send it, for models that refuse it.", 0, 1
     )
+    force_tool: bool = _setting(
+        True,
+        "Whether the model is made to answer through our tools; `false` asks for it only, for models that refuse to be "
+        "made.",
+    )
     max_tokens: int = _number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = _number(15.0, "Seconds that one call may take.", 0, 600, above=True)
     max_attempts: int = _number(3, "Tries of one call, the first included.", 1, 10)
@@ -165,6 +170,7 @@ class Secrets:
     """What only the environment may hold; never shown."""
 
     anthropic_api_key: str | None = None
+    anthropic_base_url: str | None = None  # no secret, but of the environment like the key that is sent there
     mcp_environment: Mapping[str, str] = field(default_factory=dict)  # the variables that mcp.*.env names, where set
 
     def __repr__(self) -> str:

@@ -13,17 +13,26 @@ from typing import Any, TypeVar
 from guarantee_email_agent.config.models import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
-from guarantee_email_agent.eval.reporter import EvalReporter, Output
+from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.totals import Totals
 from guarantee_email_agent.llm.interpreter import MODEL_NAME
 from guarantee_email_agent.runs.statistics import meets_threshold
-from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
+from guarantee_email_agent.runs.terminal import Output
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    AgentError,
+    ConfigurationError,
+)
+from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
 
 MAX_CHUNK = 200
-"""Scenarios handed to a worker at a time: few enough to keep all workers busy, enough to make the hand-over cheap."""
+"""Runs handed to a worker at a time: few enough to keep all workers busy and to stop soon after Ctrl-C, and enough to
+make the hand-over cheap."""
 
 _Answer = TypeVar("_Answer")
 _Results = Generator[EvalResult, None, None]
@@ -34,7 +43,8 @@ class EvalOptions:
     """What the command line decides.
 
     threshold: percent. only: a glob over file names without ending. jobs: processes. repeat: runs of each scenario.
-    run_id, started: what a JSON report calls this run, and when it began (ISO 8601).
+    records_dir: a folder for the record of every run. run_id, started: what a JSON report calls this run, and when it
+    began (ISO 8601).
     """
 
     directory: Path
@@ -44,6 +54,7 @@ class EvalOptions:
     repeat: int = 1
     json_file: Path | None = None
     junit_file: Path | None = None
+    records_dir: Path | None = None
     run_id: str = ""
     started: str = ""
 
@@ -52,11 +63,19 @@ def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
     """Run the suite and print its outcome to `stream`; the exit code.
 
     Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
-    ConfigurationError for a report that cannot be written (after everything else is printed).
+    ConfigurationError for a report that cannot be written.
     """
     logger.info("Running in eval mode - using mocks")
     began = time.perf_counter()
     EvalRunner(config).check_instructions()
+    for file in (options.json_file, options.junit_file):
+        if file is not None:
+            from guarantee_email_agent.eval.export import UNWRITABLE
+            from guarantee_email_agent.runs.report_files import check_writable
+
+            check_writable(file, UNWRITABLE)
+    if options.records_dir is not None:
+        _make_folder(options.records_dir)
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
 
@@ -102,17 +121,29 @@ def _stem(file: str) -> str:
     return file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{printable(str(folder))}: the folder for records cannot be made ({error.strerror}). Name another",
+            "eval_records_unwritable",
+        ) from None
+
+
 def _results(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     jobs = min(options.jobs, len(files))
-    return _on_several_cores(config, files, options.repeat, jobs) if jobs > 1 else _run(config, files, options.repeat)
+    if jobs > 1:
+        return _on_several_cores(config, files, options, jobs)
+    return _run(config, files, options)
 
 
-def _run(config: Config, files: Sequence[str], repeat: int) -> _Results:
+def _run(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     """One result a file, as it is ready."""
-    runner = EvalRunner(config)
+    runner = EvalRunner(config, records_dir=options.records_dir)
     for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
-        yield _finished(runner.run_entry(entry, repeat))
+        yield _finished(runner.run_entry(entry, options.repeat))
 
 
 def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
@@ -128,18 +159,18 @@ def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
     raise AssertionError("an offline scenario waited for something outside the process")
 
 
-def _on_several_cores(config: Config, files: Sequence[str], repeat: int, jobs: int) -> _Results:
+def _on_several_cores(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:
     """The same results in the same order as `_run`, from `jobs` processes."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    size = max(1, min(MAX_CHUNK, len(files) // (jobs * 4)))
+    size = max(1, min(MAX_CHUNK // options.repeat, len(files) // (jobs * 4)))
     chunks = [files[start : start + size] for start in range(0, len(files), size)]
     pool = ProcessPoolExecutor(jobs, initializer=_begin_worker)
     first_files: dict[str, str] = {}
     try:
         number = 0
-        for chunk in pool.map(partial(_run_chunk, config, repeat=repeat), chunks):
+        for chunk in pool.map(partial(_run_chunk, config, options), chunks):
             for result in chunk:
                 number += 1
                 logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
@@ -161,8 +192,8 @@ def _begin_worker() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _run_chunk(config: Config, files: Sequence[str], repeat: int) -> list[EvalResult]:
-    return list(_run(config, files, repeat))
+def _run_chunk(config: Config, options: EvalOptions, files: Sequence[str]) -> list[EvalResult]:
+    return list(_run(config, files, options))
 
 
 def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:

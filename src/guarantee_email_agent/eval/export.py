@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
+from guarantee_email_agent.runs.report_files import JUnitCase, as_json, as_junit, write_report
 from guarantee_email_agent.runs.statistics import (
     Threshold,
     lower_bound_95,
@@ -20,10 +17,9 @@ from guarantee_email_agent.runs.statistics import (
     rounded_percentage,
     threshold_text,
 )
-from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.printable import printable
 
 SCHEMA_VERSION: Final = 1
+UNWRITABLE: Final = "eval_report_unwritable"
 
 
 def write_json(
@@ -44,9 +40,7 @@ def write_json(
     content = report(
         results, run_id=run_id, started=started, duration_s=duration_s, llm=llm, model=model, threshold=threshold
     )
-    text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
-    # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
-    _write_whole(path, f"{text}\n".encode(errors="backslashreplace"))
+    write_report(path, as_json(content), UNWRITABLE)
 
 
 def report(
@@ -83,30 +77,24 @@ def write_junit(path: str | Path, results: Sequence[EvalResult], *, duration_s: 
 
     Raises ConfigurationError(code="eval_report_unwritable").
     """
-    import junitparser  # only for those who ask for this format
+    content = as_junit("guarantee-email-agent eval", "evals", map(_junit_case, results), duration_s)
+    write_report(path, content, UNWRITABLE)
 
-    suite = junitparser.TestSuite("evals")
-    cases = []
-    for result in results:
-        scenario = result.test_case
-        case = junitparser.TestCase(
-            printable(scenario.scenario_id), printable(scenario.category), result.processing_time_ms / 1000
-        )
-        if not result.passed:
-            outcome = junitparser.Error if result.invalid else junitparser.Failure
-            first_line = result.failures[0].partition("\n")[0] if result.failures else "failed"
-            verdict = outcome(printable(first_line), "invalid" if result.invalid else "failed")
-            verdict.text = "\n".join(printable(line) for failure in result.failures for line in failure.split("\n"))
-            case.result = [verdict]
-        cases.append(case)
-    suite.add_testcases(cases)
-    suite.time = duration_s
-    document = junitparser.JUnitXml("guarantee-email-agent eval")
-    document.add_testsuite(suite)
-    document.time = duration_s
-    content = io.BytesIO()
-    document.write(content)
-    _write_whole(path, content.getvalue())
+
+def _junit_case(result: EvalResult) -> JUnitCase:
+    scenario = result.test_case
+    seconds = result.processing_time_ms / 1000
+    if result.passed:
+        return JUnitCase(scenario.scenario_id, scenario.category, seconds)
+    return JUnitCase(
+        scenario.scenario_id,
+        scenario.category,
+        seconds,
+        "error" if result.invalid else "failed",
+        kind="invalid" if result.invalid else "failed",
+        message=result.failures[0].partition("\n")[0] if result.failures else "failed",
+        text="\n".join(result.failures),
+    )
 
 
 def _record(result: EvalResult) -> dict[str, Any]:
@@ -121,25 +109,3 @@ def _record(result: EvalResult) -> dict[str, Any]:
         "processing_time_ms": result.processing_time_ms,
         "actual_output": dict(result.actual_output),
     }
-
-
-def _write_whole(path: str | Path, content: bytes) -> None:
-    """Writes a file by way of a neighbour that takes its place, so that nobody ever reads half of it."""
-    target = Path(path)
-    try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            target.write_bytes(content)  # /dev/stdout or a pipe must not be replaced by a file
-            return
-        target = target.resolve()  # a link stays a link
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            draft.write_bytes(content)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        message = (
-            f"{printable(str(path))}: the report cannot be written ({reason}). Name a file in a folder that can be."
-        )
-        raise ConfigurationError(message, "eval_report_unwritable", {"path": str(path)}) from None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
@@ -19,26 +18,13 @@ from guarantee_email_agent.runs.statistics import (
     rounded_bound,
     threshold_text,
 )
+from guarantee_email_agent.runs.terminal import Output, Terminal
 
 logger = logging.getLogger(__name__)
 
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
 _SMALL_SUITE: Final = 50
-
-_SIGNS: Final = "✓✗⚠️🎉≥"
-_IN_ASCII: Final = str.maketrans({"✓": "[PASS]", "✗": "[FAIL]", "🎉": "[PASS]", "≥": ">=", "…": "...", "–": "-"})
-_GREEN, _RED, _RESET = "\x1b[32m", "\x1b[31m", "\x1b[0m"
-
-
-class Output(Protocol):
-    """What the reporter needs of a text stream."""
-
-    @property
-    def encoding(self) -> str | None: ...
-    def isatty(self) -> bool: ...
-    def write(self, text: str, /) -> object: ...
-    def flush(self) -> None: ...
 
 
 class EvalReporter:
@@ -57,11 +43,7 @@ class EvalReporter:
         threshold: Threshold = 99.0,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent."""
-        self._stream = sys.stdout if stream is None else stream
-        self._color = _wants_color(self._stream) if color is None else color
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._ascii = not _can_encode(_SIGNS, encoding) if ascii_only is None else ascii_only
-        self._encoding = "ascii" if ascii_only else encoding if self._ascii else None
+        self._terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         self._threshold = threshold
         self._totals = Totals()
         self._kept_failures: list[str] = []
@@ -72,20 +54,20 @@ class EvalReporter:
         return 100 * totals.passed / totals.total if totals.total else 0.0
 
     def print_header(self, total: int) -> None:
-        self._print(f"Running evaluation suite... ({total} scenario{'' if total == 1 else 's'})")
+        self._terminal.line(f"Running evaluation suite... ({total} scenario{'' if total == 1 else 's'})")
 
     def print_scenario_results(self, results: Sequence[EvalResult]) -> None:
         """A line for each result: passed ones first, then failed ones with their failures."""
         for result in results:
             if result.passed:
-                self._print_outcome(result.format_for_display())
+                self._terminal.outcome(result.format_for_display())
         self.print_failure_details(results)
 
     def print_failure_details(self, results: Iterable[EvalResult]) -> None:
         """The failed results alone, each with every miss: what was expected and what came."""
         for result in results:
             if not result.passed:
-                self._print_outcome(result.format_for_display())
+                self._terminal.outcome(result.format_for_display())
 
     def print_summary(self, results: Sequence[EvalResult], duration_s: float) -> None:
         """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
@@ -98,7 +80,7 @@ class EvalReporter:
         self._totals.add(result)
         _warn_if_slow(result)
         if result.passed:
-            self._print_outcome(result.format_for_display())
+            self._terminal.outcome(result.format_for_display())
         else:
             self._kept_failures.append(result.format_for_display())
 
@@ -108,48 +90,31 @@ class EvalReporter:
         planned: how many scenarios there are; where fewer came, the run was interrupted and nothing is gated.
         """
         for text in self._kept_failures:
-            self._print_outcome(text)
+            self._terminal.outcome(text)
         self._kept_failures.clear()
         self._print_totals(self._totals, duration_s, planned)
 
     def _print_totals(self, totals: Totals, duration_s: float, planned: int | None = None) -> None:
         rate = format_percentage(totals.passed, totals.total, self._threshold)
-        self._print(f"Pass rate: {totals.passed}/{totals.total} ({rate})")
-        self._print_outcome(f"✓ Passed: {totals.passed}")
-        self._print_outcome(f"✗ Failed: {totals.failed}", paint=totals.failed > 0)
+        self._terminal.line(f"Pass rate: {totals.passed}/{totals.total} ({rate})")
+        self._terminal.outcome(f"✓ Passed: {totals.passed}")
+        self._terminal.outcome(f"✗ Failed: {totals.failed}", paint=totals.failed > 0)
         if totals.invalid:
-            self._print(f"  of which invalid files: {totals.invalid}")
-        self._print(f"Duration: {duration_s:.1f}s")
+            self._terminal.line(f"  of which invalid files: {totals.invalid}")
+        self._terminal.line(f"Duration: {duration_s:.1f}s")
         if totals.total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", totals.total, duration_s, SLOW_SUITE_S)
         if planned is not None and totals.total < planned:
-            self._print(f"Interrupted: {totals.total} of {planned} scenarios ran, the gate is not decided")
+            self._terminal.line(f"Interrupted: {totals.total} of {planned} scenarios ran, the gate is not decided")
             return
         wanted = threshold_text(self._threshold)
         if meets_threshold(totals.passed, totals.total, self._threshold):
-            self._print_outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
+            self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
         else:
-            sign = "[FAIL]" if self._ascii else "⚠️ "
-            self._print(self._painted(f"{sign} Eval failed (<{wanted}% threshold)", _RED))
+            sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
+            self._terminal.line(self._terminal.red(f"{sign} Eval failed (<{wanted}% threshold)"))
         for sentence in what_it_proves(totals.passed, totals.total, self._threshold):
-            self._print(sentence)
-
-    def _print_outcome(self, text: str, paint: bool = True) -> None:
-        """Prints text whose first sign tells good from bad, in green or red; only its first line is painted."""
-        if self._color and paint:
-            first, line_break, rest = text.partition("\n")
-            text = f"{self._painted(first, _RED if text[0] == '✗' else _GREEN)}{line_break}{rest}"
-        self._print(text)
-
-    def _painted(self, text: str, color: str) -> str:
-        return f"{color}{text}{_RESET}" if self._color else text
-
-    def _print(self, text: str) -> None:
-        if self._ascii:
-            text = text.translate(_IN_ASCII)
-        if self._encoding is not None:
-            text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
-        self._stream.write(f"{text}\n")
+            self._terminal.line(sentence)
 
 
 def what_it_proves(passed: int, total: int, threshold: Threshold) -> list[str]:
@@ -179,16 +144,3 @@ def _warn_if_slow(result: EvalResult) -> None:
         logger.warning(
             "Scenario %s took %.1fs, over %ds", result.test_case.scenario_id, seconds, SLOW_SCENARIO_MS // 1000
         )
-
-
-def _wants_color(stream: Output) -> bool:
-    """https://no-color.org: any value but the empty one turns colours off."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _can_encode(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

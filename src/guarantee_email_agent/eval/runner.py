@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.models import Config
 from guarantee_email_agent.email.addresses import bare_address
@@ -15,15 +16,22 @@ from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidS
 from guarantee_email_agent.instructions.loader import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.record import RunTrace
+
 logger = logging.getLogger(__name__)
 
 
 class EvalRunner:
     """Runs scenarios one by one; every one gets fresh mocks and instruction files read anew."""
 
-    def __init__(self, config: Config, clock: Clock | None = None) -> None:
-        """`clock` measures processing time; by default waiting between retries is skipped, not slept through."""
+    def __init__(self, config: Config, clock: Clock | None = None, records_dir: Path | None = None) -> None:
+        """clock: measures processing time; by default waiting between retries is skipped, not slept through.
+
+        records_dir: an existing folder that gets the record of every run, named after the scenario's file.
+        """
         self._config = config
+        self._records_dir = records_dir
         self._clock = clock or SkippingClock()
         self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
@@ -55,15 +63,24 @@ class EvalRunner:
         return first
 
     async def run_test_case(self, test_case: EvalTestCase) -> EvalResult:
-        """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason."""
+        """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason.
+
+        Raises TaskError(code="task_record_unwritable") where the record is wanted and cannot be written.
+        """
         logger.info("Executing eval: %s", test_case.scenario_id)
         started = self._clock.monotonic()
-        mocks = create_mock_clients(test_case)
+        mocks = clients = create_mock_clients(test_case)
+        trace = None
+        if test_case.test is not None or self._records_dir is not None:
+            from guarantee_email_agent.eval.record import RunTrace  # few runs are recorded
+
+            trace = RunTrace(mocks)
+            clients = trace.clients
         processor = EmailProcessor(
-            mail=mocks["gmail"],
-            warranty=mocks["warranty"],
-            ticketing=mocks["ticketing"],
-            llm=mocks["anthropic"],
+            mail=clients["gmail"],
+            warranty=clients["warranty"],
+            ticketing=clients["ticketing"],
+            llm=clients["anthropic"],
             instructions=self._instructions,
             model=self._model,
             clock=self._clock,
@@ -76,8 +93,8 @@ class EvalRunner:
         _, failures = self.validate_output(test_case, actual)
         failures.extend(_disagreements(report, actual))
         failures.extend(_why_it_stopped(report, bool(failures)))
-        if test_case.test is not None:
-            failures.extend(_judged(test_case, actual, mocks["anthropic"].requests))
+        if trace is not None:
+            failures.extend(self._judged(test_case, trace, actual))
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
     def validate_output(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -85,6 +102,29 @@ class EvalRunner:
         _, failures = test_case.expected_output.matches(actual)
         failures.extend(_mail_misses(test_case, actual))
         return not failures, failures
+
+    def _judged(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterator[str]:
+        """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
+        from guarantee_email_agent.eval.record import record_of_run
+
+        record = record_of_run(test_case, trace, actual)
+        if self._records_dir is not None:
+            from guarantee_email_agent.tasks.record import write_record
+
+            write_record(self._records_dir / f"{_record_name(test_case)}.json", record)
+        if test_case.test is not None:
+            from guarantee_email_agent.tasks.judge import judge
+
+            verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
+            if verdict.verdict == "failed":
+                yield f"test: {test_case.test} says no: {verdict.feedback}"
+            elif verdict.verdict == "error":
+                yield f"test: {test_case.test} {verdict.error}"
+
+
+def _record_name(test_case: EvalTestCase) -> str:
+    """The name of the scenario's file, which no other has; two files may claim one id."""
+    return Path(test_case.file).stem if test_case.file else test_case.scenario_id
 
 
 def observed_output(
@@ -127,30 +167,6 @@ def _disagreements(report: ProcessingResult, actual: Mapping[str, Any]) -> Itera
             yield f"agent_report: the agent reports another {name}\n  expected: {actual[name]}\n  actual:   {said}"
     if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
         yield "agent_report: the agent reports another reply than the one that was sent"
-
-
-def _judged(test_case: EvalTestCase, actual: Mapping[str, Any], requests: list[dict[str, Any]]) -> Iterator[str]:
-    """The word of the scenario's own judge, which sees this run as the record of a task."""
-    from pathlib import Path  # few scenarios have a judge
-
-    from guarantee_email_agent.tasks.judge import judge
-
-    record = {
-        "task_name": test_case.scenario_id,
-        "instruction": test_case.input.email.body,
-        "status": "failed" if actual["failed_step"] else "success",
-        "iterations": len(requests),
-        "task_result": actual["response_body"] or "",
-        "conversation": [message for request in requests for message in request["messages"]],
-        "execution_trace": [],
-        "sandbox": {},
-        "scenario": {"category": test_case.category, "actual_output": dict(actual)},
-    }
-    verdict = judge(Path(test_case.file or "").with_name(test_case.test or ""), record)
-    if verdict.verdict == "failed":
-        yield f"test: {test_case.test} says no: {verdict.feedback}"
-    elif verdict.verdict == "error":
-        yield f"test: {test_case.test} {verdict.error}"
 
 
 def _why_it_stopped(report: ProcessingResult, failed: bool) -> Iterator[str]:

@@ -1,61 +1,232 @@
 """What runs inside a judge's own process: import the judge, call it, send back what it returned.
 
-Started as a script with a clean interpreter, so it imports nothing of ours. The record comes in and the verdict goes
-out through file descriptors of their own, so nothing that a judge prints can pass for a verdict.
+Also a program of its own that imports nothing of ours, for an interpreter that has only what the judge asks for:
 
-    python judge_process.py JUDGE RECORD_FD VERDICT_FD
+    python -I judge_process.py TASK_FD ANSWER_FD
+
+TASK_FD holds a line of JSON (`judge`, `nonce`) and then the record. An answer is the nonce, its length in bytes as 16
+hexadecimal digits, and JSON: `{"returned": …}` or `{"error": …}`. The nonce is what printing cannot guess.
 """
 
+from __future__ import annotations
+
+import importlib.machinery
 import json
+import math
 import os
+import reprlib
 import sys
 import traceback
-from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
-from types import ModuleType
-from typing import cast
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import CodeType, ModuleType, TracebackType
+from typing import NoReturn
 
 MODULE_NAME = "judge_under_test"
+CHANNEL_CLOSED = 71
+LENGTH_DIGITS = 16
+DEEPEST = 100
+LONGEST_MESSAGE = 2000
+LONGEST_INT = 1 << 1024
 
 
-def main(path: str, record_fd: int, verdict_fd: int) -> None:
-    with os.fdopen(record_fd, encoding="utf-8") as source:
-        record = json.load(source)
+class JudgeError(Exception):
+    """What is wrong with a judge, said so that it can follow the name of its file."""
+
+
+def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> NoReturn:
+    """Judge `record` (JSON) with the file at `path`, write the answer to `channel`, and end this process."""
+    own_pid = os.getpid()
+    channel_is = os.fstat(channel).st_ino
+    # By lines: what a judge printed is there even where it ends without a goodbye.
+    sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     try:
-        answer: dict[str, object] = {"returned": _checked(_judge(path)(record))}
+        outcome: dict[str, object] = {"returned": _plain_verdict(_judge(path)(json.loads(record)), most_bytes)}
     except BaseException as error:  # noqa: BLE001 - sys.exit and Ctrl-C inside a judge are outcomes too
-        last = traceback.extract_tb(error.__traceback__)[-1:]
-        place = f" (line {last[0].lineno} of {os.path.basename(last[0].filename)})" if last else ""
-        answer = {"error": f"{type(error).__name__}: {error}{place}"}
-    with os.fdopen(verdict_fd, "w", encoding="utf-8") as sink:
-        json.dump(answer, sink)
+        outcome = {"error": _described(error, path)}
+    if os.getpid() != own_pid:
+        os._exit(1)  # a process that the judge forked does not speak for it
+    payload = json.dumps(outcome, ensure_ascii=False).encode("utf-8", "replace")
+    if len(payload) > most_bytes:
+        payload = json.dumps({"error": f"returned {len(payload):,} bytes; {most_bytes:,} are the most"}).encode()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # closed, or put in place by the judge
+            stream.flush()
+    try:
+        if os.fstat(channel).st_ino != channel_is:
+            os._exit(CHANNEL_CLOSED)
+        _write(channel, f"{nonce}{len(payload):0{LENGTH_DIGITS}x}".encode() + payload)
+    except OSError:
+        os._exit(CHANNEL_CLOSED)
+    os._exit(0)  # threads and exit handlers of the judge have had their time
+
+
+def _write(channel: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(channel, data) :]
 
 
 def _judge(path: str) -> Callable[[object], object]:
-    sys.path.insert(0, os.path.dirname(path))
-    loader = SourceFileLoader(MODULE_NAME, path)
+    """The judge's `test`, from its source: a cached .pyc beside it proves nothing."""
     module = ModuleType(MODULE_NAME)
     module.__file__ = path
     sys.modules[MODULE_NAME] = module
-    loader.exec_module(module)
-    test = getattr(module, "test", None)
+    sys.argv = [path]
+    sys.path.insert(0, os.path.dirname(path))
+    sys.meta_path.insert(0, _OwnNameFinder(path))
+    exec(_compiled(path), module.__dict__)  # noqa: S102 - to run it is what we are here for
+    try:
+        test = vars(module)["test"]
+    except KeyError:
+        raise JudgeError("has no function test(result)") from None
     if not callable(test):
-        raise TypeError("the file has no function 'test(result)'")
-    return cast("Callable[[object], object]", test)
+        raise JudgeError(f"has a 'test' that is {_kind(test)}, not a function test(result)")
+    return test  # type: ignore[no-any-return]
 
 
-def _checked(returned: object) -> object:
-    """What a judge may return; TypeError says what came instead."""
+def _compiled(path: str) -> CodeType:
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        raise JudgeError(f"cannot be read: {error.strerror}") from None
+    try:
+        return compile(source, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = f" (line {error.lineno} of {os.path.basename(path)})" if error.lineno else ""
+        raise JudgeError(f"does not parse: {type(error).__name__}: {error.msg}{place}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise JudgeError(f"does not parse: {type(error).__name__}: {error}") from None
+
+
+class _OwnNameFinder:
+    """`import test` in a judge called test.py means a package beside it or the standard library's, not itself."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._name = os.path.splitext(os.path.basename(path))[0]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._name or path is not None:
+            return None
+        finder = importlib.machinery.PathFinder
+        spec = finder.find_spec(name)
+        if spec is None or spec.origin != self._path:
+            return spec
+        folder = os.path.dirname(self._path)
+        return finder.find_spec(name, [entry for entry in sys.path if entry != folder])
+
+
+def _plain_verdict(returned: object, most_bytes: int) -> dict[str, object]:
+    """What a judge may return; JudgeError says what came instead."""
+    if type(returned).__name__ == "coroutine":
+        returned.close()  # type: ignore[attr-defined] # it will never be awaited
+        raise JudgeError("has an async test(result). Write it as a plain function")
     if not isinstance(returned, dict):
-        raise TypeError(f"test() returned {type(returned).__name__} instead of a dict")
+        raise JudgeError(f"returned {_kind(returned)}, not a dict with 'passed' and 'feedback'")
+    plain: dict[str, object] = {}
     for key, wanted in (("passed", bool), ("feedback", str)):
-        if not isinstance(returned.get(key), wanted):
-            raise TypeError(f"'{key}' is {returned.get(key)!r}, not a {wanted.__name__}")
-    if not isinstance(returned.get("details", {}), dict):
-        raise TypeError(f"'details' is a {type(returned['details']).__name__}, not a dict")
-    json.dumps(returned)
-    return returned
+        if key not in returned:
+            raise JudgeError(f"returned a dict without '{key}'")
+        if not isinstance(returned[key], wanted):
+            raise JudgeError(f"returned a '{key}' that is {_kind(returned[key])}, not a {wanted.__name__}")
+        plain[key] = returned[key]
+    details = returned.get("details", {})
+    if not isinstance(details, dict):
+        raise JudgeError(f"returned 'details' that are {_kind(details)}, not a dict")
+    plain["details"] = _Plain(most_bytes).value(details, 0)
+    return plain
+
+
+class _Plain:
+    """Makes any value plain JSON; what JSON has no word for becomes text that says what it is."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = self._left = most_bytes
+
+    def value(self, value: object, depth: int) -> object:
+        self._left -= len(value) if isinstance(value, str) else 1
+        if self._left < 0:
+            raise JudgeError(f"returned details of more than {self._most:,} bytes")
+        if depth > DEEPEST:
+            raise JudgeError(f"returned details that are nested more than {DEEPEST} deep")
+        if isinstance(value, dict):
+            return {self._key(key): self.value(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item, depth + 1) for item in value]
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int) and -LONGEST_INT < value < LONGEST_INT:
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else "NaN" if value != value else f"{'-' * (value < 0)}Infinity"
+        return _kind(value)
+
+    def _key(self, key: object) -> str:
+        text = key if isinstance(key, str) else str(key) if isinstance(key, int | float) else _kind(key)
+        self._left -= len(text)
+        return text
+
+
+def _kind(value: object) -> str:
+    """A value and its type, such as `True (numpy.bool_)`."""
+    if value is None:
+        return "None"
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        text = repr(value) if isinstance(value, bool | float) else _SHORT.repr(value)
+    except Exception:  # noqa: BLE001 - the judge's own __repr__
+        text = "a value without a repr"
+    return f"{text} ({name})"
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+_SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = 20
+
+
+def _described(error: BaseException, path: str) -> str:
+    """One line for the verdict; the traceback, from the judge's first line on, goes to what it printed."""
+    if isinstance(error, JudgeError):
+        return str(error)
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    with suppress(Exception):
+        traceback.print_exception(type(error), error, frames)
+    place = _place(frames, os.path.dirname(path))
+    if isinstance(error, SystemExit):
+        return f"called sys.exit({'' if error.code is None else _SHORT.repr(error.code)}) instead of returning{place}"
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the judge's own __str__
+        text = "an error without words"
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"raised {message[:LONGEST_MESSAGE]}{place}"
+
+
+def _place(frames: TracebackType | None, folder: str) -> str:
+    """The last line of the judge's own files that an error came through."""
+    place = ""
+    while frames is not None:
+        file = frames.tb_frame.f_code.co_filename
+        if os.path.dirname(file) == folder:
+            place = f" (line {frames.tb_lineno} of {os.path.basename(file)})"
+        frames = frames.tb_next
+    return place
+
+
+def _main(task_fd: int, channel: int) -> NoReturn:
+    with os.fdopen(task_fd, "rb") as source:
+        head = json.loads(source.readline())
+        record = source.read()
+    os.set_inheritable(channel, False)
+    answer(head["judge"], record, head["nonce"], channel, head["most_bytes"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    _main(int(sys.argv[1]), int(sys.argv[2]))

@@ -74,3 +74,9 @@ class EvalError(AgentError):
     """A scenario or suite that cannot be used as it stands."""
 
     exit_code = EXIT_CONFIGURATION
+
+
+class TaskError(AgentError):
+    """A task directory, or a record of a run, that cannot be used as it stands."""
+
+    exit_code = EXIT_CONFIGURATION

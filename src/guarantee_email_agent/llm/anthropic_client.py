@@ -1,0 +1,232 @@
+"""The Anthropic API, or any server that speaks `/v1/messages`, behind the port.
+
+The official SDK does the talking. Ours are the retries, so that a wait can be bounded and tests need not wait, the
+errors, so that each says what to do, and what differs between models: some take a temperature, some may be forced to
+use a tool, newer ones refuse both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.llm.port import Messages
+from guarantee_email_agent.utils.clock import Clock, SystemClock
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.printable import printable
+
+MAX_WAIT_S: Final = 60.0
+"""The longest that we wait because the API asks us to; where it asks for more, the call fails at once."""
+
+FIRST_DELAY_S: Final = 0.5
+_LONGEST_DELAY_S: Final = 8.0
+_LONGEST_API_MESSAGE: Final = 300
+# The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
+_VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
+
+
+def anthropic_messages(
+    config: Config, *, timeout_s: float | None = None, max_attempts: int | None = None, clock: Clock | None = None
+) -> AnthropicModel:
+    """A client of the API with key, address, timeouts and retries as configured. Use it from one event loop.
+
+    timeout_s: seconds for one attempt, all of its bytes included, if not those of `llm.timeout_s`.
+    max_attempts: tries of one call, the first included, if not those of `llm.max_attempts`.
+
+    Raises ConfigurationError where the SDK is not installed, or without a key.
+    """
+    key = config.secrets.anthropic_api_key
+    if key is None:
+        raise ConfigurationError(
+            "ANTHROPIC_API_KEY is not set. Set it in the environment or in .env; where ANTHROPIC_BASE_URL names a "
+            "server of your own that asks for no key, any text will do",
+            "config_missing_secret",
+        )
+    try:
+        import anthropic  # over a second to load, and an extra
+    except ImportError:
+        raise ConfigurationError(
+            "The Anthropic SDK is not installed. Install it: pip install 'guarantee-email-agent[anthropic]'",
+            "llm_sdk_missing",
+        ) from None
+    client = anthropic.AsyncAnthropic(
+        api_key=key,
+        base_url=config.secrets.anthropic_base_url,
+        timeout=timeout_s or config.llm.timeout_s,
+        max_retries=0,
+        open_telemetry=False,  # what customers write goes to the API and nowhere else
+    )
+    return AnthropicModel(
+        client,
+        timeout_s=timeout_s or config.llm.timeout_s,
+        max_attempts=max_attempts or config.llm.max_attempts,
+        force_tool=config.llm.force_tool,
+        clock=clock or SystemClock(),
+    )
+
+
+class AnthropicModel:
+    """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
+
+    def __init__(self, client: Any, *, timeout_s: float, max_attempts: int, force_tool: bool, clock: Clock) -> None:
+        self._client = client
+        self._timeout_s = timeout_s
+        self._max_attempts = max_attempts
+        self._force_tool = force_tool
+        self._clock = clock
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    async def create(
+        self,
+        *,
+        model: str,
+        max_tokens: int,
+        system: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        tool_choice: Mapping[str, Any],
+        temperature: float | None = None,
+    ) -> Any:
+        """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
+        request: dict[str, Any] = {
+            "model": model,
+            "max_tokens": max_tokens,
+            "system": system,
+            "messages": messages,
+            "tools": tools,
+            "tool_choice": tool_choice if self._force_tool else _not_forced(tool_choice),
+        }
+        if temperature is not None:
+            request["extra_body"] = {"temperature": temperature}
+            request["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
+        delay_s = FIRST_DELAY_S
+        for attempt in range(1, self._max_attempts + 1):
+            try:
+                return await self._attempt(request)
+            except LLMError as error:
+                error.details["attempts"] = attempt
+                wait_s = error.details.get("retry_after_s", delay_s)
+                if not error.details["retryable"] or attempt == self._max_attempts or wait_s > MAX_WAIT_S:
+                    raise
+            await self._clock.sleep(wait_s)
+            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
+        raise AssertionError("there is at least one attempt")
+
+    async def _attempt(self, request: Mapping[str, Any]) -> Any:
+        import anthropic  # loaded already, or there would be no client
+
+        try:
+            # The SDK's own timeout starts anew with every byte that trickles in.
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._client.messages.create(**request)
+        except (TimeoutError, anthropic.APITimeoutError):
+            raise _error(f"gave no answer within {self._timeout_s:g} s", "llm_timeout", retryable=True) from None
+        except anthropic.APIConnectionError as error:
+            reason = type(error.__cause__ or error).__name__
+            raise _error(
+                f"cannot be reached, or broke off its answer ({reason}). Check the network and ANTHROPIC_BASE_URL",
+                "llm_unreachable",
+                retryable=True,
+            ) from None
+        except anthropic.APIStatusError as error:
+            raise _status_error(error) from None
+        except (anthropic.APIResponseValidationError, json.JSONDecodeError):
+            raise _no_message() from None
+        except (anthropic.AnthropicError, ValueError, TypeError) as error:
+            raise _error(f"cannot be asked this way: {error}", "llm_bad_request") from None
+        return _checked(answer)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _not_forced(tool_choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    if tool_choice.get("type") not in ("any", "tool"):
+        return tool_choice
+    kept = {name: value for name, value in tool_choice.items() if name == "disable_parallel_tool_use"}
+    return {"type": "auto", **kept}
+
+
+def _checked(answer: Any) -> Any:
+    """The answer, if it has what every answer has: the SDK hands over whatever JSON came."""
+    content, stop_reason = getattr(answer, "content", None), getattr(answer, "stop_reason", None)
+    if (
+        not isinstance(content, list)
+        or not isinstance(stop_reason, str)
+        or not all(isinstance(getattr(block, "type", None), str) for block in content)
+    ):
+        raise _no_message()
+    return answer
+
+
+def _no_message() -> LLMError:
+    # A proxy's own page, or a body cut off: another attempt may get through.
+    return _error("gave an answer that is no message", "llm_bad_answer", retryable=True)
+
+
+def _status_error(error: Any) -> LLMError:
+    """The error of an APIStatusError."""
+    status: int = error.status_code
+    said = printable(str(error.api_message or error.message))[:_LONGEST_API_MESSAGE]
+    retryable = status in _RETRYABLE_STATUSES or status >= 500
+    if (override := error.response.headers.get("x-should-retry")) in ("true", "false"):
+        retryable = override == "true"
+    code, remedy = _meaning(status, said)
+    details: dict[str, Any] = {"status": status}
+    if error.request_id:
+        details["request_id"] = error.request_id
+    if (wait_s := _retry_after_s(error.response.headers)) is not None:
+        details["retry_after_s"] = wait_s
+        if wait_s > MAX_WAIT_S:
+            remedy = f"It asks to wait {wait_s:g} s; try again then"
+    return _error(f"answered HTTP {status}: {said}. {remedy}", code, retryable=retryable, **details)
+
+
+def _meaning(status: int, said: str) -> tuple[str, str]:
+    """Our code, and what to do."""
+    if status == 400 and "temperature" in said:
+        return "llm_temperature_refused", "Set llm.temperature to null for this model"
+    if status == 400 and ("tool_choice" in said or "forc" in said):
+        return "llm_forced_tool_refused", "Set llm.force_tool to false for this model"
+    if status in (401, 403):
+        return "llm_authentication", "Check ANTHROPIC_API_KEY"
+    if status == 404:
+        return "llm_model_not_found", "Check llm.model and ANTHROPIC_BASE_URL"
+    if status == 413:
+        return "llm_request_too_large", "Send less at a time"
+    if status == 429:
+        return "llm_rate_limited", "Run fewer at a time, or try again later"
+    if status == 529:
+        return "llm_overloaded", "Try again later"
+    if status >= 500 or status in _RETRYABLE_STATUSES:
+        return "llm_unavailable", "Try again later"
+    return "llm_bad_request", "Check the section llm of the configuration"
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            wait_s = float(headers.get(name, "")) * factor
+        except ValueError:  # absent, or a date: then our own delay has to do
+            continue
+        if wait_s >= 0:
+            return wait_s
+    return None
+
+
+def _error(what: str, code: str, *, retryable: bool = False, **details: Any) -> LLMError:
+    return LLMError(f"The model API {what}", code, {"retryable": retryable, **details})

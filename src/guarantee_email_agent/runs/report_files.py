@@ -1,0 +1,110 @@
+"""What a run leaves for machines: whole files of JSON and of JUnit XML."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.printable import printable
+
+
+@dataclass(frozen=True, slots=True)
+class JUnitCase:
+    """One test as a CI shows it. time_s: seconds. message: one line. text: why, in lines. output: what was printed."""
+
+    name: str
+    group: str
+    time_s: float
+    outcome: Literal["passed", "failed", "error"] = "passed"
+    kind: str = "failed"
+    message: str = ""
+    text: str = ""
+    output: str = ""
+
+
+def as_json(content: Any) -> bytes:
+    """Indented JSON in UTF-8, with a line break at its end; what JSON does not know is written as text."""
+    text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
+    # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
+    return f"{text}\n".encode(errors="backslashreplace")
+
+
+def as_junit(name: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float) -> bytes:
+    """One JUnit document with one suite; control characters, which XML cannot hold, are written out."""
+    import io
+
+    import junitparser  # only for those who ask for this format
+
+    suite = junitparser.TestSuite(suite_name)
+    suite.add_testcases([_test_case(case) for case in cases])
+    suite.time = duration_s
+    document = junitparser.JUnitXml(name)
+    document.add_testsuite(suite)
+    document.time = duration_s
+    content = io.BytesIO()
+    document.write(content)
+    return content.getvalue()
+
+
+def check_writable(path: Path, code: str) -> None:
+    """Raise, before a long run, the ConfigurationError that writing to `path` would end in after it."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise _unwritable(path, "the folder does not exist", code)
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise _unwritable(path, "permission denied" if not path.is_dir() else "it is a folder", code)
+
+
+def write_report(path: str | Path, content: bytes, code: str) -> None:
+    """Writes a report; the file is complete or untouched.
+
+    Raises ConfigurationError with `code` where it cannot be written.
+    """
+    try:
+        write_whole(path, content)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error), code) from None
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Writes a file by way of a neighbour that takes its place, so that nobody ever reads half of it.
+
+    Raises OSError, or ValueError for a path that no file can have.
+    """
+    import stat
+
+    target = Path(path)
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        target.write_bytes(content)  # /dev/stdout or a pipe must not be replaced by a file
+        return
+    target = target.resolve()  # a link stays a link
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_bytes(content)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _unwritable(path: str | Path, reason: str, code: str) -> ConfigurationError:
+    message = f"{printable(str(path))}: the report cannot be written ({reason}). Name a file in a folder that can be."
+    return ConfigurationError(message, code, {"path": str(path)})
+
+
+def _test_case(case: JUnitCase) -> Any:
+    import junitparser
+
+    element = junitparser.TestCase(printable(case.name), printable(case.group), case.time_s)
+    if case.outcome != "passed":
+        outcome = junitparser.Error if case.outcome == "error" else junitparser.Failure
+        verdict = outcome(printable(case.message), case.kind)
+        verdict.text = "\n".join(map(printable, case.text.split("\n")))
+        element.result = [verdict]
+    if case.output:
+        element.system_out = "\n".join(map(printable, case.output.split("\n")))
+    return element

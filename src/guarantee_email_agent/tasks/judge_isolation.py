@@ -1,0 +1,224 @@
+"""How far a judge is kept from everything else on this machine: two steps, the server's once and each judge's own.
+
+Linux namespaces where they can be had: as root, or as a user where the system lets users have them. Then everything is
+read-only but a temporary folder in memory, there is no network, no other process is visible, and all that a judge
+started ends with one signal. Elsewhere Landlock (no changes outside the temporary folder) and seccomp (no network);
+as root, a user id of its own; and everywhere the resource limits. `Isolation` says which of it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from guarantee_email_agent.tasks.judge_limits import LINUX, MIB, Isolation, JudgeLimits
+from guarantee_email_agent.tasks.judge_usage import threads_of_user
+
+if LINUX:
+    from guarantee_email_agent.tasks import judge_kernel as kernel
+
+_SINKS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the kernel's name for it
+_SETGID, _SETUID = 6, 7
+
+
+class NamespacesUnavailableError(Exception):
+    """This machine does not let us have namespaces; the message says which step it refused."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """The server's side: what each judge it forks is put into. temp_dir: the only folder that judges write to."""
+
+    isolation: Isolation
+    network: bool
+    temp_dir: str
+    user: int | None
+    _mounted: dict[str, str] = field(default_factory=dict)
+    _counted_at: float = 0.0
+    _others: int = 0
+
+    def empty_temp_dir(self, limits: JudgeLimits) -> None:
+        """Make the temporary folder new: nothing of an earlier judge, and this judge's size."""
+        if self.isolation.namespaces:
+            owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
+            options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
+            for folder in filter(os.path.isdir, (self.temp_dir, _SHARED_MEMORY)):
+                if self._mounted.get(folder) != options or os.listdir(folder):
+                    if folder in self._mounted:
+                        kernel.unmount(folder)
+                    kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+                    self._mounted[folder] = options
+        elif os.listdir(self.temp_dir):
+            for command in (["chmod", "-R", "u+rwX", self.temp_dir], ["rm", "-rf", *_inside(self.temp_dir)]):
+                # A judge can nest folders deeper than Python's own rmtree goes.
+                os.waitpid(os.posix_spawnp(command[0], command, {"PATH": os.defpath}), 0)
+
+    def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:
+        """In the judge's process, as its last privileged act. Raises OSError where what must hold does not."""
+        os.setsid()
+        if LINUX:
+            kernel.set_dumpable(True)  # else our own entries in /proc belong to root
+            with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write("1000")  # where memory runs out, a judge goes first
+            if self.isolation.namespaces:
+                kernel.unshare(kernel.CLONE_NEWIPC)
+        self._limit(limits, timeout_s)
+        if self.user is not None:
+            self._become(self.user)
+        if LINUX:
+            self._give_up_privileges()
+
+    def _limit(self, limits: JudgeLimits, timeout_s: float) -> None:
+        cpu_s = limits.cpu_s or timeout_s * (os.cpu_count() or 1) + 1
+        most = {
+            # Reserved address space is no memory: threads and libraries reserve far more than they use.
+            "AS": 4 * limits.memory_mb * MIB,
+            "DATA": limits.memory_mb * MIB,
+            "FSIZE": limits.file_mb * MIB,
+            "NOFILE": limits.open_files,
+            "CPU": int(-(-cpu_s // 1)),
+            "CORE": 0,
+        }
+        if LINUX:
+            most["NPROC"] = limits.processes + self._processes_of_others()
+        for name, value in most.items():
+            number = getattr(resource, f"RLIMIT_{name}")
+            hard = resource.getrlimit(number)[1]
+            unlimited = hard == resource.RLIM_INFINITY
+            wanted = value if unlimited else min(value, hard)
+            # One second more for the hard limit: at the soft one the process ends with a signal that says why.
+            later = value + (name == "CPU")
+            at_most = later if unlimited else min(later, hard)
+            try:
+                resource.setrlimit(number, (wanted, at_most))
+            except (OSError, ValueError):
+                if LINUX:
+                    raise
+
+    def _processes_of_others(self) -> int:
+        """Where the limit counts all processes of our user, those that are there already."""
+        if self.isolation.namespaces or self.user is not None:
+            return 0
+        now = time.monotonic()
+        if not self._counted_at or now - self._counted_at > 5:
+            self._counted_at, self._others = now, threads_of_user(os.getuid())
+        return self._others
+
+    def _become(self, user: int) -> None:
+        if LINUX:
+            kernel.keep_capabilities_over_setuid()
+        os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+
+    def _give_up_privileges(self) -> None:
+        # As root the judge's files may be readable for root alone: it may read them, as it may for any other user.
+        kernel.set_capabilities([kernel.CAP_DAC_READ_SEARCH] if self.user is not None else [])
+        kernel.no_new_privileges()
+        kernel.set_dumpable(True)
+        kernel.die_with_parent()
+        if not self.isolation.namespaces and self.isolation.files_kept:
+            kernel.allow_changes_only_in([self.temp_dir], filter(os.path.exists, _SINKS))
+        if kernel.can_refuse_system_calls():
+            kernel.refuse_system_calls(network=self.network)
+
+
+def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
+    """Go on in a child process that is process 1 of new namespaces; ours waits for it and then ends as it did.
+
+    Raises NamespacesUnavailableError, in whichever of the two, where the machine does not allow it.
+    """
+    user = _user_for_judges()
+    own_user, own_group = os.geteuid(), os.getegid()
+    flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if user is None else 0)
+    _try("new processes", kernel.unshare, flags)
+    if user is None:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("gid_map", f"{own_group} {own_group} 1"),
+            ("uid_map", f"{own_user} {own_user} 1"),
+        ):
+            _try(name, _write, f"/proc/self/{name}", text)
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        os.rmdir(temp_dir)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    kernel.die_with_parent()
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC | (0 if network else kernel.CLONE_NEWNET)
+    _try("own mounts and network", kernel.unshare, flags)
+    _try("private mounts", kernel.mount, "none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
+    _try("read-only mounts", kernel.make_all_mounts_read_only)
+    safe = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    _try("own /proc", kernel.mount, "proc", "/proc", "proc", safe)
+    if not network and not _needed_below("/run"):
+        # Sockets of the machine's services stand there; connecting to one needs no writable file system.
+        _try("empty /run", kernel.mount, "tmpfs", "/run", "tmpfs", safe, "mode=0755,size=64k")
+    isolation = Isolation(
+        namespaces=True, network_cut=True, files_kept=True, processes_kept=True, processes_limited=True
+    )
+    return Surroundings(isolation, network, temp_dir, user)
+
+
+def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
+    """What can be had without namespaces; `why` there are none."""
+    user = _user_for_judges()
+    if not LINUX:
+        return Surroundings(Isolation(why=why), network, temp_dir, user)
+    kernel.adopt_orphans()
+    kernel.set_dumpable(False)
+    if user is not None:
+        os.chown(temp_dir, user, user)
+    landlock = kernel.landlock_version()
+    isolation = Isolation(
+        network_cut=kernel.can_refuse_system_calls(),
+        files_kept=landlock > 0,
+        processes_kept=user is not None or landlock >= kernel.LANDLOCK_KEEPS_PROCESSES,
+        processes_limited=user is not None or os.geteuid() != 0,
+        why=why,
+    )
+    return Surroundings(isolation, network, temp_dir, user)
+
+
+def _try(step: str, call: Callable[..., object], *arguments: object) -> None:
+    try:
+        call(*arguments)
+    except OSError as error:
+        raise NamespacesUnavailableError(f"{step}: {error.strerror or error}") from None
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _needed_below(folder: str) -> bool:
+    places = (sys.prefix, sys.base_prefix, sys.executable, *sys.path)
+    return any(os.path.realpath(place).startswith(folder + os.sep) for place in places if place)
+
+
+def _inside(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in os.listdir(folder)]
+
+
+def _user_for_judges() -> int | None:
+    """As root: a user id that nobody has, another one for each server, so that their processes are counted apart."""
+    if not LINUX or os.geteuid() != 0:
+        return None
+    with open("/proc/self/status", encoding="utf-8") as file:
+        capabilities = int(next(line for line in file if line.startswith("CapEff:")).split()[1], 16)
+    if not (capabilities >> _SETUID & 1 and capabilities >> _SETGID & 1):
+        return None
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        mapped = [(int(inside), int(count)) for inside, _, count in (line.split() for line in file)]
+    for wanted in (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000):
+        if any(first <= wanted < first + count for first, count in mapped):
+            return wanted
+    return None

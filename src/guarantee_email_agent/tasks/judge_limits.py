@@ -1,0 +1,50 @@
+"""What a judge may use up, and what it is kept from."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+MIB = 1 << 20
+LINUX = sys.platform == "linux"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeLimits:
+    """The most that one judge, with everything it starts, may take.
+
+    memory_mb: MiB, of each process when it asks for memory and of all its processes together while they run.
+    file_mb, temp_mb: MiB, of one file and of the temporary folder as a whole.
+    processes: processes and threads at the same time; open_files: per process.
+    cpu_s: seconds of processor time per process; None: as much as fits into the judge's time.
+    output_bytes: how much of what it prints is kept; the rest is read and dropped.
+    verdict_bytes: the size of what it returns, as JSON.
+    """
+
+    memory_mb: int = 1024
+    file_mb: int = 64
+    temp_mb: int = 256
+    processes: int = 64
+    open_files: int = 256
+    cpu_s: float | None = None
+    output_bytes: int = 20_000
+    verdict_bytes: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What holds for judges here. `why` says why it is not more; empty where everything holds.
+
+    namespaces: no other process is visible to a judge, and all that it started ends in one step.
+    network_cut: it has no network, except where its task asks for it.
+    files_kept: it changes the content of no file outside its temporary folder.
+    processes_kept: it cannot stop or change a process that it did not start.
+    processes_limited: `JudgeLimits.processes` holds.
+    """
+
+    namespaces: bool = False
+    network_cut: bool = False
+    files_kept: bool = False
+    processes_kept: bool = False
+    processes_limited: bool = False
+    why: str = ""

@@ -1,0 +1,79 @@
+"""How much an agent may use up on one task."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.utils.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a run failed. code: a word for programs. again: the agent is not to blame, so the task is to be repeated."""
+
+    code: str
+    message: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """max_iterations: turns of the agent. wall_time_s: seconds from its first turn on. None: no limit."""
+
+    max_iterations: int = 50
+    wall_time_s: float = 1800.0
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+
+    def spent(self, tokens: TokenUsage, cost_usd: float | None) -> Reason | None:
+        """The limit that tokens or cost are over."""
+        if self.max_tokens is not None and tokens.total > self.max_tokens:
+            return Reason("max_tokens", f"used {tokens.total} tokens, more than the {self.max_tokens} allowed")
+        if self.max_cost_usd is None:
+            return None
+        if cost_usd is None:
+            return Reason(
+                "max_cost", f"the model has no known price, but no more than ${self.max_cost_usd:g} is allowed"
+            )
+        if cost_usd > self.max_cost_usd:
+            return Reason("max_cost", f"cost ${cost_usd:.4f}, more than the ${self.max_cost_usd:g} allowed")
+        return None
+
+    def out_of_turns(self) -> Reason:
+        return Reason("max_iterations", f"was not done after {self.max_iterations} turns")
+
+    def out_of_time(self) -> Reason:
+        return Reason("wall_time", f"was not done after {self.wall_time_s:g} s")
+
+
+INTERRUPTED = Reason("interrupted", "the run was interrupted", again=True)
+
+
+class Interruption:
+    """Ctrl-C, for whoever works in another thread than the one that it reaches."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def request(self) -> None:
+        self._event.set()
+
+    def requested(self) -> bool:
+        return self._event.is_set()
+
+
+class Watch:
+    """The time that is left for one task, and whether somebody wants it to end."""
+
+    def __init__(self, seconds: float, clock: Clock, interruption: Interruption) -> None:
+        self._clock = clock
+        self._end = clock.monotonic() + seconds
+        self._interruption = interruption
+
+    def remaining_s(self) -> float:
+        return max(0.0, self._end - self._clock.monotonic())
+
+    def requested(self) -> bool:
+        return self._interruption.requested()

@@ -1,0 +1,98 @@
+"""A thin client of the sandbox's HTTP API, for our own tools. Any other client of AIO Sandbox does as well."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from guarantee_email_agent.utils.errors import TaskError
+
+_LONGEST_REPLY: Final = 128 << 20
+_SHOWN: Final = 300
+
+
+class SandboxClient:
+    """Asks the sandbox at `base_url`. Each request has a connection of its own, so that threads may share a client."""
+
+    def __init__(self, base_url: str) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme != "http" or parts.hostname is None:
+            raise TaskError(
+                f"{base_url!r:.200} is no address of a sandbox. It looks like http://localhost:8080", "sandbox_address"
+            )
+        self.base_url = base_url.rstrip("/")
+        self._host = parts.hostname
+        self._port = parts.port or 80
+        self._prefix = parts.path.rstrip("/")
+
+    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
+        """The `data` of the reply. payload: JSON of a POST, query of a GET. timeout_s: seconds, the whole call.
+
+        Raises TaskError with a code of `sandbox_refused` (and the sandbox's own words), `sandbox_timeout`,
+        `sandbox_reply` or `sandbox_unreachable`.
+        """
+        status, content = self._exchange(method, path, payload, timeout_s)
+        reply = _reply(content)
+        if reply is None:
+            raise TaskError(
+                f"{path}: the sandbox answered {status} with something that is no JSON object", "sandbox_reply"
+            )
+        if status >= 400 or reply.get("success") is False:
+            raise TaskError(_said(reply, status), "sandbox_refused", {"status": status, "data": reply.get("data")})
+        return reply.get("data")
+
+    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
+        """The bytes that a GET gives. Raises TaskError as `call` does."""
+        status, content = self._exchange("GET", path, payload, timeout_s)
+        # A refusal comes as JSON even where bytes were asked for.
+        if status >= 400:
+            raise TaskError(_said(_reply(content) or {}, status), "sandbox_refused", {"status": status})
+        return content
+
+    def _exchange(
+        self, method: str, path: str, payload: Mapping[str, Any] | None, timeout_s: float
+    ) -> tuple[int, bytes]:
+        target, body, headers = self._prefix + path, None, {}
+        if method == "GET":
+            given = {key: _as_query(value) for key, value in (payload or {}).items() if value is not None}
+            target += f"?{urlencode(given)}" if given else ""
+        else:
+            body, headers = json.dumps(dict(payload or {})).encode(), {"Content-Type": "application/json"}
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=max(timeout_s, 0.001))
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            content = response.read(_LONGEST_REPLY + 1)
+        except TimeoutError:
+            raise TaskError(f"{path}: the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None
+        except (OSError, http.client.HTTPException, socket.gaierror) as error:
+            raise TaskError(
+                f"{path}: the sandbox at {self.base_url} cannot be reached: {str(error) or type(error).__name__}",
+                "sandbox_unreachable",
+            ) from None
+        finally:
+            connection.close()
+        if len(content) > _LONGEST_REPLY:
+            raise TaskError(f"{path}: the sandbox answered with more than {_LONGEST_REPLY >> 20} MiB", "sandbox_reply")
+        return response.status, content
+
+
+def _reply(content: bytes) -> dict[str, Any] | None:
+    try:
+        reply = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return reply if isinstance(reply, dict) else None
+
+
+def _said(reply: Mapping[str, Any], status: int) -> str:
+    message = reply.get("message") or reply.get("detail")
+    return str(message)[:_SHOWN] if message else f"the sandbox answered {status}"
+
+
+def _as_query(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

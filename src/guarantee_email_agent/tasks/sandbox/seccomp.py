@@ -1,0 +1,115 @@
+"""A filter for system calls (seccomp) that closes what namespaces leave open.
+
+Refused are: new namespaces and mounts (a file system of one's own has no size limit), kinds of sockets that no network
+namespace holds back, memory that belongs to no process, and parts of the kernel that no task needs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+# Classic BPF (linux/filter.h): operation codes of the few instructions that are needed.
+_LOAD: Final = 0x20
+_EQUAL: Final = 0x15
+_AT_LEAST: Final = 0x35
+_ANY_BIT: Final = 0x45
+_RETURN: Final = 0x06
+
+# struct seccomp_data: where the number of the call, the architecture and the arguments' low halves stand.
+_NUMBER, _ARCHITECTURE = 0, 4
+_ARGUMENTS: Final = (16, 24, 32, 40, 48, 56)
+
+_ALLOW: Final = 0x7FFF0000
+_KILL: Final = 0x80000000
+_ERROR: Final = 0x00050000
+_X32: Final = 0x40000000
+_NEW_USER_NAMESPACE: Final = 0x10000000
+
+_SOCKETS: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: AF_NETLINK, which lists interfaces
+
+# name → (number on x86_64, number on aarch64); None where there is no such call.
+_REFUSED: Final[Mapping[str, tuple[int | None, int]]] = {
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "setns": (308, 268),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kexec_load": (246, 104),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "acct": (163, 89),
+    "swapon": (167, 224),
+    "quotactl": (179, 60),
+    "vhangup": (153, 58),
+}
+# These look as if the kernel did not have them, so that programs use what they used before.
+_ABSENT: Final[Mapping[str, tuple[int | None, int]]] = {
+    "clone3": (435, 435),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "msgget": (68, 186),
+}
+_CLONE: Final = (56, 220)
+_UNSHARE: Final = (272, 97)
+_SOCKET: Final = (41, 198)
+_SOCKETPAIR: Final = (53, 199)
+_MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+
+def filter_program(machine: str | None = None) -> bytes | None:
+    """The filter as bubblewrap takes it; None for a processor that we have no numbers for."""
+    column, architecture = _MACHINES.get(machine or os.uname().machine, (None, 0))
+    if column is None:
+        return None
+    steps = [
+        *(_step(_LOAD, _ARCHITECTURE), _step(_EQUAL, architecture, 1, 0), _step(_RETURN, _KILL)),
+        _step(_LOAD, _NUMBER),
+        *(_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)),
+    ]
+    for calls, code in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
+        for numbers in calls.values():
+            if (number := numbers[column]) is not None:
+                steps += (_step(_EQUAL, number, 0, 1), _step(_RETURN, _ERROR | code))
+    for numbers in (_CLONE, _UNSHARE):
+        steps += (
+            _step(_EQUAL, numbers[column], 0, 4),
+            _step(_LOAD, _ARGUMENTS[0]),
+            _step(_ANY_BIT, _NEW_USER_NAMESPACE, 0, 1),
+            _step(_RETURN, _ERROR | errno.EPERM),
+            _step(_RETURN, _ALLOW),
+        )
+    for numbers in (_SOCKET, _SOCKETPAIR):
+        # Past the families that are fine stands the refusal.
+        steps += (_step(_EQUAL, numbers[column], 0, len(_SOCKETS) + 3), _step(_LOAD, _ARGUMENTS[0]))
+        for left, family in enumerate(_SOCKETS):
+            steps.append(_step(_EQUAL, family, len(_SOCKETS) - left, 0))
+        steps += (_step(_RETURN, _ERROR | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW))
+    steps.append(_step(_RETURN, _ALLOW))
+    return b"".join(steps)
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)

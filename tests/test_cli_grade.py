@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import junitparser
+import pytest
+
+WANTS_42 = """\
+def test(result):
+    print("looking")
+    passed = result["task_result"] == "42"
+    return {"passed": passed, "feedback": f"said {result['task_result']!r}"}
+"""
+
+
+def grade(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        [sys.executable, "-m", "guarantee_email_agent", "grade", *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment,
+        cwd=cwd,
+        timeout=60,
+        check=False,
+    )
+
+
+def lines(output: bytes) -> list[str]:
+    return output.decode().splitlines()
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    folder = tmp_path / "tasks" / "six"
+    folder.mkdir(parents=True)
+    (folder / "task.yaml").write_text("instruction: What is six times seven?\n", encoding="utf-8")
+    (folder / "test.py").write_text(WANTS_42, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "six.json").write_text('{"task_result": "42"}', encoding="utf-8")
+    return folder
+
+
+class TestOneResult:
+    def test_a_right_answer(self, task: Path) -> None:
+        done = grade(task, "--answer", "42")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert lines(done.stdout)[:6] == [
+            "Grading 1 result...",
+            "✓ six: said '42'",
+            "Pass rate: 1/1 (100%)",
+            "✓ Passed: 1",
+            "✗ Failed: 0",
+            "✗ Errors: 0",
+        ]
+
+    def test_a_wrong_answer(self, task: Path) -> None:
+        done = grade(task, "--answer=41")
+        assert done.returncode == 4
+        assert lines(done.stdout)[1:5] == ["✗ six - FAILED", "    said '41'", "    printed:", "        looking"]
+
+    def test_a_judge_that_crashes(self, task: Path) -> None:
+        (task / "test.py").write_text("def test(result):\n    raise SystemExit(0)\n", encoding="utf-8")
+        done = grade(task, "--answer", "42")
+        assert done.returncode == 4
+        assert "✗ six - ERROR" in lines(done.stdout)
+
+    @pytest.mark.parametrize(("stdin", "code"), [(b"42", 0), (b"42\n", 0), (b"42\r\n", 0), (b"42\n\n", 4), (b"", 4)])
+    def test_an_answer_from_stdin_loses_its_last_line_break(self, task: Path, stdin: bytes, code: int) -> None:
+        assert grade(task, "--answer", "-", stdin=stdin).returncode == code
+
+    def test_a_record_in_a_file(self, task: Path, results: Path) -> None:
+        assert grade(task, "--result", results / "six.json").returncode == 0
+
+    def test_a_record_from_stdin(self, task: Path) -> None:
+        assert grade(task, "--result", "-", stdin=b'{"task_result": "42"}').returncode == 0
+
+    def test_no_configuration_is_needed_or_looked_at(self, task: Path, tmp_path: Path) -> None:
+        (tmp_path / "config.yaml").write_text("nonsense: [", encoding="utf-8")
+        assert grade(task, "--answer", "42", cwd=tmp_path).returncode == 0
+
+    def test_the_deadline(self, task: Path) -> None:
+        (task / "test.py").write_text("while True:\n    pass\n", encoding="utf-8")
+        done = grade(task, "--answer", "42", "--timeout", "0.5")
+        assert done.returncode == 4
+        assert "within 0.5 s" in done.stdout.decode()
+
+
+class TestFolder:
+    def test_all_passed(self, task: Path, results: Path) -> None:
+        done = grade(task.parent, "--results", results)
+        assert done.returncode == 0
+        assert "✓ six: said '42'" in lines(done.stdout)
+
+    def test_a_task_without_a_record_and_a_record_without_a_task(self, task: Path, results: Path) -> None:
+        (results / "six.json").rename(results / "nine.json")
+        done = grade(task.parent, "--results", results, "--jobs", "2")
+        assert done.returncode == 4
+        assert "✗ Errors: 2" in lines(done.stdout)
+
+    def test_a_bad_record_is_an_error_in_the_total(self, task: Path, results: Path) -> None:
+        (results / "six.json").write_text("{", encoding="utf-8")
+        done = grade(task.parent, "--results", results)
+        assert done.returncode == 4
+        assert "✗ six - ERROR" in lines(done.stdout)
+
+    def test_reports(self, task: Path, results: Path, tmp_path: Path) -> None:
+        done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json", "--junit", tmp_path / "r.xml")
+        assert done.returncode == 0
+        report = json.loads((tmp_path / "r.json").read_bytes())
+        duration_ms = report["results"][0].pop("duration_ms")
+        assert 0 < duration_ms < 60_000
+        assert report == {
+            "schema_version": 1,
+            "totals": {"total": 1, "passed": 1, "failed": 0, "error": 0},
+            "results": [
+                {
+                    "task_name": "six",
+                    "verdict": "passed",
+                    "eval": {"passed": True, "feedback": "said '42'", "details": {}},
+                    "error": None,
+                    "output": "looking\n",
+                }
+            ],
+        }
+        (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml"))
+        assert (suite.tests, suite.failures, suite.errors) == (1, 0, 0)
+
+
+class TestValidation:
+    def test_of_one_task(self, task: Path) -> None:
+        done = grade(task, "--validate")
+        assert done.returncode == 0
+        assert "✓ six: rejects all 8 negative controls" in lines(done.stdout)
+
+    def test_of_a_folder_with_a_careless_judge(self, task: Path) -> None:
+        careless = task.parent / "careless"
+        careless.mkdir()
+        (careless / "task.yaml").write_text("instruction: Say yes\n", encoding="utf-8")
+        (careless / "test.py").write_text(
+            'def test(result):\n    return {"passed": "yes" in str(result), "feedback": ""}\n', encoding="utf-8"
+        )
+        (task.parent / "broken").mkdir()
+        done = grade(task.parent, "--validate")
+        assert done.returncode == 4
+        printed = lines(done.stdout)
+        assert {"✗ careless - FAILED", "✗ broken - ERROR", "✗ Failed: 1", "✗ Errors: 1"} <= set(printed)
+
+
+class TestBadUsage:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["absent", "--answer", "42"], "absent: does not exist"),
+            ([".", "--answer", "42"], "name one of them, or grade all with --results DIR"),
+            (["six"], "one of the arguments --answer --result --results --validate is required"),
+            (["six", "--answer", "42", "--validate"], "not allowed with"),
+            (["six", "--result", "absent.json"], "absent.json: the file does not exist"),
+            (["six", "--result", "six/test.py"], "six/test.py: no JSON (line 1, column 1)"),
+            (["six", "--results", "."], "is a task itself"),
+            ([".", "--results", "absent"], "absent: the folder of records does not exist"),
+            (["six", "--answer", "42", "--timeout", "0"], "'0' is not seconds above 0"),
+            (["six", "--answer", "42", "--jobs", "0"], "is not a whole number"),
+            (["six", "--answer", "42", "--json", "absent/r.json"], "the report cannot be written"),
+        ],
+    )
+    def test_is_one_line_and_exit_code_2(self, task: Path, arguments: list[str], said: str) -> None:
+        done = grade(*arguments, cwd=task.parent)
+        assert (done.returncode, done.stdout) == (2, b"")
+        (line,) = lines(done.stderr)
+        assert said in line
+
+    @pytest.mark.parametrize(
+        ("option", "stdin", "said"),
+        [
+            ("--answer", b"\xff", "stdin: this is not UTF-8 text"),
+            ("--result", b"", "stdin: no JSON"),
+            ("--result", b"[]", "stdin: a record is a JSON object"),
+        ],
+    )
+    def test_on_stdin(self, task: Path, option: str, stdin: bytes, said: str) -> None:
+        done = grade(task, option, "-", stdin=stdin)
+        assert done.returncode == 2
+        assert said in done.stderr.decode()
+
+    @pytest.mark.parametrize("file", ["task.yaml", "test.py"])
+    def test_a_task_that_lacks_a_file(self, task: Path, file: str) -> None:
+        (task / file).unlink()
+        done = grade(task, "--answer", "42")
+        assert done.returncode == 2
+        assert f"has no {file}. Write it" in done.stderr.decode()
+
+    def test_the_exit_codes_are_in_the_help(self) -> None:
+        done = grade("--help")
+        assert done.returncode == 0
+        assert "4    evaluation failure: " in done.stdout.decode()
