@@ -184,7 +184,11 @@ def _ends_on_sigterm() -> Iterator[None]:
     """Let SIGTERM end a run as Ctrl-C does, so that no sandbox is left behind."""
 
     def end(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+        if callable(signal.getsignal(signal.SIGINT)):
+            # An event loop that runs has a handler of its own, and ends a request as it should be ended.
+            signal.raise_signal(signal.SIGINT)
+        else:  # ignored, as for a job in the background
+            raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():  # no other one may
         yield

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
@@ -14,6 +14,8 @@ from guarantee_email_agent.tasks.controllers.port import Briefing, ControllerErr
 from guarantee_email_agent.tasks.tools import Outcome, Tool, ToolCall
 from guarantee_email_agent.utils.errors import LLMError
 
+logger = logging.getLogger(__name__)
+
 ANSWER_TOKENS: Final = 16_000
 """Most tokens of one answer: the thinking of newer models counts too."""
 
@@ -21,6 +23,7 @@ MAX_REMINDERS: Final = 2
 """How often in a row a model is told that it has to use a tool before the task ends."""
 
 _LOOK_S: Final = 0.1
+_CLOSE_S: Final = 5.0
 # What the conversation itself may have caused; trying the task again would not be fair to the others.
 _OURS_TO_BLAME: Final = frozenset({"llm_bad_request", "llm_request_too_large"})
 _SYSTEM: Final = """\
@@ -143,10 +146,13 @@ class LlmController:
 
     def close(self) -> None:
         close = getattr(self._model, "aclose", None)
-        with suppress(RuntimeError):  # the loop is closed where it was interrupted in the middle of a call
+        try:
             if close is not None:
-                self._loop.run(close())
-        self._loop.close()
+                self._loop.run(asyncio.wait_for(close(), _CLOSE_S))
+        except TimeoutError:  # what an interruption left half-done; the sockets end with the loop
+            logger.debug("The model's connections did not close within %g s", _CLOSE_S)
+        finally:
+            self._loop.close()
 
 
 def _definition(tool: Tool) -> dict[str, Any]:

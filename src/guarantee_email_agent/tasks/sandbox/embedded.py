@@ -18,6 +18,7 @@ from guarantee_email_agent.tasks.sandbox.worker import Start, Worker
 from guarantee_email_agent.utils.errors import TaskError
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 ANSWER_S: Final = 60.0
 """Seconds that a reply may take beyond the time that its command may."""
 
@@ -60,7 +61,11 @@ class ServedSandbox:
             self._worker, self._server = worker, server
             server.start(worker, self._settings.limits.command_s + ANSWER_S)
         if self._settings.assets is not None:
-            _put(worker, self._settings.assets, "assets")
+            try:
+                _put(worker, self._settings.assets, "assets")
+            except BaseException:
+                self.stop()
+                raise
 
     def stop(self) -> None:
         with self._state:
@@ -111,6 +116,8 @@ class EmbeddedSandbox(ServedSandbox):
             "first": True,
             "environment": environment(HOME, str(Path(python).parent)),
             "python": python,
+            "shell": shutil.which("bash", path=PATH) or "/bin/bash",
+            "node": shutil.which("node", path=PATH),
             "browser": browser,
             "isolation": "with network access" if settings.network else "without network access",
             "process_limits": process_limits(limits),
@@ -123,7 +130,7 @@ class EmbeddedSandbox(ServedSandbox):
         return Start(wrapper, config, python, pass_fds=() if filter_fd is None else (filter_fd,))
 
 
-def environment(home: str, python_folder: str, path: str = "/usr/local/bin:/usr/bin:/bin") -> dict[str, str]:
+def environment(home: str, python_folder: str, path: str = PATH) -> dict[str, str]:
     """All that a program inside sees; nothing of ours, which may hold keys and passwords."""
     return {
         "PATH": f"{python_folder}:{path}",

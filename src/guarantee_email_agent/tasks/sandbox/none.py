@@ -43,6 +43,8 @@ class HostSandbox(ServedSandbox):
             "first": False,
             "environment": seen | {"TMPDIR": self._home},
             "python": python,
+            "shell": shutil.which("bash") or "/bin/bash",
+            "node": shutil.which("node"),
             "browser": None,
             "isolation": "not isolated from this machine",
             "process_limits": dict.fromkeys(("memory", "file", "processes", "open_files", "cpu_s")),

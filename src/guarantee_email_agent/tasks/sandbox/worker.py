@@ -24,7 +24,7 @@ _PACKAGE: Final = "inside"
 # In the order in which they can be executed: each needs only those before it.
 _MODULES: Final = (
     *("wire", "loop", "output", "request", "process", "command", "files", "search", "editor", "shell", "code"),
-    *("watch", "devtools", "keys", "page", "browser", "api", "main"),
+    *("watch", "devtools", "keys", "page", "actions", "driver", "browser", "api", "main"),
 )
 
 # The first thing inside. Rights go before anything else happens, and the rest of the code is read after that was said.
@@ -52,10 +52,12 @@ if user is not None:
     os.setresuid(user, user, user)
     # Nothing that is bound to the user id before may be left.
     assert os.getresuid() == (user, user, user)
-elif config["first"]:
+else:
     try:
         import ctypes
-        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: nobody inside may look into or steer this process
+        # PR_SET_DUMPABLE 0: nobody inside may look into this process. Without a process namespace
+        # PR_SET_CHILD_SUBREAPER 1: what loses its parent becomes our child, so that it can be found and ended.
+        ctypes.CDLL(None).prctl(*((4, 0) if config["first"] else (36, 1)), 0, 0, 0)
     except Exception:
         pass
 if config["lifeline"] is not None:
@@ -127,7 +129,8 @@ class Worker:
         if self._problem is not None:
             problem = self._problem
             self.close()
-            raise TaskError(f"the sandbox did not start: {problem}", "sandbox_start")
+            remedy = ". Use --sandbox docker, or --sandbox none, which isolates nothing" if self._start.wrapper else ""
+            raise TaskError(f"the sandbox did not start: {problem.rstrip('.')}{remedy}", "sandbox_start")
 
     def request(
         self, method: str, target: str, content_type: str, body: bytes, timeout_s: float
@@ -169,10 +172,10 @@ class Worker:
             self._launch()
             self._ready.set()
             self._read_replies()
+        except (ConnectionError, _GoneError):
+            self._problem = self._problem or self._said()
         except OSError as error:
             self._problem = self._problem or f"{error}"
-        except _GoneError:
-            self._problem = self._problem or self._said()
         finally:
             self._end()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -14,7 +13,7 @@ from .code import Code
 from .editor import Editor
 from .files import Files, form_fields
 from .loop import Loop
-from .process import ProcessLimits, Starter, kill_group
+from .process import Starter, kill_group
 from .request import Arguments, Failure, Request
 from .search import OPERATIONS
 from .shell import Shell
@@ -34,20 +33,20 @@ class Api:
         self._loop = loop
         self._home: str = config["home"]
         self._environment: dict[str, str] = config["environment"]
-        self._starter = Starter(ProcessLimits(**config["process_limits"]))
+        self._starter = Starter(config["process_limits"])
         self._isolation: str = config["isolation"]
         self._files = Files(self._home)
         self._editor = Editor(self._files)
         self.python: str = config["python"]
-        node = shutil.which("node", path=self._environment["PATH"])
-        shell = shutil.which("bash", path=self._environment["PATH"]) or "/bin/bash"
-        self._interpreters = {"python": self.python, "javascript": node}
+        shell: str = config["shell"]
+        self._interpreters: dict[str, str | None] = {"python": self.python, "javascript": config["node"]}
         self.shell = Shell(loop, self._starter, shell, self._environment, self._home, config["command_s"])
         self._code = Code(
             loop, self._starter, self._files, self._interpreters, self._environment, self._home, config["command_s"]
         )
         self._browser_program: str | None = config["browser"]
         self._browser: Any = None
+        self._own_network: bool = config["own_network"]
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/sandbox"): self._context,
             ("GET", "/v1/code/info"): lambda request, _: self._code.described(request),
@@ -153,7 +152,14 @@ class Api:
         if self._browser is None:
             from .browser import Browser
 
-            self._browser = Browser(self._loop, self._starter, self._browser_program, self._environment, self._home)
+            self._browser = Browser(
+                self._loop,
+                self._starter,
+                self._browser_program,
+                self._environment,
+                self._home,
+                own_network=self._own_network,
+            )
         self._browser.handle(request)
 
     def _context(self, request: Request, _: Arguments) -> None:

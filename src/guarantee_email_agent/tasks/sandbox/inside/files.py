@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import errno
 import os
@@ -100,7 +99,7 @@ class Files:
         encoding = arguments.optional_text("encoding") or "utf-8"
         if encoding == "base64":
             try:
-                content = base64.b64decode(text, validate=True)
+                content = binascii.a2b_base64(text.encode(), strict_mode=True)
             except (binascii.Error, ValueError) as error:
                 raise Invalid("content", f"is not base64: {error}") from None
         elif encoding in ("utf-8", "raw"):

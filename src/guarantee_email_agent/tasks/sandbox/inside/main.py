@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,21 +19,20 @@ _CHUNK: Final = 1 << 18
 class Channel:
     """The socket to the server outside. Nothing here waits: a reply that is not taken yet is kept."""
 
-    def __init__(self, loop: Loop, connection: socket.socket) -> None:
+    def __init__(self, loop: Loop, descriptor: int) -> None:
         self._loop = loop
-        self._socket = connection
         self._received = bytearray()
         self._to_send: list[memoryview] = []
         self.api: Api | None = None
-        connection.setblocking(False)
-        self._number = connection.fileno()
-        # A socket is watched for one thing at a time, so sending has a descriptor of its own.
-        self._sender = os.dup(self._number)
-        loop.watch(self._number, self._receive)
+        os.set_blocking(descriptor, False)
+        os.set_inheritable(descriptor, False)
+        # A descriptor is watched for one thing at a time, so sending has one of its own.
+        self._sender = os.dup(descriptor)
+        loop.watch(descriptor, self._receive)
 
-    def _receive(self, _: int) -> None:
+    def _receive(self, descriptor: int) -> None:
         try:
-            chunk = self._socket.recv(_CHUNK)
+            chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
             return
         except OSError:
@@ -72,7 +70,7 @@ class Channel:
     def _flush(self, descriptor: int) -> None:
         while self._to_send:
             try:
-                sent = self._socket.send(self._to_send[0])
+                sent = os.write(descriptor, self._to_send[0])
             except BlockingIOError:
                 break
             except OSError:
@@ -94,7 +92,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
         signal.signal(number, signal.SIG_IGN)
     os.umask(0o022)
     loop = Loop()
-    connection = Channel(loop, socket.socket(fileno=channel))
+    connection = Channel(loop, channel)
     connection.api = Api(loop, config)
     lifeline = config["lifeline"]
     if lifeline is not None:
@@ -146,15 +144,19 @@ def _end_all() -> None:
 
 def _children(pid: int) -> list[int]:
     """All processes below one, from /proc; none where that cannot be read."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # The name of a program may hold anything but ends at the last bracket.
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
     found, waiting = [], [pid]
     while waiting:
-        parent = waiting.pop()
-        try:
-            for task in os.listdir(f"/proc/{parent}/task"):
-                with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as file:
-                    children = [int(child) for child in file.read().split()]
-                found += children
-                waiting += children
-        except OSError:
-            continue
+        above = waiting.pop()
+        below = [child for child, parent in parents.items() if parent == above]
+        found += below
+        waiting += below
     return found

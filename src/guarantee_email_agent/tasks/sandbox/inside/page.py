@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import time
 from typing import Any, Final
@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 1280, 1024
 _LOAD_S: Final = 30.0
 _SCRIPT_S: Final = 30.0
 _POLL_S: Final = 0.05
+# What the browser tells when a page is about to go, in the order in which it does.
+_LEAVING: Final = ("Page.frameRequestedNavigation", "Page.frameStartedNavigating", "Page.frameStartedLoading")
 _MARK: Final = "data-sandbox-index"
 _ELEMENTS: Final = 200
 
@@ -167,7 +169,7 @@ class Page:
                 "height": min(size["height"], 16_384),
                 "scale": 1,
             }
-        return base64.b64decode(self._call("Page.captureScreenshot", **options)["data"])
+        return binascii.a2b_base64(self._call("Page.captureScreenshot", **options)["data"])
 
     def place(self, selector: str | None, index: int | None) -> tuple[float, float]:
         """The middle of an element, in pixels of the window. Raises Failure where there is none."""
@@ -198,6 +200,7 @@ class Page:
         self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=clicks, **more)
 
     def click(self, x: float, y: float, button: str = "left", clicks: int = 1) -> None:
+        self._forget_loads()
         self.mouse_event("mouseMoved", x, y)
         for count in range(1, clicks + 1):
             self.mouse_event("mousePressed", x, y, button, count)
@@ -215,6 +218,7 @@ class Page:
 
     def press(self, *names: str) -> None:
         """One key, or several together, the last one last."""
+        self._forget_loads()
         held, keys = 0, []
         for name in names:
             key = described(name, held)
@@ -233,9 +237,15 @@ class Page:
 
     def _settle(self) -> None:
         """A click may start a navigation; what is asked next should see the new page."""
-        started = self._devtools.wait_for("Page.frameStartedLoading", self._session, time.monotonic() + _POLL_S)
-        if started is not None:
-            self._until("document.readyState !== 'loading'", _LOAD_S)
+        until = time.monotonic() + _POLL_S
+        while True:
+            self._devtools.drain()
+            if any(event.get("method") in _LEAVING for event in self._devtools.events):
+                self._until("document.readyState === 'complete'", _LOAD_S)
+                return
+            if time.monotonic() >= until:
+                return
+            time.sleep(_POLL_S / 10)
 
     def _until(self, condition: str, timeout_s: float) -> bool:
         until = time.monotonic() + timeout_s

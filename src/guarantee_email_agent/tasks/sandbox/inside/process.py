@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from .request import Failure
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLimits:
-    """What one process may use. Bytes and seconds; None leaves a limit as it is."""
-
-    memory: int | None
-    file: int | None
-    processes: int | None
-    open_files: int | None
-    cpu_s: int | None
-
-
 class Starter:
-    """Forks. limits: for every process that it starts."""
+    """Forks. limits: for every process that it starts.
 
-    def __init__(self, limits: ProcessLimits) -> None:
+    By name: `memory` and `file` in bytes, `processes`, `open_files`, `cpu_s` in seconds; None leaves one as it is.
+    """
+
+    def __init__(self, limits: Mapping[str, int | None]) -> None:
         self._limits = limits
 
     def start(
@@ -70,19 +60,22 @@ class Starter:
         limits = self._limits
         for kind, value in (
             (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_DATA, limits.memory),
-            (resource.RLIMIT_FSIZE, limits.file),
-            (resource.RLIMIT_NPROC, limits.processes),
-            (resource.RLIMIT_NOFILE, limits.open_files),
-            (resource.RLIMIT_CPU, limits.cpu_s),
+            (resource.RLIMIT_DATA, limits["memory"]),
+            (resource.RLIMIT_FSIZE, limits["file"]),
+            (resource.RLIMIT_NPROC, limits["processes"]),
+            (resource.RLIMIT_NOFILE, limits["open_files"]),
+            (resource.RLIMIT_CPU, limits["cpu_s"]),
         ):
             if value is not None:
                 hard = resource.getrlimit(kind)[1]
                 lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
                 resource.setrlimit(kind, (lowest, lowest))
         # If the machine itself runs out of memory, these go first.
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write("1000")
+        try:
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write("1000")
+        except OSError:
+            return
 
 
 def _fork() -> int:
@@ -100,8 +93,10 @@ def _above(descriptor: int, lowest: int) -> int:
 
 def kill_group(leader: int) -> None:
     """End a process with all that it started and that did not part from it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
 
 
 def exit_code(status: int) -> int:

@@ -178,7 +178,7 @@ def _compiled(place: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 def _name_pattern(pattern: str) -> Callable[[str], bool]:
     """Whether any part of a path has such a name."""
-    fits = re.compile(fnmatch.translate(pattern)).match
+    fits = _compiled("glob", fnmatch.translate(pattern)).match
     return lambda path: fits(path) is not None or any(fits(part) is not None for part in path.split("/"))
 
 
@@ -186,7 +186,7 @@ def _path_pattern(pattern: str) -> Callable[[str], bool]:
     """`**` stands for any folders, `*` and `?` for anything within a name."""
     parts = [part for part in pattern.split("/") if part]
     expression = "".join("(?:[^/]+/)*" if part == "**" else f"{_name_expression(part)}/" for part in parts)
-    fits = re.compile(f"{expression}[^/]+" if parts[-1:] == ["**"] else expression[:-1]).fullmatch
+    fits = _compiled("pattern", f"{expression}[^/]+" if parts[-1:] == ["**"] else expression[:-1]).fullmatch
     return lambda path: fits(path) is not None
 
 
@@ -198,7 +198,7 @@ def _name_expression(pattern: str) -> str:
         elif piece == "?":
             pieces.append("[^/]")
         elif len(piece) > 1:
-            inner = piece[1:-1].replace("\\", "\\\\")
+            inner = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
             pieces.append(f"[^/{inner[1:]}]" if inner[0] in "!^" else f"[{inner}]")
         else:
             pieces.append(re.escape(piece))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import itertools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .command import Command, Wait
@@ -32,21 +30,20 @@ _SCRIPT: Final = (
 )
 
 
-@dataclass(slots=True)
 class Session:
-    """created, used: seconds since 1970."""
+    """What is known of a session. created, used: seconds since 1970."""
 
-    name: str
-    folder: str
-    created: float
-    silent_s: float
-    used: float = 0.0
-    text: str | None = None
-    command: Command | None = None
-    output: Output = field(default_factory=Output)
-    state: bytes = b""
-    status: str = "completed"
-    earlier: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self, name: str, folder: str, now: float, silent_s: float) -> None:
+        self.name = name
+        self.folder = folder
+        self.created = self.used = now
+        self.silent_s = silent_s
+        self.text: str | None = None
+        self.command: Command | None = None
+        self.output = Output()
+        self.state = b""
+        self.status = "completed"
+        self.earlier: list[dict[str, Any]] = []
 
     @property
     def running(self) -> bool:
@@ -217,7 +214,7 @@ class Shell:
         elif not name or len(name) > 200:
             raise Invalid("id", "must have 1 to 200 characters")
         now = time.time()
-        session = Session(name, self._home, now, SILENT_S if silent is None else silent, now)
+        session = Session(name, self._home, now, SILENT_S if silent is None else silent)
         self._sessions[name] = session
         return session
 
@@ -315,9 +312,10 @@ def _filled(content: bytes) -> int:
     """A descriptor to read `content` from; a pipe, since the disk may be full."""
     ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        with contextlib.suppress(OSError):  # what does not fit is forgotten
-            if len(content) <= _PIPE_BYTES or fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _STATE_BYTES) >= len(content):
-                os.write(theirs, content)
+        if len(content) <= _PIPE_BYTES or fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _STATE_BYTES) >= len(content):
+            os.write(theirs, content)
+    except OSError:
+        pass  # what does not fit is forgotten
     finally:
         os.close(theirs)
     os.set_blocking(ours, True)

@@ -1,0 +1,195 @@
+"""What a hostile agent tries: nothing but its own sandbox is affected, and that one still answers where it can."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_sandbox.core.api_error import ApiError
+
+from guarantee_email_agent.tasks.sandbox import SandboxSettings
+from guarantee_email_agent.utils.errors import TaskError
+
+HOG = "import sys, time; hog = [bytearray(b'1' * (1 << 20)) for _ in range(int(sys.argv[1]))]; time.sleep(3)"
+
+
+def _alive(box: Any) -> bool:
+    return box.output("echo alive").endswith("alive")
+
+
+def test_nothing_of_the_host_can_be_written(box: Any, tmp_path: Path) -> None:
+    for path in ("/usr/x", "/usr/bin/x", f"{tmp_path}/x", "/proc/sys/kernel/hostname", "/dev/x"):
+        assert box.shell(f"echo x > {path}").exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hosts_files_and_users_are_not_there(box: Any, tmp_path: Path) -> None:
+    (tmp_path / "judge.py").write_text("the answer is 42")
+    assert box.shell(f"cat {tmp_path}/judge.py").exit_code == 1
+    assert box.shell("cat /etc/shadow").exit_code == 1
+    assert len(box.output("cat /etc/passwd").splitlines()) == 2
+
+
+def test_a_link_leads_no_further_than_the_sandbox(box: Any, tmp_path: Path) -> None:
+    target = tmp_path / "host.txt"
+    target.write_text("untouched")
+    box.output(f"ln -sf {target} /tmp/out; ln -sf /proc/1/root/etc /tmp/root")
+    with pytest.raises(ApiError):
+        box.real.file.read_file(file="/tmp/out")
+    # What is written goes to the place of that name inside, if there is one.
+    with suppress(ApiError):
+        box.real.file.write_file(file="/tmp/out", content="changed")
+    assert target.read_text() == "untouched"
+
+
+def test_an_agent_has_no_rights_and_gets_none(box: Any) -> None:
+    status = box.output("cat /proc/self/status")
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert int(fields["CapEff"], 16) == 0
+    assert fields["NoNewPrivs"] == "1"
+    assert "0" not in fields["Uid"].split("\t")
+    assert box.shell("unshare --user true").exit_code != 0
+    assert box.shell("mount -t tmpfs none /tmp").exit_code != 0
+
+
+def test_no_network_and_no_way_around_it(box: Any) -> None:
+    assert box.output("ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | cut -d: -f1").strip() == "lo"
+    program = (
+        "import socket\n"
+        "for family in (40, 17, 38):\n"  # AF_VSOCK, AF_PACKET, AF_ALG
+        "    try:\n"
+        "        socket.socket(family, socket.SOCK_STREAM if family == 40 else socket.SOCK_DGRAM)\n"
+        "        print('open', family)\n"
+        "    except OSError:\n"
+        "        pass\n"
+    )
+    assert box.real.code.execute_code(language="python", code=program).data.stdout == ""
+
+
+def test_it_cannot_reach_its_own_api(box: Any) -> None:
+    port = box.sandbox.docker_port
+    assert box.shell(f"exec 5<>/dev/tcp/127.0.0.1/{port}").exit_code != 0
+
+
+def test_the_process_that_serves_it_cannot_be_touched(box: Any) -> None:
+    if box.sandbox.gaps:
+        pytest.skip(f"this machine cannot: {box.sandbox.gaps}")
+    box.output("kill -9 1; kill -STOP 1; kill -9 -1")
+    assert box.shell("cat /proc/1/environ").exit_code == 1
+    assert box.shell("echo x > /proc/1/mem").exit_code == 1
+    assert box.shell("ls /proc/1/fd/").exit_code != 0
+    assert _alive(box)
+
+
+def test_a_fork_bomb_hits_its_limit(small_box: Any) -> None:
+    bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
+    result = small_box.real.code.execute_code(language="python", code=bomb, timeout=1).data
+    assert result.status == "timeout"
+    assert small_box.real.file.read_file(file="/etc/passwd").data.content
+    assert _alive(small_box)
+
+
+def test_one_process_cannot_take_all_memory(small_box: Any) -> None:
+    result = small_box.real.code.execute_code(language="python", code="bytearray(10 << 30)").data
+    assert "MemoryError" in result.stderr
+    assert _alive(small_box)
+
+
+def test_many_processes_cannot_take_all_memory(small_box: Any) -> None:
+    small_box.real.file.write_file(file="/tmp/hog.py", content=HOG)
+    result = small_box.shell("for i in 1 2 3 4; do python3 /tmp/hog.py 100 & done; wait")
+    assert "A process was ended: the sandbox's memory of 256 MiB was used up" in result.output
+    assert _alive(small_box)
+
+
+def test_shared_memory_counts_too(small_box: Any) -> None:
+    program = "import mmap\nshared = mmap.mmap(-1, 4 << 30)\nfor at in range(0, 4 << 30, 4096): shared[at] = 1"
+    result = small_box.real.code.execute_code(language="python", code=program).data
+    assert result.exit_code == 137
+    assert _alive(small_box)
+
+
+def test_memory_without_a_process_is_refused(box: Any) -> None:
+    program = "import os\ntry:\n    os.memfd_create('x')\nexcept OSError as error:\n    print(error.strerror)"
+    assert box.real.code.execute_code(language="python", code=program).data.stdout == "Function not implemented"
+
+
+def test_sockets_full_of_data_are_no_way_out(small_box: Any) -> None:
+    program = (
+        "import os, socket, time\n"
+        "for _ in range(9):\n"
+        "    if os.fork() == 0:\n"
+        "        kept = []\n"
+        "        try:\n"
+        "            while True: kept.append(socket.socketpair())\n"
+        "        except OSError: time.sleep(10)\n"
+        "time.sleep(10)\n"
+    )
+    result = small_box.real.code.execute_code(language="python", code=program, timeout=8).data
+    assert result.exit_code == 137
+    assert result.status == "error"
+
+
+def test_a_full_disk_is_an_error_that_passes(small_box: Any) -> None:
+    result = small_box.shell("head -c 1G /dev/zero > /tmp/big")
+    assert "No space left on device" in result.output
+    with pytest.raises(ApiError) as refused:
+        small_box.real.file.write_file(file="/tmp/more", content="x" * 100_000)
+    assert refused.value.status_code == 507
+    assert small_box.real.file.read_file(file="/etc/passwd").data.content
+    assert small_box.output("rm /tmp/big; echo x > /tmp/more && cat /tmp/more") == "x"
+
+
+def test_memory_that_looks_like_files_is_the_disks(small_box: Any) -> None:
+    small_box.output("head -c 1G /dev/zero > /dev/shm/big; head -c 1G /dev/zero > /tmp/big")
+    used = small_box.output("df --output=used -k / /dev/shm | tail -n +2").split()
+    assert sum(int(number) for number in used) <= 41 * 1024
+
+
+def test_more_files_than_allowed_end_the_sandbox(small_box: Any) -> None:
+    command = "python3 -c \"for n in range(9000): open(f'/tmp/{n}', 'w').close()\"; sleep 5"
+    with pytest.raises(TaskError, match="the sandbox held more than 2000 files"):
+        small_box.ours.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=20)
+
+
+def test_endless_output_is_cut(small_box: Any) -> None:
+    result = small_box.shell("yes", hard_timeout=1)
+    assert result.status == "hard_timeout"
+    assert "characters left out" in result.output
+    assert len(result.output) < 31_000
+    assert _alive(small_box)
+
+
+def test_a_gigabyte_of_output_is_cut_in_the_middle(small_box: Any) -> None:
+    result = small_box.shell("echo first; head -c 300M /dev/zero; echo; echo last", truncate=False)
+    assert result.output.startswith("first")
+    assert result.output.endswith("last")
+    assert "bytes left out" in result.output
+    assert len(result.output) < 4_000_000
+
+
+def test_killing_everything_leaves_the_sandbox_alive(small_box: Any) -> None:
+    small_box.shell("sleep 100", async_mode=True)
+    small_box.output("kill -9 -1")
+    assert _alive(small_box)
+
+
+def test_files_that_never_end_are_refused(small_box: Any) -> None:
+    small_box.output("mkfifo /tmp/pipe; truncate -s 20M /tmp/hole; ln -s loop /tmp/loop")
+    for path, status in (("/tmp/pipe", 400), ("/dev/zero", 400), ("/tmp/hole", 413), ("/tmp/loop", 400), ("/tmp", 400)):
+        with pytest.raises(ApiError) as refused:
+            small_box.real.file.read_file(file=path)
+        assert refused.value.status_code == status, path
+
+
+def test_a_sandbox_runs_as_a_user_of_its_own(box: Any, make_box: Any, running: Callable[[str], list[int]]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give it one")
+    other = make_box(SandboxSettings())
+    users = {box.output("id -u"), other.output("id -u")}
+    assert len(users) == 2
+    assert "0" not in users

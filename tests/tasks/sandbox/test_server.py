@@ -1,0 +1,92 @@
+"""The HTTP front: whom it answers, and what it takes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+
+def _answer(box: Any, headers: dict[str, str], **more: Any) -> httpx.Response:
+    return httpx.get(f"{box.sandbox.base_url}/v1/sandbox", headers=headers, **more)
+
+
+def test_it_is_reached_under_its_own_names_only(box: Any) -> None:
+    port = box.sandbox.docker_port
+    assert _answer(box, {}).status_code == 200
+    assert _answer(box, {"Host": f"127.0.0.1:{port}"}).status_code == 200
+    refused = _answer(box, {"Host": f"evil.example:{port}"})
+    assert (refused.status_code, refused.json()["success"]) == (403, False)
+
+
+def test_it_answers_no_page_of_another_origin(box: Any) -> None:
+    assert _answer(box, {"Origin": "https://evil.example"}).status_code == 403
+    assert _answer(box, {"Origin": "null"}).status_code == 403
+    assert _answer(box, {"Origin": box.sandbox.base_url}).status_code == 200
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_it_answers_no_other_user_of_the_machine(box: Any) -> None:
+    program = (
+        "import os, sys, http.client, encodings.idna\n"
+        "os.setgroups([]); os.setresgid(*[int(sys.argv[2])] * 3); os.setresuid(*[int(sys.argv[2])] * 3)\n"
+        "connection = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))\n"
+        "connection.request('GET', '/v1/sandbox')\n"
+        "print(connection.getresponse().status)\n"
+    )
+
+    def status_for(user: int) -> int:
+        command = [sys.executable, "-c", program, str(box.sandbox.docker_port), str(user)]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    assert status_for(65534) == 403  # nobody
+    assert status_for(1_879_048_192 + 1) == 403  # another sandbox
+    assert status_for(2_000_000_001) == 200  # a user without an account, as judges are
+
+
+def test_a_body_may_come_in_chunks(box: Any) -> None:
+    def chunks() -> Any:
+        yield b'{"command":'
+        yield b' "echo chunked"}'
+
+    answer = httpx.post(f"{box.sandbox.base_url}/v1/shell/exec", content=chunks())
+    assert answer.json()["data"]["output"] == "chunked"
+
+
+def test_a_request_that_is_too_long_is_refused_unread(box: Any) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", box.sandbox.docker_port, timeout=10)
+    connection.putrequest("POST", "/v1/file/write")
+    connection.putheader("Content-Length", str(10 << 30))
+    connection.endheaders()
+    response = connection.getresponse()
+    assert response.status == 413
+    assert json.loads(response.read())["success"] is False
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "line", [b"GET\r\n\r\n", b"\x00\xff\r\n\r\n", b"POST /v1/file/read HTTP/1.1\r\nContent-Length: x\r\n\r\n"]
+)
+def test_what_is_no_request_does_no_harm(box: Any, line: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", box.sandbox.docker_port), timeout=10) as connection:
+        connection.sendall(line)
+        connection.recv(1000)
+    assert _answer(box, {}).status_code == 200
+
+
+def test_json_that_is_deep_or_no_object_is_refused(box: Any) -> None:
+    for body in ("[" * 100_000, "[]", "nothing", "1" * 10_000):
+        assert httpx.post(f"{box.sandbox.base_url}/v1/file/read", content=body).status_code == 422
+
+
+def test_connections_are_kept_open(box: Any) -> None:
+    with httpx.Client() as client:
+        for _ in range(3):
+            assert client.get(f"{box.sandbox.base_url}/v1/sandbox").status_code == 200
