@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.logging import ROOT, configure_logging
+from guarantee_email_agent.utils.logging import ROOT, configure_logging, reopen_log_files
 
 logger = logging.getLogger(f"{ROOT}.somewhere")
 
@@ -79,8 +79,8 @@ def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", event.pop("time"))
-    assert event == {"level": "WARNING", "message": "Zażółć\ngęślą", "logger": f"{ROOT}.somewhere"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}", event.pop("time"))
+    assert event == {"level": "WARNING", "message": "Zażółć\\ngęślą", "logger": f"{ROOT}.somewhere"}
 
 
 def test_json_holds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +105,30 @@ def test_the_console_shows_warnings_and_the_file_all_from_its_level(
     written = (tmp_path / "agent.log").read_text(encoding="utf-8")
     assert [line[20:] for line in written.splitlines()] == ["INFO for the file", "WARNING for both"]
     assert [line[20:] for line in capsys.readouterr().err.splitlines()] == ["WARNING for both"]
+
+
+def test_a_split_console_has_results_on_stdout_and_trouble_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("INFO", "INFO", None, as_json=False, split_console=True)
+    logger.debug("unseen")
+    logger.info("answered")
+    logger.warning("slow")
+    logger.error("broken")
+
+    written = capsys.readouterr()
+    assert [line[20:] for line in written.out.splitlines()] == ["INFO answered"]
+    assert [line[20:] for line in written.err.splitlines()] == ["WARNING slow", "ERROR broken"]
+
+
+def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
+    log = tmp_path / "agent.log"
+    set_up(file=log)
+    logger.info("before")
+    log.rename(tmp_path / "agent.log.1")
+    reopen_log_files()
+    logger.info("after")
+
+    assert (tmp_path / "agent.log.1").read_text().endswith("INFO before\n")
+    assert log.read_text().endswith("INFO after\n")
 
 
 def test_a_file_is_added_to(tmp_path: Path) -> None:

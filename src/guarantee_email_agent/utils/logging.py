@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -31,9 +32,9 @@ class JsonFormatter(logging.Formatter):
         import json
 
         event = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname,
-            "message": record.getMessage(),
+            "message": printable(record.getMessage()),
             "logger": record.name,
         }
         if record.exc_info:
@@ -41,15 +42,18 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=False)
 
 
-def configure_logging(level: str, console_level: str, file: Path | None, as_json: bool) -> None:
-    """Log to stderr from `console_level` on, and to `file` from `level` on. Replaces what was set up before.
+def configure_logging(
+    level: str, console_level: str, file: Path | None, as_json: bool, *, split_console: bool = False
+) -> None:
+    """Log to the console from `console_level` on, and to `file` from `level` on. Replaces what was set up before.
+
+    split_console: up to INFO to stdout, and from WARNING on to stderr, for a command whose log is its output; else all
+    goes to stderr.
 
     Raises ConfigurationError for a file that cannot be written.
     """
-    formatter = JsonFormatter() if as_json else LineFormatter()
-    console = logging.StreamHandler(sys.stderr)
-    console.setLevel("DEBUG" if level == "DEBUG" else console_level)
-    handlers: list[logging.Handler] = [console]
+    console_level = "DEBUG" if level == "DEBUG" else console_level
+    handlers = list(_console(console_level, split_console))
     if file is not None:
         try:
             handlers.append(logging.FileHandler(file, encoding="utf-8"))
@@ -61,6 +65,7 @@ def configure_logging(level: str, console_level: str, file: Path | None, as_json
             ) from None
     root = logging.getLogger(ROOT)
     root.handlers[:] = handlers
+    formatter = JsonFormatter() if as_json else LineFormatter()
     for handler in handlers:
         handler.setFormatter(formatter)
     # No record is made that no handler wants: a suite of thousands would pay for each.
@@ -68,3 +73,22 @@ def configure_logging(level: str, console_level: str, file: Path | None, as_json
     root.propagate = False
     # A log that cannot be written (a closed pipe, a full disk) must not end a run with a traceback.
     logging.raiseExceptions = False
+
+
+def _console(level: str, split: bool) -> Iterator[logging.Handler]:
+    errors = logging.StreamHandler(sys.stderr)
+    errors.setLevel(level)
+    if split:
+        results = logging.StreamHandler(sys.stdout)
+        results.setLevel(level)
+        results.addFilter(lambda record: record.levelno < logging.WARNING)
+        yield results
+        errors.setLevel(max(errors.level, logging.WARNING))
+    yield errors
+
+
+def reopen_log_files() -> None:
+    """Go on in a new file where somebody moved the old one away, as `logrotate` does."""
+    for handler in logging.getLogger(ROOT).handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.close()  # the next record opens it anew

@@ -1,0 +1,89 @@
+"""The front door: parse arguments, call one function, turn its outcome into an exit code.
+
+argparse and not one of the richer libraries: those take 80 to 130 ms to load, half of what a suite of fifty scenarios
+may take as a whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser
+from guarantee_email_agent.cli.check import add_check
+from guarantee_email_agent.cli.eval import add_eval
+from guarantee_email_agent.cli.grade import add_grade
+from guarantee_email_agent.cli.run import add_run
+from guarantee_email_agent.cli.solve import add_solve
+from guarantee_email_agent.cli.stdout import flush_stdout, open_closed_streams
+from guarantee_email_agent.utils.errors import (
+    EXIT_CONFIGURATION,
+    EXIT_EVALUATION,
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    AgentError,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns the exit code and lets no exception out."""
+    open_closed_streams()
+    try:
+        options = _parser().parse_args(list(arguments))
+    except SystemExit as stop:  # argparse's way to end after --help and after bad usage
+        return stop.code if isinstance(stop.code, int) else EXIT_CONFIGURATION
+    try:
+        code = options.command(options)
+    except AgentError as error:
+        _say(error)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except Exception as error:
+        logger.debug("Unexpected failure", exc_info=True)
+        print(
+            f"{PROGRAM}: unexpected {type(error).__name__}: {error}. Please report it with the log at level DEBUG",
+            file=sys.stderr,
+        )
+        code = EXIT_FAILURE
+    code = _flushed(code)
+    logger.info("Exiting with code %d", code)
+    return code
+
+
+def _say(error: AgentError) -> None:
+    logger.debug("%s", error.code, exc_info=True)
+    for line in error.message.splitlines():
+        print(f"{PROGRAM}: {line}", file=sys.stderr)
+
+
+def _flushed(code: int) -> int:
+    """`code`, or a failure where what was printed could not be written."""
+    try:
+        flush_stdout()
+    except AgentError as error:
+        if code in (EXIT_SUCCESS, EXIT_EVALUATION):
+            _say(error)
+        return EXIT_FAILURE
+    return code
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog=PROGRAM,
+        description="Answers warranty mail on its own, and proves on a scenario suite that it may.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (add_eval, add_run, add_check, add_grade, add_solve):
+        add(commands)
+    return parser

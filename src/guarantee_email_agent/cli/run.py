@@ -1,0 +1,58 @@
+"""`run`: watch the inbox and answer mail until stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from guarantee_email_agent.cli.arguments import Commands, add_command
+from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+
+def add_run(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "run",
+        _run,
+        purpose="watch the inbox and answer mail until stopped",
+        description="Watch the inbox and answer warranty mail. SIGTERM: finish what is in work, then exit; SIGINT: "
+        "stop now; SIGHUP: reopen the log file. Either way no mail is lost, and none is answered twice.",
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="configuration file (else $CONFIG_PATH, config.yaml)"
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="take up every mail that is there once, then exit: 0 if each came to an outcome, 1 if one did not",
+    )
+    parser.add_argument(
+        "--demo",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="answer a dozen sample mails, offline, and show what came of it; DIR: a new folder to keep all of it in",
+    )
+    parser.add_argument("--verbose", action="store_true", help="log at level DEBUG")
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.demo is not None:
+        if options.config is not None:
+            raise ConfigurationError(
+                "--demo brings a configuration of its own. Leave out --config, or --demo", "cli_demo_config"
+            )
+        from guarantee_email_agent.agent.demo import demonstrate
+
+        return demonstrate(Path(options.demo) if options.demo else None, PatientStream(sys.stdout))
+
+    from guarantee_email_agent.agent.command import run_agent
+    from guarantee_email_agent.config.loader import load_config
+    from guarantee_email_agent.utils.logging import configure_logging
+
+    config = load_config(options.config)
+    level = "DEBUG" if options.verbose else config.logging.level
+    configure_logging(level, level, config.logging.file, config.logging.json, split_console=True)
+    return run_agent(config, once=options.once)

@@ -1,0 +1,64 @@
+"""The standard streams, whatever became of them: closed, full, or read by somebody who left."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from guarantee_email_agent.utils.errors import AgentError
+
+
+def open_closed_streams() -> None:
+    """Python leaves None where a standard stream was closed (`>&-`); what is written there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+
+
+class PatientStream:
+    """stdout whose reader may leave (`eval | head -1`): the run goes on, and its exit code still tells the truth."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.encoding = stream.encoding
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        with _stdout_errors():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with _stdout_errors():
+            self._stream.flush()
+
+
+@contextmanager
+def _stdout_errors() -> Iterator[None]:
+    """Nobody reads any more: fine. Anything else (a full disk) means that results are lost."""
+    try:
+        yield
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        raise AgentError(
+            f"cannot write to stdout ({error.strerror}). Free some space, or redirect it", "cli_stdout_unwritable"
+        ) from None
+
+
+def flush_stdout() -> None:
+    """Write what is still in the buffer. Raises AgentError where it cannot be written."""
+    try:
+        with _stdout_errors():
+            sys.stdout.flush()
+    finally:
+        # The interpreter flushes once more at its end; what is still in the buffer then goes nowhere.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
