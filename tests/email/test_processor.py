@@ -508,7 +508,7 @@ def test_after_two_refused_drafts_the_template_is_sent(caplog: pytest.LogCapture
 
     assert len(llm.asked_for("write_reply")) == 2
     assert "fully covered" in agent.sent[0]["body"]
-    assert "is not grounded; using the template of valid-warranty" in caplog.text
+    assert "the template of valid-warranty is sent instead" in caplog.text
 
 
 def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:

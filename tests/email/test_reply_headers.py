@@ -8,10 +8,8 @@ from guarantee_email_agent.email.message import Email
 from guarantee_email_agent.email.reply_headers import (
     MAX_REFERENCES,
     MAX_SUBJECT,
-    reply_message_id,
     reply_references,
     reply_subject,
-    ticket_key,
 )
 
 
@@ -42,31 +40,6 @@ def test_the_subject_is_the_customers_own_with_one_prefix(subject: str, reply: s
 @given(st.text())
 def test_a_subject_is_never_longer_than_told(subject: str) -> None:
     assert len(reply_subject(subject)) <= MAX_SUBJECT + len("Re: ")
-
-
-def test_the_message_id_follows_from_the_mail_answered() -> None:
-    assert reply_message_id("<a@example.com>") == reply_message_id("<a@example.com>")
-    assert reply_message_id("<a@example.com>") != reply_message_id("<b@example.com>")
-
-
-@given(st.text())
-def test_a_message_id_is_well_formed_whatever_was_answered(message_id: str) -> None:
-    made = reply_message_id(message_id)
-
-    assert made.isascii()
-    assert made.startswith("<")
-    assert made.endswith(">")
-    assert made.count("@") == 1
-    assert " " not in made
-
-
-def test_the_ticket_key_follows_from_the_mail() -> None:
-    assert ticket_key("<a@example.com>") == ticket_key("<a@example.com>")
-    assert ticket_key("<a@example.com>") != ticket_key("<b@example.com>")
-
-
-def test_the_ticket_key_does_not_show_the_message_id() -> None:
-    assert "example" not in ticket_key("<a@example.com>")
 
 
 def test_references_of_a_first_mail_are_the_mail_itself() -> None:

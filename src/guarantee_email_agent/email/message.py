@@ -9,8 +9,11 @@ from typing import Literal
 
 SpanKind = Literal["new", "quoted", "signature"]
 
-ANSWER_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:", "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
-"""What mail programs of several languages put before the subject of a mail answered or forwarded."""
+REPLY_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:")
+"""What mail programs of several languages put before the subject of a mail answered."""
+
+ANSWER_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
+"""The same for a mail answered or forwarded."""
 
 _QUOTE_MARKS = r"(?m)^[ \t]*>[> \t]*"
 

@@ -9,26 +9,29 @@ from typing import Any, Protocol
 
 from guarantee_email_agent.email.evidence import stated_serial_numbers
 from guarantee_email_agent.email.grounding import Ground, omissions, unsupported_claims
+from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.no_reply import no_reply_reason
 from guarantee_email_agent.email.parse import Email, parse_email
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.email.reply_headers import reply_message_id, reply_references, reply_subject, ticket_key
+from guarantee_email_agent.email.reply_headers import reply_references, reply_subject
 from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
 from guarantee_email_agent.integrations.ports import MailPort, TicketingPort, WarrantyPort
 from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
+from guarantee_email_agent.llm.answer import WrongShapeError, tool_input
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import (
     DRAFT_TOOL,
     MAX_SERIAL_NUMBERS,
     TRIAGE_TOOL,
+    asked_again,
     draft_request,
     triage_request,
 )
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError, LLMError, ProcessingError
+from guarantee_email_agent.utils.errors import AgentError, ProcessingError
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +79,11 @@ class Triage:
 
 @dataclass(frozen=True, slots=True)
 class EmailProcessor:
-    """Deals with one mail at a time; holds no state between mails."""
+    """Deals with one mail at a time; holds no state between mails.
+
+    identity_key: makes the names of replies and tickets unguessable (see `identity`). reply_domain: what stands after
+    the @ in a reply's Message-ID.
+    """
 
     mail: MailPort
     warranty: WarrantyPort
@@ -87,6 +94,8 @@ class EmailProcessor:
     clock: Clock
     own_addresses: frozenset[str] = frozenset()
     retry: RetryPolicy = DEFAULT_RETRY
+    identity_key: bytes = b""
+    reply_domain: str = DEFAULT_DOMAIN
 
     async def process_email(self, raw_email: RawEmail) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
@@ -98,7 +107,7 @@ class EmailProcessor:
         try:
             await self._process(raw_email, progress)
         except AgentError as error:
-            progress.fail(error.code, error.message)
+            progress.fail(error.code, error.message, error.details)
         except Exception as error:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
             # The text of an unknown exception may hold the customer's words, so only its type is told.
@@ -170,7 +179,7 @@ class EmailProcessor:
             objections = unsupported_claims(reply, ground) + omissions(reply, ground)
             if not objections:
                 return reply
-        logger.warning("Draft for %s is not grounded; using the template of %s", email.message_id, scenario.name)
+        logger.warning("A draft is not grounded twice; the template of %s is sent instead", scenario.name)
         template = select_template(scenario.templates, facts)
         try:
             reply = template.render(facts) if template else ""
@@ -202,7 +211,7 @@ class EmailProcessor:
             "warranty_status": facts["warranty_status"] or "",
             "customer_email": email.sender,
         }
-        data = {**fields, "idempotency_key": ticket_key(email.message_id)}
+        data = {**fields, "idempotency_key": ticket_key(mail_identity(email, self.identity_key))}
         # The key makes a repeated call harmless, so this may be retried like a question.
         raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
         number = ticket_id(raw)
@@ -216,7 +225,7 @@ class EmailProcessor:
                 reply_subject(email.subject),
                 body,
                 email.thread_id,
-                message_id=reply_message_id(email.message_id),
+                message_id=reply_message_id(mail_identity(email, self.identity_key), self.reply_domain),
                 in_reply_to=email.message_id,
                 references=reply_references(email),
                 headers={"Auto-Submitted": "auto-replied"},
@@ -226,13 +235,18 @@ class EmailProcessor:
         )
 
     async def _ask(self, tool: str, request: Mapping[str, Any], is_wanted: _Check) -> Mapping[str, Any]:
-        """The input of the forced tool call. Raises LLMError where the model answers in another shape twice."""
-        for _ in range(MAX_ANSWERS):
+        """The input of the forced tool call; what comes in another shape is asked for once more.
+
+        Raises LLMError where the model refuses, is cut off, or answers in another shape twice.
+        """
+        for _ in range(MAX_ANSWERS - 1):
             answer = await self.llm.messages.create(**self.model.parameters(), **request)
-            for block in answer.content:
-                if block.type == "tool_use" and block.name == tool and is_wanted(block.input):
-                    return block.input  # type: ignore[no-any-return]
-        raise LLMError(f"The model did not answer through {tool} as asked", "llm_wrong_shape")
+            try:
+                return tool_input(answer, tool, is_wanted)
+            except WrongShapeError as error:
+                request = asked_again(request, error.objection)
+        answer = await self.llm.messages.create(**self.model.parameters(), **request)
+        return tool_input(answer, tool, is_wanted)
 
 
 class _Check(Protocol):
@@ -249,8 +263,9 @@ class _Progress:
     def know(self, **known: Any) -> None:
         self._known.update(known)
 
-    def fail(self, code: str, message: str) -> None:
+    def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         self.know(success=False, failed_step=self.step, error_code=code, error_message=message)
+        self.know(error_details=dict(details or {}))
 
     def result(self, elapsed_s: float) -> ProcessingResult:
         return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000))

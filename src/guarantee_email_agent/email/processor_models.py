@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +12,8 @@ class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
 
     `success` means that the mail is done: answered, or deliberately not answered (`skip_reason` says why). Otherwise
-    `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed.
+    `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
+    `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
     """
 
     success: bool
@@ -28,4 +30,5 @@ class ProcessingResult:
     failed_step: str | None = None
     error_code: str | None = None
     error_message: str | None = None
+    error_details: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0

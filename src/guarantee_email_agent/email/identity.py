@@ -1,0 +1,41 @@
+"""What makes a mail this mail and no other, and the two names that follow from it: its reply's and its ticket's.
+
+Message-IDs alone do not do: some senders leave them out, some form mailers use one for every mail, and anybody can
+write somebody else's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from guarantee_email_agent.email.message import Email
+
+DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
+MAX_KEY_BYTES: Final = 64  # of BLAKE2b, RFC 7693 §2.1
+
+
+def mail_identity(email: Email, key: bytes = b"") -> str:
+    """32 hexadecimal digits, the same for every copy of one mail, whichever way it was delivered.
+
+    key: up to 64 bytes; without it nobody can tell from the digits whether they stand for a mail that they know.
+    """
+    # What the sender dated it, since `received` differs with the way that a copy took.
+    date = "".join(email.headers.get("date", ())) or email.received
+    parts = (email.message_id, email.sender, email.subject, date, *(span.text for span in email.spans))
+    return content_identity("\x1f".join(parts).encode("utf-8", "surrogatepass"), key)
+
+
+def content_identity(content: bytes, key: bytes = b"") -> str:
+    """The same for what cannot be read as a mail."""
+    return hashlib.blake2b(content, digest_size=16, key=key).hexdigest()
+
+
+def reply_message_id(identity: str, domain: str = DEFAULT_DOMAIN) -> str:
+    """The one Message-ID that a reply to this mail can have, so that a reply sent before a crash is found again."""
+    return f"<reply-{identity}@{domain}>"
+
+
+def ticket_key(identity: str) -> str:
+    """The idempotency key of the one ticket that a mail may open."""
+    return f"mail-{identity}"

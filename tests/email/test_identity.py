@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.email.identity import content_identity, mail_identity, reply_message_id, ticket_key
+from guarantee_email_agent.email.message import Email, Span
+from guarantee_email_agent.email.parse import parse_email
+
+MAIL = Email(
+    "<a@example.com>", "c@example.com", (), "My dryer", "2026-01-18T10:00:00Z", (Span("new", "Broken."),), (), {}
+)
+
+
+def raw(*, received: str = "", message_id: str = "<a@example.com>") -> bytes:
+    return (
+        f"{received}From: c@example.com\r\nTo: support@example.com\r\nSubject: My dryer\r\n"
+        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: {message_id}\r\n\r\nBroken.\r\n"
+    ).encode()
+
+
+def test_every_copy_of_a_mail_is_that_mail_whichever_way_it_came() -> None:
+    one = raw(received="Received: from a.example.com by b.example.com; Sun, 18 Jan 2026 10:00:01 +0000\r\n")
+    other = raw(received="Delivered-To: info@example.com\r\n")
+    assert mail_identity(parse_email(one)) == mail_identity(parse_email(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MAIL, message_id="<b@example.com>"),
+        replace(MAIL, sender="d@example.com"),
+        replace(MAIL, subject="My washer"),
+        replace(MAIL, received="2026-01-19T10:00:00Z"),
+        replace(MAIL, spans=(Span("new", "Still broken."),)),
+    ],
+)
+def test_a_mail_that_differs_is_another_one_even_under_the_same_message_id(other: Email) -> None:
+    assert mail_identity(other) != mail_identity(MAIL)
+
+
+def test_without_the_key_nobody_can_tell_what_a_mail_is_called() -> None:
+    assert len({mail_identity(MAIL), mail_identity(MAIL, b"one"), mail_identity(MAIL, b"two")}) == 3
+
+
+@given(st.text())
+def test_any_mail_has_an_identity_that_shows_nothing_of_it(text: str) -> None:
+    identity = mail_identity(replace(MAIL, message_id=text, spans=(Span("new", text),)))
+    assert len(identity) == 32
+    assert set(identity) <= set("0123456789abcdef")
+
+
+def test_what_is_no_mail_has_one_too() -> None:
+    assert content_identity(b"\x00") != content_identity(b"\x01")
+
+
+def test_the_replys_message_id_and_the_tickets_key_follow_from_the_identity() -> None:
+    identity = mail_identity(MAIL)
+    assert reply_message_id(identity, "example.com") == f"<reply-{identity}@example.com>"
+    assert ticket_key(identity) == f"mail-{identity}"
