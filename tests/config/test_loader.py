@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.loader import load_config, require_llm_secret
-from guarantee_email_agent.config.models import Config, McpServer
+from guarantee_email_agent.config.models import Config, McpMailServer
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -324,14 +324,40 @@ class TestSecrets:
 
 
 class TestShippedFile:
-    def test_it_says_the_same_as_no_file(self) -> None:
-        with_file = load_config(ROOT / "config.yaml", {}, ROOT)
-        assert with_file.source == ROOT / "config.yaml"
-        assert with_file == Config(
-            instructions=with_file.instructions, eval=with_file.eval
-        )  # all but the places of the files, which no default can know
-        empty = ROOT / "src"  # a working directory without a file of its own
-        assert with_file == load_config(None, {}, empty)
+    def test_it_says_the_same_as_no_file(self, cwd: Path) -> None:
+        (cwd / "evals" / "scenarios").mkdir(parents=True)
+        without_file = load(cwd)
+        with_file = load(cwd, (ROOT / "config.yaml").read_text(encoding="utf-8"))
+        assert with_file == without_file
+        assert with_file.source == cwd / "config.yaml"
+
+
+class TestMailbox:
+    def test_its_places_start_at_the_files_folder(self, cwd: Path) -> None:
+        text = "mailbox: {maildir: in, imap: {ca_file: ca.pem}}\nagent: {ledger: state/l.db}\ntickets: {database: t.db}"
+        config = load(cwd, text)
+        assert (config.mailbox.maildir, config.mailbox.imap.ca_file) == (cwd / "in", cwd / "ca.pem")
+        assert (config.agent.ledger, config.tickets.database) == (str(cwd / "state" / "l.db"), cwd / "t.db")
+
+    def test_passwords_come_from_the_environment(self, cwd: Path) -> None:
+        secrets = load(cwd, "", {"IMAP_PASSWORD": "one\n", "LEDGER_KEY": "two"}).secrets
+        assert (secrets.imap_password, secrets.smtp_password, secrets.ledger_key) == ("one", "one", "two")
+        assert load(cwd, "", {"IMAP_PASSWORD": "one", "SMTP_PASSWORD": "three"}).secrets.smtp_password == "three"
+
+    @pytest.mark.parametrize("server", ["imap", "smtp"])
+    def test_no_password_goes_unencrypted_over_a_network(self, cwd: Path, server: str) -> None:
+        error = refusal(cwd, f"mailbox: {{{server}: {{host: mail.example.com, security: none}}}}")
+        assert "unencrypted" in error.message
+        assert load(cwd, f"mailbox: {{{server}: {{host: 127.0.0.1, security: none}}}}")
+
+    def test_a_password_in_the_ledgers_url_is_refused_and_not_shown(self, cwd: Path) -> None:
+        error = refusal(cwd, "agent: {ledger: 'postgresql://agent:hush@db.example.com/agent'}")
+        assert "LEDGER_URL" in error.message
+        assert "hush" not in error.message
+
+    def test_a_ledger_of_another_kind_is_refused(self, cwd: Path) -> None:
+        assert "mysql://" in refusal(cwd, "agent: {ledger: 'mysql://db.example.com/agent'}").message
+        assert load(cwd, "agent: {ledger: 'postgresql://agent@db.example.com/agent'}")
 
 
 def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +372,7 @@ def test_the_environment_is_that_of_the_process_by_default(cwd: Path, monkeypatc
 def test_server_of_ones_own(cwd: Path) -> None:
     text = "mcp:\n  gmail:\n    command: npx\n    args: ['-y', my-server]\n  warranty_api: {url: 'http://localhost:8000/mcp'}\n"
     config = load(cwd, text)
-    assert config.mcp.gmail == McpServer(command="npx", args=("-y", "my-server"))
+    assert config.mcp.gmail == McpMailServer(command="npx", args=("-y", "my-server"))
     assert config.mcp.warranty_api.url == "http://localhost:8000/mcp"
     assert not config.mcp.gmail.built_in
     assert not config.mcp.warranty_api.built_in

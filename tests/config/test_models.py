@@ -55,6 +55,9 @@ def test_every_setting_says_what_it_means_in_a_sentence() -> None:
 
 def test_schema_carries_the_limits() -> None:
     schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
-    assert list(schema["properties"]) == ["mcp", "instructions", "llm", "eval", "agent", "logging"]
+    assert list(schema["properties"]) == [
+        *("mcp", "mailbox", "warranties", "tickets"),
+        *("instructions", "llm", "eval", "agent", "logging"),
+    ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
     assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (0, 100, 99.0)

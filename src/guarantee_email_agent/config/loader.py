@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.config.models import Config, Mcp, McpServer, Secrets
+from guarantee_email_agent.config.models import Config, Mailbox, Mcp, McpServer, Secrets
 from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
 from guarantee_email_agent.documents.yaml import DocumentError, load_documents, locate, read_text
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -67,6 +67,10 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         raise _error(issues)
     return replace(
         built,
+        mailbox=_placed_mailbox(built.mailbox, folder),
+        warranties=replace(built.warranties, file=_absolute(folder, built.warranties.file)),
+        tickets=replace(built.tickets, database=_absolute(folder, built.tickets.database)),
+        agent=replace(built.agent, ledger=_placed_ledger(built.agent.ledger, folder)),
         instructions=replace(built.instructions, main=places["main"], scenarios_dir=places["scenarios_dir"]),
         eval=replace(built.eval, test_suite_path=places["test_suite_path"]),
         logging=replace(built.logging, file=built.logging.file and _absolute(folder, built.logging.file)),
@@ -199,6 +203,19 @@ def _absolute(folder: Path, path: Path) -> Path:
     return Path(os.path.normpath(folder / path))
 
 
+def _placed_mailbox(mailbox: Mailbox, folder: Path) -> Mailbox:
+    ca_file = mailbox.imap.ca_file
+    return replace(
+        mailbox,
+        maildir=_absolute(folder, mailbox.maildir),
+        imap=replace(mailbox.imap, ca_file=ca_file and _absolute(folder, ca_file)),
+    )
+
+
+def _placed_ledger(location: str, folder: Path) -> str:
+    return location if "://" in location else str(_absolute(folder, Path(location)))
+
+
 def _shown(path: Path, cwd: Path) -> str:
     """A path as the user thinks of it: relative inside the working directory."""
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
@@ -222,10 +239,18 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
 def _secrets(mcp: Mcp, environment: Mapping[str, str]) -> Secrets:
     servers: tuple[McpServer, ...] = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system)
     names = [name for server in servers for name in server.env]
+
+    def secret(name: str) -> str | None:
+        # What was pasted or mounted from a file often ends with a line break.
+        return environment.get(name, "").strip() or None
+
     return Secrets(
-        # A key that was pasted or mounted from a file often ends with a line break.
-        anthropic_api_key=environment.get("ANTHROPIC_API_KEY", "").strip() or None,
-        anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", "").strip() or None,
+        anthropic_api_key=secret("ANTHROPIC_API_KEY"),
+        anthropic_base_url=secret("ANTHROPIC_BASE_URL"),
+        imap_password=secret("IMAP_PASSWORD"),
+        smtp_password=secret("SMTP_PASSWORD") or secret("IMAP_PASSWORD"),
+        ledger_key=secret("LEDGER_KEY"),
+        ledger_url=secret("LEDGER_URL"),
         mcp_environment={name: environment[name] for name in names if name in environment},
     )
 

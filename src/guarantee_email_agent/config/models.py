@@ -57,6 +57,19 @@ def _variable_names(names: tuple[str, ...]) -> str | None:
     return None
 
 
+def _address(value: str) -> str | None:
+    return None if _ADDRESS.fullmatch(value) else f"must be a bare address such as support@example.com, not {value!r}"
+
+
+def _ledger(value: str) -> str | None:
+    scheme, marks, rest = value.partition("://")
+    if marks and ":" in rest.partition("/")[0].rpartition("@")[0]:  # the text holds a password, so it is not shown
+        return "holds a password; take it out and set LEDGER_URL, with the password, in the environment"
+    if marks and not scheme.startswith(("postgresql", "sqlite")):
+        return f"must be a file, or a URL that starts with postgresql:// or sqlite:///, not {scheme}://"
+    return _not_blank(value)
+
+
 def _addresses(addresses: tuple[str, ...]) -> str | None:
     for address in addresses:
         if not _ADDRESS.fullmatch(address):
@@ -91,12 +104,92 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True)
+class McpMailServer(McpServer):
+    """The same for the mailbox, whose calls move whole mails."""
+
+    timeout_s: float = _number(30.0, "Seconds that one call may take.", 0, 600, above=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Mcp:
     """The three services that the agent works with."""
 
-    gmail: McpServer = _setting(McpServer(), "The mailbox: reads unread mail, sends replies.")
+    gmail: McpMailServer = _setting(McpMailServer(), "The mailbox: reads unread mail, sends replies.")
     warranty_api: McpServer = _setting(McpServer(), "Looks a serial number up.")
     ticketing_system: McpServer = _setting(McpServer(), "Creates tickets.")
+
+
+Security = Literal["tls", "starttls", "none"]
+
+
+def _only_here_without_tls(host: str | None, security: Security) -> None:
+    if security == "none" and host is not None and host not in ("localhost", "::1") and not host.startswith("127."):
+        raise ValueError("would send its password unencrypted over a network; set security to tls or starttls")
+
+
+@dataclass(frozen=True, slots=True)
+class Imap:
+    """The IMAP server that holds the inbox; its password is `IMAP_PASSWORD`."""
+
+    host: str | None = _setting(None, "Name of the server; without one the inbox is the Maildir.", _not_blank)
+    port: int = _number(993, "Port of the server.", 1, 65_535)
+    security: Security = _setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
+    user: str | None = _setting(None, "Name to log in with; by default `mailbox.from_address`.", _not_blank)
+    folder: str = _setting("INBOX", "Folder that is watched.", _not_blank)
+    sent_folder: str | None = _setting(
+        None, "Folder for what was sent; by default the one that the server says is for it.", _not_blank
+    )
+    ca_file: Path | None = _setting(
+        None, "Certificates to trust instead of the system's, for the SMTP server too; a PEM file."
+    )
+
+    def __post_init__(self) -> None:
+        _only_here_without_tls(self.host, self.security)
+
+
+@dataclass(frozen=True, slots=True)
+class Smtp:
+    """The SMTP server that takes replies; its password is `SMTP_PASSWORD`, by default the one for IMAP."""
+
+    host: str | None = _setting(None, "Name of the server; by default the IMAP server's.", _not_blank)
+    port: int = _number(465, "Port of the server.", 1, 65_535)
+    security: Security = _setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
+    user: str | None = _setting(None, "Name to log in with; by default the one for IMAP.", _not_blank)
+
+    def __post_init__(self) -> None:
+        _only_here_without_tls(self.host, self.security)
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """The mailbox of the built-in mail server: IMAP and SMTP where `imap.host` is set, else a Maildir."""
+
+    from_address: str | None = _setting(
+        None, "Address that replies come from; mail from it is never answered.", _address
+    )
+    maildir: Path = _setting(Path("mailbox"), "The Maildir that is the inbox where no IMAP server is named.")
+    imap: Imap = _setting(Imap(), "The IMAP server that holds the inbox.")
+    smtp: Smtp = _setting(Smtp(), "The SMTP server that takes replies.")
+    sent_copy: Literal["self", "server", "append"] = _setting(
+        "self",
+        "How a sent reply is proved after a crash: `self`, a copy to our own address in the same SMTP transaction; "
+        "`server`, for servers that file sent mail on their own; `append`, filed by us once the server took it.",
+    )
+    copy_wait_s: float = _number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
+
+
+@dataclass(frozen=True, slots=True)
+class Warranties:
+    """The list that the built-in warranty server looks serial numbers up in."""
+
+    file: Path = _setting(Path("warranties.csv"), "A CSV file, or an SQLite database with a table `warranties`.")
+
+
+@dataclass(frozen=True, slots=True)
+class Tickets:
+    """The tickets of the built-in ticketing server."""
+
+    database: Path = _setting(Path("tickets.db"), "An SQLite database, made where it is missing.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +223,11 @@ class Llm:
     max_tokens: int = _number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = _number(15.0, "Seconds that one call may take.", 0, 600, above=True)
     max_attempts: int = _number(3, "Tries of one call, the first included.", 1, 10)
+    when_down: Literal["wait", "template"] = _setting(
+        "wait",
+        "What becomes of mail while the model is down: `wait` leaves it unprocessed, `template` answers with the "
+        "instruction's own template.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +245,22 @@ class Agent:
     """How the agent watches its mailbox."""
 
     own_addresses: tuple[str, ...] = _setting(
-        (), "Addresses that the agent sends from; mail from them is never answered.", _addresses
+        (), "Further addresses of our own; mail from them is never answered.", _addresses
+    )
+    ledger: str = _setting(
+        "ledger.db",
+        "What keeps the agent from answering twice: an SQLite file, or `postgresql://…` for several machines; a URL "
+        "with a password comes from `LEDGER_URL`.",
+        _ledger,
+    )
+    concurrency: int = _number(4, "Mails in work at a time.", 1, 100)
+    max_attempts: int = _number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
+    lease_s: float = _number(
+        180.0, "Seconds after which a mail that an agent died over may be taken up again.", 1, 86_400
     )
     mail_budget_s: float = _number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = _number(30.0, "Seconds between two looks into the inbox.", 0, 86_400, above=True)
-    max_mail_bytes: int = _number(25_000_000, "Largest mail that is read, in bytes.", 1000, 1_000_000_000)
+    max_mail_bytes: int = _number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +280,10 @@ class Secrets:
 
     anthropic_api_key: str | None = None
     anthropic_base_url: str | None = None  # no secret, but of the environment like the key that is sent there
+    imap_password: str | None = None
+    smtp_password: str | None = None
+    ledger_key: str | None = None
+    ledger_url: str | None = None
     mcp_environment: Mapping[str, str] = field(default_factory=dict)  # the variables that mcp.*.env names, where set
 
     def __repr__(self) -> str:
@@ -182,6 +295,9 @@ class Config:
     """Settings of the warranty e-mail agent. Every one has a default, so that no file is needed."""
 
     mcp: Mcp = _setting(Mcp(), "The services that the agent works with.")
+    mailbox: Mailbox = _setting(Mailbox(), "The mailbox of the built-in mail server.")
+    warranties: Warranties = _setting(Warranties(), "The list of the built-in warranty server.")
+    tickets: Tickets = _setting(Tickets(), "The tickets of the built-in ticketing server.")
     instructions: Instructions = _setting(Instructions(), "The files that say how the agent answers.")
     llm: Llm = _setting(Llm(), "The language model.")
     eval: Eval = _setting(Eval(), "The scenario suite and its gate.")
