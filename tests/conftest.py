@@ -1,11 +1,54 @@
-"""Under CI a skipped test is a failed one: what nothing ran is not known to work."""
+"""What holds for every test: none leaves its logging to the next, and under CI a skipped one is a failed one."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from guarantee_email_agent.utils.logging import ROOT
+
+sys.path.insert(0, str(Path(__file__).parent / "servers"))  # servers that tests start, as plain modules
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+
+@pytest.fixture(scope="session")
+def running_mail_servers() -> Iterator[MailServers]:
+    """Dovecot and Postfix, started once; use `mail_servers`."""
+    from mail_servers import MailServers, missing
+
+    if reason := missing():
+        pytest.skip(f"no mail servers: {reason}")
+    with MailServers() as servers:
+        yield servers
+
+
+@pytest.fixture
+def mail_servers(running_mail_servers: MailServers) -> MailServers:
+    """A real mail system on loopback, without any mail."""
+    running_mail_servers.empty()
+    return running_mail_servers
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Undoes what a command of ours sets up in this process, so that `caplog` of a later test still sees records."""
+    root = logging.getLogger(ROOT)
+    handlers, level, propagate, raises = root.handlers[:], root.level, root.propagate, logging.raiseExceptions
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    root.propagate, logging.raiseExceptions = propagate, raises
 
 
 @pytest.hookimpl(wrapper=True)
@@ -23,6 +66,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """What nothing ran is not known to work."""
     if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"

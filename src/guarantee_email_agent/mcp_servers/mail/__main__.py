@@ -1,0 +1,140 @@
+"""`python -m guarantee_email_agent.mcp_servers.mail`: the command line of the mail server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
+from guarantee_email_agent.mcp_servers.mail.mailbox import Mailbox
+from guarantee_email_agent.mcp_servers.toolserver import ToolError, serve
+
+_SECURITY = ("tls", "starttls", "none")
+
+
+def main() -> int:
+    options = _arguments()
+    if bare_address(options.sender) != options.sender or not options.sender.isascii():
+        fail("--from is not one bare address like support@example.com")
+    try:
+        mailbox = _maildir(options) if options.maildir is not None else _imap(options)
+    except ToolError as error:
+        fail(f"{error}")
+    from guarantee_email_agent.mcp_servers.mail.server import INSTRUCTIONS, MailTools
+
+    code = serve("mail", MailTools(mailbox, options.copy_wait).tools(), INSTRUCTIONS)
+    mailbox.close()
+    return code
+
+
+def _arguments() -> argparse.Namespace:
+    parser = CommandLine("mail", "A mailbox for MCP clients: a Maildir, or IMAP for the inbox and SMTP for replies.")
+    parser.add_argument(
+        "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
+    )
+    maildir = parser.add_argument_group("a Maildir, where a reply is a file in its folder .Sent")
+    maildir.add_argument("--maildir", type=Path, metavar="DIR", help="the inbox")
+    maildir.add_argument("--create", action="store_true", help="make the Maildir where it is missing")
+    imap = parser.add_argument_group("an IMAP server (password in the environment: IMAP_PASSWORD)")
+    imap.add_argument("--imap-host", metavar="HOST")
+    imap.add_argument("--imap-port", type=_port, default=993, metavar="PORT")
+    imap.add_argument("--imap-security", choices=_SECURITY, default="tls", help="none: on this machine only")
+    imap.add_argument("--imap-user", metavar="USER", help="by default the address of --from")
+    imap.add_argument("--imap-folder", default="INBOX", metavar="NAME", help="the inbox")
+    imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
+    imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
+    smtp = parser.add_argument_group("the SMTP server for replies (SMTP_PASSWORD, by default IMAP_PASSWORD)")
+    smtp.add_argument("--smtp-host", metavar="HOST", help="by default the one of --imap-host")
+    smtp.add_argument("--smtp-port", type=_port, default=465, metavar="PORT")
+    smtp.add_argument("--smtp-security", choices=_SECURITY, default="tls", help="none: on this machine only")
+    smtp.add_argument("--smtp-user", metavar="USER", help="by default the one of --imap-user; empty: no login")
+    smtp.add_argument("--ehlo-name", metavar="NAME", help="what this machine calls itself; by default its address")
+    proof = parser.add_argument_group("how a sent reply is proved (MAIL_KEY in the environment: any long random text)")
+    proof.add_argument(
+        "--sent-copy",
+        choices=("self", "server", "append"),
+        default="self",
+        help="self: a copy to our own address; server: the server files what it sends; append: filed by us",
+    )
+    proof.add_argument(
+        "--copy-wait", type=_seconds, default=60.0, metavar="S", help="after S seconds a copy will not come any more"
+    )
+    options = parser.parse_args()
+    if (options.maildir is None) == (options.imap_host is None):
+        parser.error("name either --maildir or --imap-host")
+    return options
+
+
+def _maildir(options: argparse.Namespace) -> Mailbox:
+    from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+
+    mailbox = Maildir(options.maildir, options.sender, _now)
+    mailbox.open(create=options.create)
+    return mailbox
+
+
+def _imap(options: argparse.Namespace) -> Mailbox:
+    from guarantee_email_agent.mcp_servers.mail.connection import Server, is_loopback, tls_context
+    from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
+    from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+
+    imap_user = options.imap_user or options.sender
+    smtp_user = imap_user if options.smtp_user is None else options.smtp_user or None
+    imap_password = os.environ.get("IMAP_PASSWORD")
+    smtp_password = os.environ.get("SMTP_PASSWORD") or imap_password
+    if not imap_password:
+        fail("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
+    imap = Server(
+        "IMAP", options.imap_host, options.imap_port, options.imap_security, imap_user, imap_password, options.ca_file
+    )
+    smtp_host = options.smtp_host or options.imap_host
+    smtp = Server(
+        "SMTP", smtp_host, options.smtp_port, options.smtp_security, smtp_user, smtp_password, options.ca_file
+    )
+    for server in (imap, smtp):
+        if server.security == "none" and not is_loopback(server.host):
+            fail(f"{server.option}-security none is for servers on this machine: {server.host} would get the password")
+    try:
+        tls_context(options.ca_file)
+    except OSError as error:
+        fail(f"--ca-file {options.ca_file}: {error.strerror or 'holds no certificate in PEM format'}")
+    settings = ImapSettings(
+        server=imap,
+        folder=options.imap_folder,
+        sent_folder=options.sent_folder,
+        address=options.sender,
+        sent_copy=options.sent_copy,
+        copy_wait_s=options.copy_wait,
+        # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
+        key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
+    )
+    return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name), _now)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 600")
+    return seconds
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,317 @@
+"""An IMAP folder as the mailbox, and a Sent folder with the proof of what was sent; replies leave over SMTP.
+
+How a reply is proved to have been sent (`sent_copy`):
+
+- `self`: one SMTP transaction with two recipients, the customer and our own address. The server takes both or none, so
+  the copy in our inbox proves the customer's. A copy is filed into Sent as soon as it is seen, and never listed.
+- `server`: the server files what it sends itself, as Gmail and Exchange do.
+- `append`: we put a copy into Sent after the server took the reply. Between the two a crash leaves no proof, so an
+  absent copy is `unknown`.
+
+What is believed of a copy in the inbox, where anybody can put anything: it is filed into Sent, unseen by people, only
+if it has our address in From and a proof under our key over its Message-ID, recipient and text (see `message.py`). As
+the proof that a reply was sent, a mail from our address with exactly the reply's Message-ID is enough: that id is keyed
+and unguessable, nobody but us knows it before the reply leaves, and the customer, who learns it then, can only confirm
+what is true. So a copy that a gateway rewrote still counts.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from imapclient import IMAPClient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
+
+from guarantee_email_agent.mcp_servers.mail.connection import Server, told
+from guarantee_email_agent.mcp_servers.mail.fates import Fates
+from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.imap_watch import ImapWatch
+from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.message import MessageError, Reply, compose, envelope_address
+from guarantee_email_agent.mcp_servers.mail.sent_copies import (
+    SentFolder,
+    fetch,
+    file_away,
+    find,
+    is_from,
+    is_own_copy,
+)
+from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.toolserver import ToolError, diagnose
+
+SentCopy = Literal["self", "server", "append"]
+
+_UNPROCESSED: Final = [b"UNDELETED", *(part for name in KEYWORDS.values() for part in (b"UNKEYWORD", name.encode()))]
+_ID: Final = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
+_PAGE: Final = 500  # UIDs in one command, whose line servers limit
+_SIZES_KEPT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ImapSettings:
+    """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come."""
+
+    server: Server
+    folder: str
+    sent_folder: str | None
+    address: str
+    sent_copy: SentCopy
+    copy_wait_s: float
+    key: bytes
+
+
+class ImapMailbox:
+    """A mailbox on an IMAP server. Connects when it is first used, and again whenever a connection is lost."""
+
+    def __init__(self, settings: ImapSettings, sender: SmtpSender, now: Callable[[], datetime]) -> None:
+        self._settings = settings
+        self._sender = sender
+        self._now = now
+        self._inbox = ImapSession(settings.server, self._open_inbox)
+        self._sent = SentFolder(settings.server, settings.sent_folder)
+        self._watch = ImapWatch(settings.server, lambda client: _mails(self._select(client)))
+        self._fates = Fates()
+        self._warned = False
+        self._validity = 0
+        self._swept = 1  # every UID below has been looked at for copies
+        self._sizes: dict[int, int] = {}
+        self.proof_lags = settings.sent_copy != "append"
+
+    def list_unprocessed(self, limit: int) -> Listing:
+        def work(client: IMAPClient) -> Listing:
+            uids = self._unprocessed(client)
+            entries: list[Entry] = []
+            for start in range(0, len(uids), _PAGE):
+                page = uids[start : min(start + _PAGE, start + limit - len(entries))]
+                for uid, parts in sorted(client.fetch(page, [b"RFC822.SIZE"]).items()):
+                    self._remember_size(uid, parts[b"RFC822.SIZE"])
+                    entries.append(Entry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
+                if len(entries) >= limit:
+                    break
+            return Listing(tuple(entries), len(uids))
+
+        listing = self._inbox.run(work)
+        self._miss_copies()
+        return listing
+
+    def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        def work(client: IMAPClient) -> bytes:
+            uid = self._uid(mail_id)
+            size = self._sizes.get(uid)
+            if size is None:
+                size = client.fetch([uid], [b"RFC822.SIZE"]).get(uid, {}).get(b"RFC822.SIZE")
+            if size is None:
+                raise _not_found(mail_id)
+            if size > max_bytes:
+                raise ToolError("mail_too_large", f"mail {mail_id} has {size} bytes, over the limit of {max_bytes}")
+            raw: bytes | None = client.fetch([uid], [b"BODY.PEEK[]"]).get(uid, {}).get(b"BODY[]")
+            if raw is None:
+                raise _not_found(mail_id)
+            return raw
+
+        return self._inbox.run(work)
+
+    def mark(self, mail_id: str, outcome: Outcome) -> None:
+        def work(client: IMAPClient) -> None:
+            uid = self._uid(mail_id)
+            flags = client.add_flags([uid], [KEYWORDS[outcome]]).get(uid)
+            if flags is None:  # the server tells the flags of every mail it changed, and does not mind a missing one
+                raise _not_found(mail_id)
+            lowered = {flag.decode("ascii", "replace").lower() for flag in flags}
+            others = [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]
+            if others:
+                client.remove_flags([uid], others, silent=True)
+            self._sizes.pop(uid, None)
+
+        self._inbox.run(work)
+
+    def tally(self) -> Mapping[str, int]:
+        def work(client: IMAPClient) -> dict[str, int]:
+            counts = {"unprocessed": len(self._unprocessed(client))}
+            for outcome, keyword in KEYWORDS.items():
+                counts[outcome] = len(client.search([b"UNDELETED", b"KEYWORD", keyword.encode()]))
+            return counts
+
+        return self._inbox.run(work)
+
+    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
+        settings = self._settings
+        own_copy = settings.sent_copy == "self"
+        try:
+            raw = compose(reply, settings.address, self._now(), settings.key if own_copy else None)
+            recipients = [envelope_address(reply.to)]
+        except MessageError as error:
+            raise ToolError("mail_invalid_argument", f"send_reply: {error}") from None
+        if own_copy and recipients[0].casefold() != settings.address.casefold():
+            recipients.append(settings.address)
+        with self._fates.alone(reply.message_id):
+            if self._was_sent(reply.message_id):
+                return "already_sent"
+            if self._is_open(reply.message_id):
+                text = "an earlier try may have sent this reply, and its copy has not come yet; ask find_sent later"
+                raise ToolError("mail_uncertain", text, uncertain=True)
+            try:
+                self._sender.send(settings.address, recipients, raw)
+            except ToolError as error:
+                self._fates.learn(reply.message_id, "open" if error.uncertain else "refused")
+                raise
+            self._fates.learn(reply.message_id, "accepted")
+            if settings.sent_copy == "append":
+                self._append(raw)
+        return "sent"
+
+    def find_sent(self, message_id: str) -> SentState:
+        if self._was_sent(message_id) or self._is_outside_sent(message_id):
+            return "sent"
+        if self._settings.sent_copy == "append":
+            fate = self._fates.of(message_id)
+            return "not_sent" if fate is not None and fate[0] == "refused" else "unknown"
+        return "unknown" if self._is_open(message_id) else "not_sent"
+
+    def wait(self, timeout_s: float, stop: threading.Event) -> bool:
+        return self._watch.wait(timeout_s, stop)
+
+    def test_connection(self) -> str:
+        self._inbox.run(lambda client: client.noop())
+        self._sent.test()
+        self._sender.test()
+        return f"folder {self._settings.folder} on the {self._settings.server.name}"
+
+    def close(self) -> None:
+        for part in (self._watch, self._inbox, self._sent, self._sender):
+            part.close()
+
+    def _unprocessed(self, client: IMAPClient) -> list[int]:
+        """UIDs in order of arrival, without our own copies, which are filed."""
+        client.noop()  # makes the server look for new mail
+        uids = sorted(client.search(_UNPROCESSED))
+        filed = self._file_copies(client, uids)
+        return [uid for uid in uids if uid not in filed]
+
+    def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> set[int]:
+        """File our own copies among these mails, of which those looked at before are skipped."""
+        new = [uid for uid in uids if uid >= self._swept]
+        if self._settings.sent_copy != "self" or not new:
+            return set()
+        address = self._settings.address
+        from_us = client.search([b"UID", f"{new[0]}:{new[-1]}".encode(), b"UNDELETED", b"FROM", address.encode()])
+        suspects = sorted(set(from_us) & set(new))
+        copies = {
+            found.uid: found.message_id
+            for found in fetch(client, suspects)
+            if is_own_copy(found, address, self._settings.key)
+        }
+        if copies:
+            file_away(client, list(copies), self._sent.name(client))
+            for message_id in copies.values():
+                self._fates.learn(message_id, "filed")
+        self._swept = new[-1] + 1
+        return set(copies)
+
+    def _was_sent(self, message_id: str) -> bool:
+        """Whether the server took it from this process, or a copy of it is where copies belong."""
+        if self._has_left(message_id):
+            return True
+        if self._settings.sent_copy == "self":
+            self._inbox.run(self._file_new_copies)
+        return self._has_left(message_id) or self._sent.holds(message_id)
+
+    def _has_left(self, message_id: str) -> bool:
+        fate = self._fates.of(message_id)
+        return fate is not None and fate[0] in ("accepted", "filed")
+
+    def _is_outside_sent(self, message_id: str) -> bool:
+        """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
+        if self._settings.sent_copy != "self":
+            return False
+        address = self._settings.address
+        inbox = self._inbox.run(lambda client: any(is_from(found, address) for found in find(client, message_id)))
+        return inbox or self._sent.junk_holds(message_id, address)
+
+    def _file_new_copies(self, client: IMAPClient) -> None:
+        client.noop()
+        # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
+        found = client.search([b"UID", f"{self._swept}:*".encode(), *_UNPROCESSED])
+        self._file_copies(client, sorted(uid for uid in found if uid >= self._swept))
+
+    def _miss_copies(self) -> None:
+        """Say so, once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
+        settings = self._settings
+        if settings.sent_copy != "self" or self._warned:
+            return
+        overdue = self._fates.overdue(settings.copy_wait_s)
+        if overdue is None:
+            return
+        if self._sent.holds(overdue):  # another process filed it
+            self._fates.learn(overdue, "filed")
+            return
+        self._warned = True
+        diagnose(
+            f"mail: no copy of a reply came to {settings.folder} within {settings.copy_wait_s:g} s, so after a crash a "
+            f"reply could be sent twice. Have mail to {settings.address} arrive there, or use --sent-copy append"
+        )
+
+    def _is_open(self, message_id: str) -> bool:
+        """Whether a try of this process may have succeeded, and it is too early for its copy to be missing."""
+        fate = self._fates.of(message_id)
+        if fate is None or fate[0] != "open":
+            return False
+        return self._settings.sent_copy == "append" or fate[1] < self._settings.copy_wait_s
+
+    def _append(self, raw: bytes) -> None:
+        try:
+            self._sent.append(raw)
+        except ToolError as error:  # the reply is on its way; without its copy, only this process knows
+            diagnose(f"mail: a reply was sent, and its copy could not be put into the Sent folder: {error}")
+
+    def _open_inbox(self, client: IMAPClient) -> None:
+        selected = self._select(client)
+        allowed = {flag.decode("ascii", "replace").lower() for flag in selected.get(b"PERMANENTFLAGS", ())}
+        if "\\*" not in allowed and not allowed.issuperset(name.lower() for name in KEYWORDS.values()):
+            text = (
+                f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}, which the "
+                "agent marks mails with. Allow custom keywords there, or use another server"
+            )
+            raise ToolError("mail_unsupported", text)
+        validity = int(selected.get(b"UIDVALIDITY", 0))
+        if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
+            self._validity, self._swept = validity, 1
+            self._sizes.clear()
+
+    def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
+        folder = self._settings.folder
+        try:
+            selected: Mapping[bytes, Any] = client.select_folder(folder)
+        except IMAPClientReadOnlyError:
+            text = f"the folder {folder} may only be read, and the agent has to mark mails in it. Allow that user to"
+            raise ToolError("mail_unsupported", text) from None
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError as error:
+            text = f"the {self._settings.server.name} has no folder {folder}: {told(error)}. Check --imap-folder"
+            raise ToolError("mail_folder_missing", text) from None
+        return selected
+
+    def _uid(self, mail_id: str) -> int:
+        match = _ID.fullmatch(mail_id)
+        if match is None or int(match[1]) != self._validity:
+            raise _not_found(mail_id)
+        return int(match[2])
+
+    def _remember_size(self, uid: int, size: int) -> None:
+        if len(self._sizes) >= _SIZES_KEPT:
+            self._sizes.clear()
+        self._sizes[uid] = size
+
+
+def _not_found(mail_id: str) -> ToolError:
+    return ToolError("mail_not_found", f"there is no mail {mail_id[:80]!r} in the inbox any more")
+
+
+def _mails(selected: Mapping[bytes, Any]) -> int:
+    return int(selected.get(b"EXISTS", 0))

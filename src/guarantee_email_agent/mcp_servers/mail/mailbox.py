@@ -1,0 +1,74 @@
+"""What the tools need of a mailbox, whichever kind it is.
+
+A mailbox is the queue of mails to answer. A mail leaves the queue by a keyword that says what became of it; nothing is
+ever marked as seen, so that people who read the same inbox notice no difference.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from guarantee_email_agent.mcp_servers.mail.message import Reply
+
+Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
+SentState = Literal["sent", "not_sent", "unknown"]
+
+KEYWORDS: Final[Mapping[Outcome, str]] = {
+    "answered": "$AgentAnswered",
+    "not_answered": "$AgentNotAnswered",
+    "quarantined": "$AgentQuarantined",
+    "unknown": "$AgentUnknown",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes."""
+
+    id: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The oldest mails of those to answer, and how many there are in all."""
+
+    entries: tuple[Entry, ...]
+    total: int
+
+
+class Mailbox(Protocol):
+    """Blocking; may be called from several threads at once. Every method raises ToolError with a code `mail_…`."""
+
+    proof_lags: bool
+    """Whether the proof of a sent reply may come later than the reply itself."""
+
+    def list_unprocessed(self, limit: int) -> Listing:
+        """The oldest mails without an outcome, at most `limit`."""
+
+    def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        """The whole mail. Raises mail_not_found and mail_too_large."""
+
+    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
+        """Send a reply unless one with its Message-ID was sent before."""
+
+    def find_sent(self, message_id: str) -> SentState:
+        """Whether a reply was sent, as far as can be seen now."""
+
+    def mark(self, mail_id: str, outcome: Outcome) -> None:
+        """Say what became of a mail; it is no longer listed. Raises mail_not_found."""
+
+    def tally(self) -> Mapping[str, int]:
+        """How many mails there are with each outcome, and `unprocessed` ones."""
+
+    def wait(self, timeout_s: float, stop: threading.Event) -> bool:
+        """Wait until the inbox may hold something new, for at most `timeout_s` or until `stop`."""
+
+    def test_connection(self) -> str:
+        """Try everything that needs no mail; in a few words, what was reached."""
+
+    def close(self) -> None:
+        """Let go of connections."""

@@ -1,0 +1,162 @@
+"""Finding replies by their Message-ID in IMAP folders, and filing our own copies of them.
+
+Servers search headers for a part of a value, in any case; so what they find is fetched and compared.
+"""
+
+from __future__ import annotations
+
+import email
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import Message
+from typing import Final
+
+from imapclient import DELETED, SEEN, IMAPClient
+from imapclient.exceptions import IMAPClientError
+from imapclient.imapclient import JUNK, SENT
+
+from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.message import PROOF_HEADER, written_by_us
+
+MAX_TEXT_BYTES: Final = 400_000  # of a copy; a reply is much shorter
+_HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS (FROM TO MESSAGE-ID {PROOF_HEADER.upper()})]".encode()
+_TEXT: Final = f"BODY.PEEK[TEXT]<0.{MAX_TEXT_BYTES}>".encode()
+_PAGE: Final = 50
+_SEEN: Final = [SEEN]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A mail that may be a copy of a reply of ours."""
+
+    uid: int
+    sender: str | None
+    recipient: str
+    message_id: str
+    proof: str
+    text: bytes
+
+
+class SentFolder:
+    """The folder for what was sent, on a connection of its own. `name`: None for the one that the server names."""
+
+    def __init__(self, server: Server, name: str | None) -> None:
+        self._session = ImapSession(server, self._select)
+        self._wanted = name
+        self._name: str | None = None
+
+    def name(self, client: IMAPClient) -> str:
+        """The folder's name, which is made where there is none. To be asked on any connection."""
+        if self._name is None:
+            self._name = self._wanted or _special_folder(client, SENT) or f"{_prefix(client)}Sent"
+            if not client.folder_exists(self._name):
+                client.create_folder(self._name)
+                with suppress(IMAPClientError):  # a courtesy to mail programs
+                    client.subscribe_folder(self._name)
+        return self._name
+
+    def holds(self, message_id: str) -> bool:
+        """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
+
+        def look(client: IMAPClient) -> bool:
+            client.noop()  # makes the server look for mails that others put there
+            return any(find(client, message_id))
+
+        return self._session.run(look)
+
+    def junk_holds(self, message_id: str, address: str) -> bool:
+        """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
+
+        def look(client: IMAPClient) -> bool:
+            junk = _special_folder(client, JUNK)
+            if junk is None:
+                return False
+            try:
+                client.select_folder(junk, readonly=True)
+                return any(is_from(found, address) for found in find(client, message_id))
+            finally:
+                self._select(client)
+
+        return self._session.run(look)
+
+    def append(self, message: bytes) -> None:
+        """Put a mail into the folder. Raises ToolError."""
+        self._session.run(lambda client: client.append(self.name(client), message, _SEEN), repeat=False)
+
+    def test(self) -> None:
+        """Raises ToolError where the folder cannot be used."""
+        self._session.run(lambda client: client.noop())
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _select(self, client: IMAPClient) -> None:
+        client.select_folder(self.name(client), readonly=True)
+
+
+def find(client: IMAPClient, message_id: str) -> Iterator[Found]:
+    """Mails of the selected folder with exactly this Message-ID."""
+    uids = client.search([b"HEADER", b"Message-ID", message_id.encode()])
+    return (found for found in fetch(client, uids, text=False) if found.message_id == message_id)
+
+
+def fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[Found]:
+    """What tells whether these mails are copies; `text` only where asked for."""
+    for start in range(0, len(uids), _PAGE):
+        asked = [_HEADERS, _TEXT] if text else [_HEADERS]
+        for uid, parts in client.fetch(uids[start : start + _PAGE], asked).items():
+            raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), b"")
+            header = email.message_from_bytes(raw)
+            yield Found(
+                uid,
+                bare_address(_only(header, "From")),
+                _only(header, "To"),
+                _only(header, "Message-ID"),
+                _only(header, PROOF_HEADER),
+                parts.get(b"BODY[TEXT]<0>", b""),
+            )
+
+
+def is_from(found: Found, address: str) -> bool:
+    return found.sender is not None and found.sender.casefold() == address.casefold()
+
+
+def is_own_copy(found: Found, address: str, key: bytes) -> bool:
+    """Whether we wrote it: our address in From, and a proof that nobody else can make."""
+    return is_from(found, address) and written_by_us(key, found.message_id, found.recipient, found.text, found.proof)
+
+
+def file_away(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
+    """Move mails of the selected folder; where the server cannot (RFC 6851), they may stay behind as deleted."""
+    client.add_flags(uids, _SEEN, silent=True)  # nobody has to be told of a mail that they sent
+    if client.has_capability("MOVE"):
+        client.move(uids, folder)
+        return
+    client.copy(uids, folder)
+    client.add_flags(uids, [DELETED], silent=True)
+    if client.has_capability("UIDPLUS"):  # without it (RFC 4315), mails that others marked as deleted would go too
+        client.uid_expunge(uids)
+
+
+def _only(header: Message, name: str) -> str:
+    """The value of a header that is there once, else nothing: a second From would leave open which one counts."""
+    values = header.get_all(name, [])
+    return re.sub(r"\s+", " ", str(values[0])).strip() if len(values) == 1 else ""
+
+
+def _special_folder(client: IMAPClient, kind: bytes) -> str | None:
+    name: str | None = client.find_special_folder(kind)
+    return name
+
+
+def _prefix(client: IMAPClient) -> str:
+    """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
+    if client.has_capability("NAMESPACE"):
+        personal = client.namespace().personal
+        if personal:
+            return str(personal[0][0])
+    return ""

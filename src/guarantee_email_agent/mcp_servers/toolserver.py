@@ -1,0 +1,263 @@
+"""An MCP server made of tools: declare them, and `serve` does the rest over stdin and stdout.
+
+    tools = [
+        Tool(
+            name="find_ticket",
+            description="The ticket with this idempotency key, if there is one.",
+            input_schema={
+                "type": "object",
+                "properties": {"idempotency_key": {"type": "string", "minLength": 1}},
+                "required": ["idempotency_key"],
+            },
+            output_schema={"type": "object", "properties": {"ticket_id": {"type": ["string", "null"]}}},
+            call=find_ticket,  # async (arguments) -> mapping
+            read_only=True,
+        )
+    ]
+    return serve("ticketing", tools)
+
+What every server does alike:
+
+- Arguments are checked against the input schema before `call` sees them: strict types, no unknown arguments, defaults
+  filled in (see `arguments.py` for the keywords of JSON Schema that may be used).
+- `ToolError` is how a tool says no. The caller gets a result with `isError`, the text `<code>: <message>` and the same
+  as structured content `{"error": {"code", "message", "retryable", "uncertain"}}`. Codes of `serve` itself, with the
+  server's name in front: `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours.
+- A call once begun is finished, even where the client cancels it: what it does to the world must not stop half-way.
+- End of input and SIGTERM: nothing new is begun, calls in work are finished and answered, exit code 0. SIGINT: at once.
+- Only the protocol goes to stdout. Diagnostics go to stderr, one line each, without anything a customer wrote.
+
+`call` runs on the event loop: what blocks belongs into `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from guarantee_email_agent.mcp_servers.arguments import ArgumentError, ObjectSchema
+from guarantee_email_agent.utils.printable import printable
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+MAX_TEXT_CHARS = 65_536  # of the text beside structured content; for a mail of megabytes it would only double the size
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool. `read_only`: it changes nothing. `interruptible`: a mere wait, given up when the server stops."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+    call: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    read_only: bool = False
+    interruptible: bool = False
+
+
+class ToolError(Exception):
+    """A call that failed, in words for the caller.
+
+    `retryable`: another try can heal it. `uncertain`: what the call was to do may have happened all the same.
+    """
+
+    def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.uncertain = uncertain
+
+
+def serve(name: str, tools: Sequence[Tool], instructions: str | None = None) -> int:
+    """Serve `tools` on stdin and stdout until the input ends or SIGTERM; returns the exit code.
+
+    `name` is the server's name in the protocol and the first part of its error codes. Raises ValueError where a schema
+    uses a keyword that is not checked.
+    """
+    # Until the event loop takes over: a server that is still loading has nothing to finish.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    _forbid_core_files()
+    desk = _Desk(name, tools)
+    asyncio.run(_serve(desk, instructions))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # everything is finished
+    return 0
+
+
+def diagnose(text: str) -> None:
+    """One line on stderr. Never with text from a customer."""
+    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
+
+
+class _Desk:
+    """Takes the calls: finds the tool, checks the arguments, answers with a result or an error."""
+
+    def __init__(self, name: str, tools: Sequence[Tool]) -> None:
+        self.name = name
+        self.tools = {tool.name: tool for tool in tools}
+        self._schemas = {tool.name: ObjectSchema(tool.input_schema) for tool in tools}
+        self._running: dict[asyncio.Task[Mapping[str, Any]], Tool] = {}
+        self._stopping = False
+
+    async def answer(self, tool_name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        from mcp_types import CallToolResult, TextContent
+
+        try:
+            content: Mapping[str, Any] = await self._call(tool_name, arguments)
+            text, failed = _as_text(content), False
+        except ToolError as error:
+            message = printable(error.message)
+            content = {
+                "error": {
+                    "code": error.code,
+                    "message": message,
+                    "retryable": error.retryable,
+                    "uncertain": error.uncertain,
+                }
+            }
+            text, failed = f"{error.code}: {message}", True
+        return CallToolResult(
+            content=[TextContent(type="text", text=text)], structured_content=dict(content), is_error=failed
+        )
+
+    async def _call(self, tool_name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        tool = self.tools.get(tool_name)
+        if tool is None:
+            known = ", ".join(self.tools)
+            raise ToolError(f"{self.name}_unknown_tool", f"there is no tool {tool_name!r}; there are {known}")
+        try:
+            checked = self._schemas[tool_name].check(arguments)
+        except ArgumentError as error:
+            raise ToolError(f"{self.name}_invalid_argument", f"{tool_name}: {error}") from None
+        stopping = ToolError(f"{self.name}_stopping", "the server is stopping", retryable=True)
+        if self._stopping and tool.interruptible:
+            raise stopping
+        task = asyncio.ensure_future(tool.call(checked))
+        self._running[task] = tool
+        task.add_done_callback(self._running.pop)
+        try:
+            # Shielded: the client's cancellation ends its waiting, and not what is being done.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise stopping from None
+            if tool.interruptible:
+                task.cancel()
+            raise
+        except ToolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - reported, and the other calls go on
+            where = _place(error)
+            # Its text stays out: it may quote the mail.
+            diagnose(f"{self.name}: {tool_name}: unexpected {type(error).__name__} at {where}")
+            raise ToolError(
+                f"{self.name}_internal",
+                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {where}",
+                uncertain=not tool.read_only,
+            ) from None
+
+    def stop(self) -> None:
+        """Give up what only waits; everything else is finished."""
+        self._stopping = True
+        for task, tool in list(self._running.items()):
+            if tool.interruptible:
+                task.cancel()
+
+    async def finish(self) -> None:
+        """Wait for calls whose client stopped waiting for them."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+
+async def _serve(desk: _Desk, instructions: str | None) -> None:
+    import gc
+    import logging
+
+    gc.disable()  # the SDK's models are many objects that all stay: collecting among them costs a fifth of start-up
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    from guarantee_email_agent.mcp_servers.stdio import StandardStreams
+
+    gc.freeze()
+    gc.enable()
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; errors are reported here
+
+    listed = types.ListToolsResult(
+        tools=[
+            types.Tool(
+                name=tool.name,
+                description=tool.description,
+                input_schema={"additionalProperties": False, **tool.input_schema},
+                output_schema=dict(tool.output_schema) if tool.output_schema else None,
+                annotations=types.ToolAnnotations(read_only_hint=tool.read_only),
+            )
+            for tool in desk.tools.values()
+        ]
+    )
+
+    async def on_list_tools(_: object, __: object) -> types.ListToolsResult:
+        return listed
+
+    async def on_call_tool(_: object, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return await desk.answer(params.name, params.arguments or {})
+
+    server: Server[Any] = Server(
+        desk.name,
+        version=_version(),
+        instructions=instructions,
+        on_list_tools=on_list_tools,
+        on_call_tool=on_call_tool,
+    )
+    streams = StandardStreams(on_end=desk.stop)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, streams.end)
+    async with streams.open() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+    await desk.finish()
+
+
+def _as_text(content: Mapping[str, Any]) -> str:
+    """For clients that read text only; of a whole mail it would be one copy too many."""
+    import json
+
+    if sum(len(value) for value in content.values() if isinstance(value, str)) <= MAX_TEXT_CHARS:
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        if len(text) <= MAX_TEXT_CHARS:
+            return text
+    return f"over {MAX_TEXT_CHARS} characters of JSON: see the structured content"
+
+
+def _place(error: BaseException) -> str:
+    """`module.py:line` where it was raised: enough to find an error of ours, without its text."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "an unknown place"
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("guarantee-email-agent")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _forbid_core_files() -> None:
+    """A core file would hold mails and passwords."""
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,94 @@
+"""One line of a warranty list: a serial number, until when it is covered, and how."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final, Literal, Protocol, cast
+
+Status = Literal["valid", "expired"]
+COLUMNS: Final = ("serial_number", "expiration_date", "coverage", "status")
+REQUIRED: Final = ("serial_number", "expiration_date")
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+# What the agent repeats to a customer: the rest it refuses, for each mail anew.
+_COVERAGE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
+_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
+_SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
+
+
+class WarrantyListError(Exception):
+    """What is wrong with the list, where, and what to do. Quotes no serial number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """status: as the list says, whatever the date; None where the date decides."""
+
+    serial_number: str
+    expiration_date: date | None
+    coverage: str | None
+    status: Status | None
+
+    def status_on(self, day: date) -> Status:
+        """Covered through the last day itself."""
+        if self.status is not None:
+            return self.status
+        assert self.expiration_date is not None
+        return "valid" if day <= self.expiration_date else "expired"
+
+
+class WarrantyList(Protocol):
+    """Where the records are kept."""
+
+    def find(self, serial_number: str) -> Record | None:
+        """Raises ToolError where the list cannot be read."""
+
+
+def serial_key(serial_number: str) -> str:
+    """Two ways to write one serial number have one key: case, spaces, hyphens and underscores do not count.
+
+    Customers copy numbers from labels and leave out or add just these. A letter is never taken for a digit.
+    """
+    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", serial_number)).casefold()
+
+
+def record_of(values: Mapping[str, str]) -> Record:
+    """values: by column, empty where there is nothing. Raises WarrantyListError without the place."""
+    serial_number = values.get("serial_number", "").strip()
+    if not serial_key(serial_number):
+        raise WarrantyListError("serial_number is empty. Fill it in, or remove the line")
+    status = values.get("status", "").strip().casefold()
+    if status not in ("", "valid", "expired"):
+        raise WarrantyListError("status must be valid or expired, or empty where the date decides")
+    return Record(
+        serial_number,
+        _date(values.get("expiration_date", "").strip(), required=not status),
+        _coverage(values.get("coverage", "").strip()),
+        cast("Status", status) if status else None,
+    )
+
+
+def _date(text: str, *, required: bool) -> date | None:
+    if not text:
+        if required:
+            raise WarrantyListError("expiration_date is empty. Fill it in, or say valid or expired in a column status")
+        return None
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise WarrantyListError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
+
+
+def _coverage(text: str) -> str | None:
+    if text and (not _COVERAGE.fullmatch(text) or _STATUS_WORD.search(text)):
+        raise WarrantyListError(
+            "coverage must be at most 40 letters, digits, spaces and . , : / + ( ) -, without a word such as valid or "
+            "expired: it is repeated to customers"
+        )
+    return text or None

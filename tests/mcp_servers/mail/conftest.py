@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
+from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+KEY = b"the key of the tests"
+
+
+@pytest.fixture
+def imap_server(mail_servers: MailServers) -> Server:
+    """Dovecot, without TLS."""
+    servers = mail_servers
+    return Server("IMAP", servers.host, servers.imap_port, "none", servers.user, servers.password, servers.ca_file)
+
+
+@pytest.fixture
+def smtp_server(mail_servers: MailServers) -> Server:
+    """Postfix, without TLS and without login."""
+    return Server("SMTP", mail_servers.host, mail_servers.smtp_port, "none", None, None, mail_servers.ca_file)
+
+
+@pytest.fixture
+def open_mailbox(
+    mail_servers: MailServers, imap_server: Server, smtp_server: Server
+) -> Iterator[Callable[..., ImapMailbox]]:
+    """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
+    opened: list[ImapMailbox] = []
+
+    def make(smtp: Server = smtp_server, **changes: Any) -> ImapMailbox:
+        settings: dict[str, Any] = {
+            "server": imap_server,
+            "folder": "INBOX",
+            "sent_folder": None,
+            "address": mail_servers.address,
+            "sent_copy": "self",
+            "copy_wait_s": 60.0,
+            "key": KEY,
+        }
+        mailbox = ImapMailbox(ImapSettings(**{**settings, **changes}), SmtpSender(smtp), lambda: datetime.now(UTC))
+        opened.append(mailbox)
+        return mailbox
+
+    yield make
+    for mailbox in opened:
+        mailbox.close()
+
+
+@pytest.fixture
+def mailbox(open_mailbox: Callable[..., ImapMailbox]) -> ImapMailbox:
+    return open_mailbox()

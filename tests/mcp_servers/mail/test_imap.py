@@ -1,0 +1,490 @@
+from __future__ import annotations
+
+import dataclasses
+import email
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from tcp_proxy import TcpProxy
+
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
+from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS
+from guarantee_email_agent.mcp_servers.mail.message import Reply, compose
+from guarantee_email_agent.mcp_servers.toolserver import ToolError
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
+Opener = Callable[..., ImapMailbox]
+
+
+def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN12345") -> bytes:
+    return (
+        f"From: {sender}\r\nTo: support@example.com\r\nSubject: warranty\r\n"
+        f"Message-ID: <mail-{number}@example.org>\r\n\r\n{text}\r\n"
+    ).encode()
+
+
+def ids(mailbox: ImapMailbox, limit: int = 100) -> list[str]:
+    return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
+
+
+def message_ids(raws: list[bytes]) -> list[str]:
+    return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true in the time that mail takes on loopback."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
+    with pytest.raises(ToolError) as caught:
+        yield caught
+    assert caught.value.code == code
+
+
+def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail(1), mail(2, text="longer " * 10))
+    listing = mailbox.list_unprocessed(100)
+    raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
+    assert message_ids(raws) == ["<mail-1@example.org>", "<mail-2@example.org>"]
+    assert [entry.size for entry in listing.entries] == [len(raw) for raw in raws]
+    assert listing.total == 2
+
+
+def test_the_oldest_are_listed_where_there_are_more(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(*map(mail, range(5)))
+    listing = mailbox.list_unprocessed(2)
+    assert (len(listing.entries), listing.total) == (2, 5)
+    assert message_ids([mailbox.read_raw(listing.entries[0].id, 10_000)]) == ["<mail-0@example.org>"]
+
+
+def test_an_empty_inbox_is_an_empty_list(mailbox: ImapMailbox) -> None:
+    assert mailbox.list_unprocessed(100).total == 0
+
+
+def test_ten_thousand_mails_are_listed(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver_many(map(mail, range(10_000)))
+    listing = mailbox.list_unprocessed(10_000)
+    assert len({entry.id for entry in listing.entries}) == listing.total == 10_000
+
+
+def test_reading_and_listing_leave_a_mail_unseen(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    mailbox.read_raw(ids(mailbox)[0], 10_000)
+    mailbox.tally()
+    assert mail_servers.keywords()[0] <= {"\\Recent"}
+
+
+@pytest.mark.parametrize("outcome", KEYWORDS)
+def test_a_marked_mail_is_not_listed_and_not_seen(
+    mailbox: ImapMailbox, mail_servers: MailServers, outcome: str
+) -> None:
+    mail_servers.deliver(mail())
+    mailbox.mark(ids(mailbox)[0], outcome)  # type: ignore[arg-type]
+    assert ids(mailbox) == []
+    assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}  # type: ignore[index]
+
+
+def test_a_second_mark_replaces_the_first(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "unknown")
+    mailbox.mark(mail_id, "answered")
+    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+
+
+def test_every_mail_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(*map(mail, range(6)))
+    for mail_id, outcome in zip(ids(mailbox), [*KEYWORDS, "answered"], strict=False):
+        mailbox.mark(mail_id, outcome)  # type: ignore[arg-type]
+    assert mailbox.tally() == {"unprocessed": 1, "answered": 2, "not_answered": 1, "quarantined": 1, "unknown": 1}
+
+
+def test_a_mail_deleted_while_in_work_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    mail_servers.empty()
+    for work in (lambda: mailbox.read_raw(mail_id, 10_000), lambda: mailbox.mark(mail_id, "answered")):
+        with refused("mail_not_found"):
+            work()
+
+
+@pytest.mark.parametrize("mail_id", ["1-1", "0-0", "rubbish", "", "1:*", "٣-١"])
+def test_an_id_of_another_mailbox_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers, mail_id: str) -> None:
+    mail_servers.deliver(mail())
+    ids(mailbox)
+    with refused("mail_not_found"):
+        mailbox.read_raw(mail_id, 10_000)
+
+
+def test_an_id_is_not_found_before_anything_was_listed_unless_it_is_there(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(open_mailbox())
+    assert open_mailbox().read_raw(mail_id, 10_000)
+
+
+def test_a_mail_of_50_megabytes_is_refused_unread(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver_many([mail(text="x" * 50_000_000)])
+    (entry,) = mailbox.list_unprocessed(1).entries
+    assert entry.size > 50_000_000
+    with refused("mail_too_large") as caught:
+        mailbox.read_raw(entry.id, 25_000_000)
+    assert f"has {entry.size} bytes, over the limit of 25000000" in caught.value.message
+
+
+def test_a_mail_too_large_is_refused_where_its_size_was_not_listed(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(open_mailbox())
+    with refused("mail_too_large"):
+        open_mailbox().read_raw(mail_id, 10)
+
+
+def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    other = open_mailbox(folder="Other")
+    with mail_servers.folder_of_its_own("Other"):
+        mail_servers.put("Other", mail())
+        (before,) = ids(other)
+    other.close()
+    time.sleep(1.1)  # Dovecot takes the UIDVALIDITY from the clock's seconds
+    with mail_servers.folder_of_its_own("Other"):
+        mail_servers.put("Other", mail())
+        (after,) = ids(other)
+        assert after != before
+        with refused("mail_not_found"):
+            other.read_raw(before, 10_000)
+        other.close()
+
+
+def test_a_server_without_keywords_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+    with TcpProxy(imap_server.port, rewrite={rb" \*)": b")", b"$Agent": b"$Other"}) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        with refused("mail_unsupported") as caught:
+            mailbox.tally()
+    assert "keeps no keywords in folder INBOX" in caught.value.message
+
+
+def test_a_folder_that_may_only_be_read_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+    with TcpProxy(imap_server.port, rewrite={b"[READ-WRITE]": b"[READ-ONLY]"}) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        with refused("mail_unsupported") as caught:
+            mailbox.tally()
+    assert "may only be read" in caught.value.message
+
+
+@pytest.mark.parametrize("rewrite", [{b" MOVE": b""}, {b" MOVE": b"", b" UIDPLUS": b""}])
+def test_copies_are_filed_without_the_move_extension(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, rewrite: dict[bytes, bytes]
+) -> None:
+    with TcpProxy(imap_server.port, rewrite=rewrite) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        mailbox.send(REPLY)
+        mail_servers.wait_until_sent()
+        assert ids(mailbox) == []
+        assert mailbox.tally()["unprocessed"] == 0
+        assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
+
+
+def test_a_wrong_password_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+    with refused("mail_auth") as caught:
+        open_mailbox(server=dataclasses.replace(imap_server, password="wrong")).tally()
+    assert "refused the login of support@example.com" in caught.value.message
+    assert "wrong" not in caught.value.message
+    assert not caught.value.retryable
+
+
+def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
+    with refused("mail_folder_missing") as caught:
+        open_mailbox(folder="Nowhere").list_unprocessed(1)
+    assert "has no folder Nowhere" in caught.value.message
+    assert caught.value.message.endswith("Check --imap-folder")
+
+
+def test_a_lost_connection_is_made_anew(open_mailbox: Opener, mail_servers: MailServers, imap_server: Server) -> None:
+    mail_servers.deliver(mail())
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        (mail_id,) = ids(mailbox)
+        proxy.cut()
+        assert mailbox.read_raw(mail_id, 10_000)
+        proxy.cut()
+        mailbox.mark(mail_id, "answered")
+        proxy.cut()
+        assert mailbox.tally()["answered"] == 1
+
+
+def test_a_server_that_is_away_is_told_and_found_again(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+) -> None:
+    mail_servers.deliver(mail())
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        ids(mailbox)
+    with refused("mail_unavailable") as caught:
+        mailbox.tally()
+    assert caught.value.retryable
+
+
+def test_several_threads_share_a_mailbox(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(*map(mail, range(20)))
+    with ThreadPoolExecutor(8) as threads:
+        raws = list(threads.map(lambda mail_id: mailbox.read_raw(mail_id, 10_000), ids(mailbox)))
+    assert message_ids(raws) == [f"<mail-{number}@example.org>" for number in range(20)]
+
+
+def test_a_reply_reaches_the_customer_and_is_filed(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    assert mailbox.send(REPLY) == "sent"
+    assert eventually(lambda: len(mail_servers.folder()) == 1)
+    assert ids(mailbox) == []
+    assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
+    assert "\\Seen" in mail_servers.keywords("Sent")[0]
+    assert mail_servers.folder() == []
+    assert eventually(lambda: len(mail_servers.sent_to_customers()) == 1)
+    (received,) = map(email.message_from_bytes, mail_servers.sent_to_customers())
+    assert (received["From"], received["To"], received["Auto-Submitted"]) == (
+        "support@example.com",
+        "customer@example.org",
+        "auto-replied",
+    )
+    assert received.get_payload(decode=True) == b"It is valid.\n"
+
+
+def test_a_second_reply_with_the_same_id_is_not_sent(
+    mailbox: ImapMailbox, open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    mailbox.send(REPLY)
+    assert mailbox.send(REPLY) == "already_sent"
+    mail_servers.wait_until_sent()
+    assert open_mailbox().send(REPLY) == "already_sent"
+    assert len(mail_servers.sent_to_customers()) == 1
+
+
+def test_replies_with_one_id_at_once_are_sent_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        outcomes = sorted(threads.map(lambda _: mailbox.send(REPLY), range(4)))
+    assert outcomes == ["already_sent"] * 3 + ["sent"]
+    mail_servers.wait_until_sent()
+    assert len(mail_servers.sent_to_customers()) == 1
+
+
+def test_many_replies_go_out_at_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    replies = [dataclasses.replace(REPLY, message_id=f"<reply-{number}@example.com>") for number in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(mailbox.send, replies)) == ["sent"] * 20
+    mail_servers.wait_until_sent()
+    assert sorted(message_ids(mail_servers.sent_to_customers())) == sorted(reply.message_id for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("to", "code"), [("nobody@example.net", "mail_rejected"), ("later@example.net", "mail_unavailable")]
+)
+def test_a_refused_recipient_stops_the_copy_too(
+    mailbox: ImapMailbox, mail_servers: MailServers, to: str, code: str
+) -> None:
+    with refused(code) as caught:
+        mailbox.send(dataclasses.replace(REPLY, to=to))
+    assert caught.value.retryable == (code == "mail_unavailable")
+    assert not caught.value.uncertain
+    mail_servers.wait_until_sent()
+    assert (mail_servers.folder(), mail_servers.folder("Sent")) == ([], [])
+
+
+def test_proof_is_found_by_another_process(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    open_mailbox().send(REPLY)
+    mail_servers.wait_until_sent()
+    assert open_mailbox().find_sent(REPLY.message_id) == "sent"
+    assert open_mailbox().find_sent(REPLY.message_id) == "sent"  # now in Sent
+    assert open_mailbox().find_sent("<reply-2@example.com>") == "not_sent"
+
+
+def test_part_of_a_message_id_is_no_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    open_mailbox().send(dataclasses.replace(REPLY, message_id="<reply-12@example.com>"))
+    mail_servers.wait_until_sent()
+    ids(open_mailbox())
+    assert open_mailbox().find_sent("<reply-1@example.com>") == "not_sent"
+    assert open_mailbox().find_sent("<REPLY-12@example.com>") == "not_sent"
+
+
+def test_a_copy_under_another_key_is_listed_and_still_a_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    open_mailbox(key=b"another").send(REPLY)
+    mail_servers.wait_until_sent()
+    later = open_mailbox()
+    assert len(ids(later)) == 1
+    assert later.find_sent(REPLY.message_id) == "sent"
+
+
+def test_a_copy_taken_for_junk_is_a_proof(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    raw = compose(REPLY, mail_servers.address, datetime.now(UTC), None)
+    mail_servers.put("Junk", raw)
+    assert open_mailbox().find_sent(REPLY.message_id) == "sent"
+
+
+@pytest.mark.parametrize("sender", ["customer@example.org", "support@example.com"])
+def test_a_stranger_cannot_hide_a_mail_as_a_copy(mailbox: ImapMailbox, mail_servers: MailServers, sender: str) -> None:
+    forged = compose(dataclasses.replace(REPLY, body="You get a new one."), sender, datetime.now(UTC), b"not the key")
+    mail_servers.deliver(forged)
+    assert len(ids(mailbox)) == 1
+    assert mail_servers.folder("Sent") == []
+
+
+def test_a_customer_cannot_file_other_words_under_the_proof_of_a_reply(
+    mailbox: ImapMailbox, mail_servers: MailServers
+) -> None:
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    ids(mailbox)
+    (received,) = mail_servers.sent_to_customers()
+    mail_servers.deliver(received.replace(b"It is valid.", b"You get a new one."))
+    assert len(ids(mailbox)) == 1
+    assert len(mail_servers.folder("Sent")) == 1
+
+
+def test_a_mail_from_a_stranger_is_no_proof(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail().replace(b"<mail-1@example.org>", REPLY.message_id.encode()))
+    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+
+
+def test_what_the_server_took_is_known_before_its_copy_comes(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    mailbox = open_mailbox()
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    mail_servers.empty()
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+
+
+def test_copies_that_do_not_come_are_missed_once(
+    open_mailbox: Opener, mail_servers: MailServers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mailbox = open_mailbox(copy_wait_s=0.0)
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    mail_servers.empty()  # as if mail to our own address went elsewhere
+    for _ in range(3):
+        ids(mailbox)
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "no copy of a reply came to INBOX within 0 s" in told
+
+
+def test_copies_that_another_process_filed_are_not_missed(
+    open_mailbox: Opener, mail_servers: MailServers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mailbox = open_mailbox(copy_wait_s=0.0)
+    mailbox.send(REPLY)
+    mail_servers.wait_until_sent()
+    ids(open_mailbox())
+    ids(mailbox)
+    assert capsys.readouterr().err == ""
+
+
+class TestAppend:
+    """Our own copy goes into Sent after the server took the reply."""
+
+    def test_the_copy_is_filed_and_found(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        open_mailbox(sent_copy="append").send(REPLY)
+        assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
+        assert open_mailbox(sent_copy="append").find_sent(REPLY.message_id) == "sent"
+        mail_servers.wait_until_sent()
+        assert mail_servers.folder() == []
+
+    def test_without_a_copy_nothing_is_known(self, open_mailbox: Opener) -> None:
+        assert open_mailbox(sent_copy="append").find_sent(REPLY.message_id) == "unknown"
+
+    def test_what_was_refused_is_known_not_to_be_sent(self, open_mailbox: Opener) -> None:
+        mailbox = open_mailbox(sent_copy="append")
+        with refused("mail_rejected"):
+            mailbox.send(dataclasses.replace(REPLY, to="nobody@example.net"))
+        assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+
+
+class TestServer:
+    """The server files what it sends; here, the test does it in its place."""
+
+    def test_a_copy_in_sent_is_the_proof(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        mailbox = open_mailbox(sent_copy="server")
+        assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+        mail_servers.put("Sent", compose(REPLY, mail_servers.address, datetime.now(UTC)))
+        assert mailbox.find_sent(REPLY.message_id) == "sent"
+
+    def test_no_copy_is_sent_to_ourselves(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        open_mailbox(sent_copy="server").send(REPLY)
+        mail_servers.wait_until_sent()
+        assert mail_servers.folder() == []
+
+
+class TestUncertain:
+    """The connection to the SMTP server is lost between the final dot and the answer."""
+
+    @pytest.fixture
+    def cut_smtp(self, smtp_server: Server) -> Iterator[Server]:
+        with TcpProxy(smtp_server.port, lambda data: not data.endswith(b"\r\n.\r\n") and data != b".\r\n") as proxy:
+            yield dataclasses.replace(smtp_server, port=proxy.port)
+
+    def test_the_error_says_so(self, open_mailbox: Opener, cut_smtp: Server) -> None:
+        with refused("mail_unavailable") as caught:
+            open_mailbox(smtp=cut_smtp).send(REPLY)
+        assert caught.value.uncertain
+        assert "whether it was taken is not known" in caught.value.message
+
+    def test_the_copy_then_tells(self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers) -> None:
+        mailbox = open_mailbox(smtp=cut_smtp)
+        with refused("mail_unavailable"):
+            mailbox.send(REPLY)
+        assert eventually(lambda: mailbox.find_sent(REPLY.message_id) == "sent")
+        assert mailbox.send(REPLY) == "already_sent"
+        assert len(mail_servers.sent_to_customers()) == 1
+
+    def test_nothing_is_sent_again_while_the_copy_may_come(
+        self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers
+    ) -> None:
+        mailbox = open_mailbox(smtp=cut_smtp)
+        with refused("mail_unavailable"):
+            mailbox.send(REPLY)
+        mail_servers.wait_until_sent()
+        mail_servers.empty()  # as if it were still on its way
+        assert mailbox.find_sent(REPLY.message_id) == "unknown"
+        with refused("mail_uncertain") as caught:
+            mailbox.send(REPLY)
+        assert caught.value.uncertain
+
+    def test_a_copy_that_did_not_come_in_time_will_not(
+        self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers
+    ) -> None:
+        mailbox = open_mailbox(smtp=cut_smtp, copy_wait_s=0.0)
+        with refused("mail_unavailable"):
+            mailbox.send(REPLY)
+        mail_servers.wait_until_sent()
+        mail_servers.empty()
+        assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+
+
+def test_a_folder_for_sent_mail_is_made_where_it_is_named(open_mailbox: Opener, mail_servers: MailServers) -> None:
+    open_mailbox(sent_copy="append", sent_folder="Replies").send(REPLY)
+    try:
+        assert message_ids(mail_servers.folder("Replies")) == [REPLY.message_id]
+    finally:
+        mail_servers.remove_folder("Replies")
+
+
+def test_the_connection_test_sends_nothing(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    assert mailbox.test_connection() == f"folder INBOX on the IMAP server localhost:{mail_servers.imap_port}"
+    mail_servers.wait_until_sent()
+    assert (mail_servers.sent_to_customers(), mail_servers.folder()) == ([], [])

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+from scripted_server import ScriptedServer
+
+from guarantee_email_agent.mcp_servers.mail import imap_session
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.toolserver import ToolError
+
+
+class Scripted:
+    """A session with a server that says yes to everything, except for what is given: the answer by the command."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.heard: list[str] = []
+
+    def __call__(
+        self, answers: Mapping[str, bytes | None] | None = None, greeting: bytes = b"* OK [CAPABILITY IMAP4rev1] hi\r\n"
+    ) -> ImapSession:
+        def answer(line: bytes) -> bytes | None:
+            tag, command = line.split()[:2]
+            self.heard.append(command.decode())
+            told = (answers or {}).get(command.decode(), b"OK done")
+            if told is None or told == b"":
+                return told
+            more = b"* CAPABILITY IMAP4rev1\r\n" if command == b"CAPABILITY" else b""
+            return more + tag + b" " + told + b"\r\n"
+
+        server = self._stack.enter_context(ScriptedServer(greeting, answer))
+        session = ImapSession(Server("IMAP", "localhost", server.port, "none", "user", "secret"), lambda _: None)
+        self._stack.callback(session.close)
+        return session
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    with ExitStack() as stack:
+        yield Scripted(stack)
+
+
+def refusal(session: ImapSession, *, repeat: bool = True) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        session.run(lambda client: client.noop(), repeat=repeat)
+    return caught.value
+
+
+def test_a_login_refused_for_now_can_be_tried_again(scripted: Scripted) -> None:
+    error = refusal(scripted({"LOGIN": b"NO [UNAVAILABLE] the user database is down"}))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
+def test_a_login_refused_for_good_cannot(scripted: Scripted) -> None:
+    error = refusal(scripted({"LOGIN": b"NO [AUTHENTICATIONFAILED] no"}))
+    assert (error.code, error.retryable) == ("mail_auth", False)
+
+
+def test_a_full_mailbox_is_told(scripted: Scripted) -> None:
+    error = refusal(scripted({"NOOP": b"NO [OVERQUOTA] Quota exceeded"}))
+    assert (error.code, error.retryable) == ("mail_disk_full", True)
+
+
+def test_a_refused_command_is_told_in_the_servers_words(scripted: Scripted) -> None:
+    error = refusal(scripted({"NOOP": b"NO not today"}))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+    assert "not today" in error.message
+
+
+def test_a_refused_command_is_not_repeated(scripted: Scripted) -> None:
+    refusal(scripted({"NOOP": b"BAD what"}))
+    assert scripted.heard.count("NOOP") == 1
+
+
+def test_a_lost_connection_is_tried_once_more(scripted: Scripted) -> None:
+    error = refusal(scripted({"NOOP": None}))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+    assert scripted.heard.count("NOOP") == 2
+
+
+def test_what_must_not_be_repeated_is_not(scripted: Scripted) -> None:
+    refusal(scripted({"NOOP": None}), repeat=False)
+    assert scripted.heard.count("NOOP") == 1
+
+
+def test_silence_is_not_tried_once_more(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_session, "STEP_S", 0.3)
+    error = refusal(scripted({"NOOP": b""}))
+    assert (error.code, error.retryable) == ("mail_timeout", True)
+    assert scripted.heard.count("NOOP") == 1
+
+
+@pytest.mark.parametrize("greeting", [b"* BYE too many connections\r\n", b"HTTP/1.1 400 Bad Request\r\n"])
+def test_a_server_that_is_none_or_wants_nobody_is_told(scripted: Scripted, greeting: bytes) -> None:
+    assert refusal(scripted(greeting=greeting)).code == "mail_unavailable"
+
+
+def test_a_connection_unused_for_long_is_tried_first(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    session = scripted()
+    session.run(lambda _: None)
+    assert "NOOP" not in scripted.heard
+    session.run(lambda _: None)
+    assert scripted.heard.count("NOOP") == 1
+
+
+def test_a_connection_that_died_unused_is_replaced(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    session = scripted({"NOOP": None})
+    session.run(lambda _: None)
+    session.run(lambda _: None)
+    assert scripted.heard.count("LOGIN") == 2
+
+
+def test_an_error_of_our_own_is_passed_on(scripted: Scripted) -> None:
+    session = scripted()
+    with pytest.raises(KeyError):
+        session.run(lambda _: {}["nothing"])

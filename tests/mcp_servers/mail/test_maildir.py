@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS
+from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+from guarantee_email_agent.mcp_servers.mail.message import Reply
+from guarantee_email_agent.mcp_servers.toolserver import ToolError
+
+RAW = b"From: customer@example.org\nSubject: warranty\n\nSN12345\n"
+REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
+
+
+def opened(directory: Path) -> Maildir:
+    mailbox = Maildir(directory, "support@example.com", lambda: datetime(2026, 1, 17, tzinfo=UTC))
+    mailbox.open(create=True)
+    return mailbox
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "mailbox"
+
+
+@pytest.fixture
+def mailbox(directory: Path) -> Maildir:
+    return opened(directory)
+
+
+def put(directory: Path, name: str, part: str = "new", raw: bytes = RAW) -> Path:
+    path = directory / part / name
+    path.write_bytes(raw)
+    return path
+
+
+def ids(mailbox: Maildir, limit: int = 100) -> list[str]:
+    return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
+
+
+@contextmanager
+def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
+    with pytest.raises(ToolError) as caught:
+        yield caught
+    assert caught.value.code == code
+
+
+def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1700000002.M1P1.host")
+    put(directory, "1700000001.M20P1.host:2,S", "cur", RAW * 2)
+    put(directory, "1700000001.M3P1.host")
+    listing = mailbox.list_unprocessed(100)
+    assert [(entry.id, entry.size) for entry in listing.entries] == [
+        ("1700000001.M3P1.host", len(RAW)),
+        ("1700000001.M20P1.host", 2 * len(RAW)),
+        ("1700000002.M1P1.host", len(RAW)),
+    ]
+    assert listing.total == 3
+
+
+def test_the_oldest_are_listed_where_there_are_more(mailbox: Maildir, directory: Path) -> None:
+    for number in range(5):
+        put(directory, f"1700000000.M{number}P1.host")
+    listing = mailbox.list_unprocessed(2)
+    assert [entry.id for entry in listing.entries] == ["1700000000.M0P1.host", "1700000000.M1P1.host"]
+    assert listing.total == 5
+
+
+def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "odd")
+    put(directory, "1700000000.M1P1.host")
+    assert ids(mailbox) == ["1700000000.M1P1.host", "odd"]
+
+
+def test_ten_thousand_mails_are_listed(mailbox: Maildir, directory: Path) -> None:
+    for number in range(10_000):
+        put(directory, f"1700000000.M{number}P1.host", raw=b"x")
+    listing = mailbox.list_unprocessed(10_000)
+    assert len(listing.entries) == listing.total == 10_000
+
+
+def test_what_is_no_mail_is_not_listed(mailbox: Maildir, directory: Path) -> None:
+    put(directory, ".hidden")
+    put(directory, "1700000000.M1P1.host:2,T", "cur")
+    put(directory, "1700000000.M2P1.host", "tmp")
+    (directory / "cur" / "folder").mkdir()
+    (directory / "new" / "link").symlink_to(directory / "tmp" / "1700000000.M2P1.host")
+    os.mkfifo(directory / "new" / "pipe")
+    assert ids(mailbox) == []
+
+
+def test_a_mail_is_read_whole_and_stays_as_it_is(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    assert mailbox.read_raw("1.host", 1000) == RAW
+    assert path.exists()
+
+
+def test_a_mail_that_is_too_large_is_refused(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host", raw=b"x" * 50_000_000)
+    with refused("mail_too_large") as caught:
+        mailbox.read_raw("1.host", 25_000_000)
+    assert caught.value.message == "mail 1.host has 50000000 bytes, over the limit of 25000000"
+
+
+def test_a_mail_deleted_while_in_work_is_not_found(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    assert ids(mailbox) == ["1.host"]
+    path.unlink()
+    for work in (lambda: mailbox.read_raw("1.host", 1000), lambda: mailbox.mark("1.host", "answered")):
+        with refused("mail_not_found"):
+            work()
+
+
+@pytest.mark.parametrize("mail_id", ["../../etc/passwd", "/etc/passwd", "a\0b", ".", "..", "new/1.host"])
+def test_an_id_cannot_name_a_file_elsewhere(mailbox: Maildir, directory: Path, mail_id: str) -> None:
+    put(directory, "1.host")
+    with refused("mail_not_found"):
+        mailbox.read_raw(mail_id, 1000)
+
+
+def test_a_mail_that_another_program_moved_is_still_found(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    ids(mailbox)
+    path.rename(directory / "cur" / "1.host:2,FS")
+    assert mailbox.read_raw("1.host", 1000) == RAW
+    mailbox.mark("1.host", "answered")
+    assert [file.name for file in (directory / "cur").iterdir()] == ["1.host:2,FSa"]
+
+
+@pytest.mark.parametrize("outcome", KEYWORDS)
+def test_a_marked_mail_is_not_listed_and_not_seen(mailbox: Maildir, directory: Path, outcome: str) -> None:
+    put(directory, "1.host")
+    mailbox.mark("1.host", outcome)  # type: ignore[arg-type]
+    assert ids(mailbox) == []
+    (file,) = (directory / "cur").iterdir()
+    assert "S" not in file.name.partition(":2,")[2]
+
+
+def test_a_second_mark_replaces_the_first(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    mailbox.mark("1.host", "unknown")
+    mailbox.mark("1.host", "answered")
+    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+
+
+def test_every_mail_is_counted_once(mailbox: Maildir, directory: Path) -> None:
+    for number, outcome in enumerate([*KEYWORDS, "answered", None]):
+        put(directory, f"{number}.host")
+        if outcome is not None:
+            mailbox.mark(f"{number}.host", outcome)  # type: ignore[arg-type]
+    assert mailbox.tally() == {"unprocessed": 1, "answered": 2, "not_answered": 1, "quarantined": 1, "unknown": 1}
+
+
+def test_mails_are_marked_by_several_threads_at_once(mailbox: Maildir, directory: Path) -> None:
+    for number in range(200):
+        put(directory, f"{number}.host")
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: mailbox.mark(f"{number}.host", "answered"), range(200)))
+        list(threads.map(lambda _: mailbox.list_unprocessed(10), range(20)))
+    assert mailbox.tally()["answered"] == 200
+
+
+def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: Path) -> None:
+    assert mailbox.send(REPLY) == "sent"
+    (file,) = (directory / ".Sent/cur").iterdir()
+    assert file.name.endswith(":2,S")
+    assert file.read_bytes().startswith(b"From: support@example.com\nTo: customer@example.org\nSubject: Re: warranty\n")
+    assert list((directory / ".Sent/tmp").iterdir()) == []
+    assert (directory / ".Sent/maildirfolder").exists()
+
+
+def test_a_second_reply_with_the_same_id_is_not_sent(mailbox: Maildir, directory: Path) -> None:
+    mailbox.send(REPLY)
+    assert mailbox.send(REPLY) == "already_sent"
+    assert len(list((directory / ".Sent/cur").iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["{base}:2,FS", "{base},S=400:2,S"])
+def test_a_reply_that_a_mail_program_renamed_is_still_found(mailbox: Maildir, directory: Path, name: str) -> None:
+    mailbox.send(REPLY)
+    (file,) = (directory / ".Sent/cur").iterdir()
+    file.rename(file.with_name(name.format(base=file.name.partition(":")[0])))
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+    assert mailbox.send(REPLY) == "already_sent"
+
+
+def test_of_replies_with_one_id_at_once_one_is_sent(directory: Path) -> None:
+    mailboxes = [opened(directory) for _ in range(8)]
+    gate = threading.Barrier(8)
+
+    def send(mailbox: Maildir) -> str:
+        gate.wait()
+        return mailbox.send(REPLY)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(send, mailboxes)) == ["already_sent"] * 7 + ["sent"]
+    assert len(list((directory / ".Sent/cur").iterdir())) == 1
+
+
+def test_what_was_sent_is_known(mailbox: Maildir) -> None:
+    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+    mailbox.send(REPLY)
+    assert mailbox.find_sent(REPLY.message_id) == "sent"
+    assert mailbox.find_sent("<reply-2@example.com>") == "not_sent"
+
+
+def test_a_reply_that_cannot_be_written_is_refused_with_the_reason(mailbox: Maildir) -> None:
+    with refused("mail_invalid_argument") as caught:
+        mailbox.send(Reply("a, b", "s", "b", "<a@b>"))
+    assert caught.value.message == "send_reply: to is not one bare address like customer@example.org"
+
+
+def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path) -> None:
+    mailbox.send(Reply("customer@example.org", "s", "b", "<first@example.com>"))  # makes the folder
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
+    try:
+        with refused("mail_disk_full") as caught:
+            mailbox.send(REPLY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (caught.value.retryable, caught.value.uncertain) == (True, False)
+    assert mailbox.find_sent(REPLY.message_id) == "not_sent"
+    assert list((directory / ".Sent/tmp").iterdir()) == []
+    assert mailbox.send(REPLY) == "sent"
+
+
+def test_a_missing_maildir_is_told_when_it_is_opened(tmp_path: Path) -> None:
+    with refused("mail_folder_missing") as caught:
+        Maildir(tmp_path / "none", "support@example.com", lambda: datetime.now(UTC)).open()
+    assert caught.value.message == f"the Maildir {tmp_path}/none does not exist. Create it, or add --create"
+
+
+def test_a_directory_that_is_no_maildir_is_told(tmp_path: Path) -> None:
+    with refused("mail_folder_missing") as caught:
+        Maildir(tmp_path, "support@example.com", lambda: datetime.now(UTC)).open()
+    assert caught.value.message.startswith(f"{tmp_path} is no Maildir: it has no directory new.")
+
+
+def test_a_maildir_that_goes_away_is_told(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    directory.rename(directory.with_name("elsewhere"))
+    for work in (
+        lambda: mailbox.list_unprocessed(1),
+        lambda: mailbox.read_raw("1.host", 1000),
+        lambda: mailbox.mark("1.host", "answered"),
+        mailbox.tally,
+        lambda: mailbox.wait(0.1, threading.Event()),
+        mailbox.test_connection,
+    ):
+        with refused("mail_folder_missing"):
+            work()
+
+
+def test_what_writers_left_behind_is_removed_after_36_hours(mailbox: Maildir, directory: Path) -> None:
+    mailbox.send(REPLY)
+    old, young = put(directory, "old", "tmp"), put(directory, "young", "tmp")
+    old_reply = put(directory / ".Sent", "old", "tmp")
+    for path in (old, old_reply):
+        os.utime(path, (time.time() - 37 * 3600,) * 2)
+    opened(directory)
+    assert (old.exists(), old_reply.exists(), young.exists()) == (False, False, True)
+
+
+def test_waiting_ends_when_a_mail_arrives(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    ids(mailbox)
+    timer = threading.Timer(0.1, put, (directory, "2.host"))
+    timer.start()
+    assert mailbox.wait(30, threading.Event())
+    timer.join()
+
+
+def test_waiting_ends_without_mail(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    ids(mailbox)
+    assert not mailbox.wait(0.05, threading.Event())
+
+
+def test_a_mail_that_arrived_before_the_wait_is_noticed(mailbox: Maildir, directory: Path) -> None:
+    ids(mailbox)
+    put(directory, "1.host")
+    assert mailbox.wait(0, threading.Event())
+
+
+def test_marking_a_mail_wakes_nobody(mailbox: Maildir, directory: Path) -> None:
+    put(directory, "1.host")
+    ids(mailbox)
+    mailbox.mark("1.host", "answered")
+    assert not mailbox.wait(0, threading.Event())
+
+
+def test_waiting_can_be_given_up(mailbox: Maildir) -> None:
+    stop = threading.Event()
+    threading.Timer(0.1, stop.set).start()
+    assert not mailbox.wait(3600, stop)
+
+
+def test_the_connection_test_makes_what_sending_needs(mailbox: Maildir, directory: Path) -> None:
+    assert mailbox.test_connection() == f"Maildir {directory}"
+    assert (directory / ".Sent/cur").is_dir()

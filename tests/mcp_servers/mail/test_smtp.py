@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from scripted_server import ScriptedServer
+from tcp_proxy import TcpProxy
+
+from guarantee_email_agent.mcp_servers.mail import smtp
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.toolserver import ToolError
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+US, CUSTOMER = "support@example.com", "customer@example.org"
+MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.a dot\r\n..two\r\nend\r\n"
+
+
+@pytest.fixture
+def sender(smtp_server: Server) -> Iterator[SmtpSender]:
+    sender = SmtpSender(smtp_server)
+    yield sender
+    sender.close()
+
+
+def refusal(server: Server, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        SmtpSender(server).send(US, to, message)
+    return caught.value
+
+
+def accepted(server: Server) -> None:
+    sender = SmtpSender(server)
+    sender.send(US, [CUSTOMER], MAIL)
+    sender.close()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], Server]]:
+    """A server that takes everything, except for what is given: the answer by the first word of a line."""
+    with ExitStack() as stack:
+
+        def start(answers: Mapping[bytes, bytes | None], extensions: bytes = b"") -> Server:
+            in_data = False
+
+            def answer(line: bytes) -> bytes | None:
+                nonlocal in_data
+                if in_data:
+                    in_data = line != b".\r\n"
+                    return b"" if in_data else answers.get(b".", b"250 taken\r\n")
+                word = line.split()[0].upper()
+                in_data = word == b"DATA" and word not in answers
+                usual = {b"EHLO": b"250-hello\r\n" + extensions + b"250 HELP\r\n", b"DATA": b"354 go on\r\n"}
+                return answers.get(word, usual.get(word, b"250 fine\r\n"))
+
+            server = stack.enter_context(ScriptedServer(b"220 hello\r\n", answer))
+            return Server("SMTP", "localhost", server.port, "none", None, None)
+
+        yield start
+
+
+def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) -> None:
+    sender.send(US, [CUSTOMER, US], MAIL)
+    mail_servers.wait_until_sent()
+    text = MAIL.split(b"\r\n\r\n")[1].replace(b"\r\n", b"\n")
+    for received in (*mail_servers.sent_to_customers(), *mail_servers.folder()):
+        assert received.replace(b"\r\n", b"\n").split(b"\n\n", 1)[1] == text
+    assert (len(mail_servers.sent_to_customers()), len(mail_servers.folder())) == (1, 1)
+
+
+def test_a_connection_is_used_again(smtp_server: Server, mail_servers: MailServers) -> None:
+    with TcpProxy(smtp_server.port) as proxy:
+        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+        for _ in range(3):
+            sender.send(US, [CUSTOMER], MAIL)
+        sender.close()
+        assert proxy.accepted == 1
+    mail_servers.wait_until_sent()
+    assert len(mail_servers.sent_to_customers()) == 3
+
+
+def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: Server, mail_servers: MailServers) -> None:
+    with TcpProxy(smtp_server.port) as proxy:
+        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+        sender.send(US, [CUSTOMER], MAIL)
+        proxy.cut()
+        sender.send(US, [CUSTOMER], MAIL)
+        sender.close()
+    mail_servers.wait_until_sent()
+    assert len(mail_servers.sent_to_customers()) == 2
+
+
+def test_an_old_connection_is_not_used_again(
+    smtp_server: Server, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
+    with TcpProxy(smtp_server.port) as proxy:
+        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+        for _ in range(2):
+            sender.send(US, [CUSTOMER], MAIL)
+        sender.close()
+        assert proxy.accepted == 2
+    mail_servers.wait_until_sent()
+
+
+@pytest.mark.parametrize("order", [("nobody@example.net", US), (US, "nobody@example.net")])
+def test_one_refused_recipient_stops_the_mail_to_the_other(
+    smtp_server: Server, mail_servers: MailServers, order: tuple[str, str]
+) -> None:
+    error = refusal(smtp_server, to=order)
+    assert (error.code, error.retryable, error.uncertain) == ("mail_rejected", False, False)
+    assert "refused a recipient at example.net: 550 5.1.1" in error.message
+    mail_servers.wait_until_sent()
+    assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
+
+
+def test_a_recipient_refused_for_now_can_be_tried_again(smtp_server: Server) -> None:
+    error = refusal(smtp_server, to=("later@example.net",))
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
+
+
+def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
+    message = MAIL.replace(b"\r\n\r\n", "\r\nTo: grüße@example.org\r\n\r\n".encode(), 1)
+    sender.send(US, ["grüße@example.org"], message)
+
+
+def test_an_address_beyond_ascii_is_rejected_where_the_server_cannot(
+    scripted: Callable[..., Server],
+) -> None:
+    error = refusal(scripted({}), message="To: grüße@example.org\r\n\r\n".encode(), to=("grüße@example.org",))
+    assert error.code == "mail_rejected"
+    assert "letters beyond ASCII" in error.message
+
+
+def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., Server]) -> None:
+    error = refusal(scripted({b"MAIL": None}, extensions=b"250-SIZE 50\r\n"))
+    assert error.code == "mail_rejected"
+    assert "takes mails of at most 50 bytes" in error.message
+
+
+@pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
+def test_a_server_may_name_no_limit(scripted: Callable[..., Server], limit: bytes) -> None:
+    accepted(scripted({}, extensions=limit))
+
+
+@pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
+@pytest.mark.parametrize(
+    ("answer", "code", "retryable"),
+    [
+        (b"451 later\r\n", "mail_unavailable", True),
+        (b"554 never\r\n", "mail_rejected", False),
+        (b"530 log in first\r\n", "mail_auth", False),
+        (b"rubbish\r\n", "mail_unavailable", True),
+    ],
+)
+def test_an_answer_other_than_yes_is_certain(
+    scripted: Callable[..., Server], step: bytes, answer: bytes, code: str, retryable: bool
+) -> None:
+    error = refusal(scripted({step: answer}))
+    assert (error.code, error.retryable, error.uncertain) == (code, retryable, False)
+
+
+@pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA"])
+def test_a_connection_lost_before_the_final_dot_is_certain(scripted: Callable[..., Server], step: bytes) -> None:
+    error = refusal(scripted({step: None}))
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
+
+
+def test_a_connection_lost_after_the_final_dot_is_uncertain(scripted: Callable[..., Server]) -> None:
+    error = refusal(scripted({b".": None}))
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", False, True)
+
+
+@pytest.mark.parametrize(("step", "uncertain"), [(b"MAIL", False), (b"DATA", False), (b".", True)])
+def test_a_server_that_falls_silent_is_given_up(
+    scripted: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, step: bytes, uncertain: bool
+) -> None:
+    monkeypatch.setattr(smtp, "SEND_S", 0.3)
+    error = refusal(scripted({step: b""}))
+    assert (error.code, error.uncertain) == ("mail_timeout", uncertain)
+
+
+def test_a_server_that_wants_no_connection_is_told() -> None:
+    with ScriptedServer(b"554 go away\r\n", lambda _: b"") as server:
+        error = refusal(Server("SMTP", "localhost", server.port, "none", None, None))
+    assert error.code == "mail_unavailable"
+    assert "wants no connection: 554 go away" in error.message
+
+
+def test_a_server_without_ehlo_is_greeted_the_old_way(scripted: Callable[..., Server]) -> None:
+    accepted(scripted({b"EHLO": b"502 unknown\r\n"}))
+
+
+def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., Server]) -> None:
+    error = refusal(dataclasses.replace(scripted({}), user="user", password="secret"))
+    assert error.code == "mail_auth"
+    assert "offers no login here" in error.message
+
+
+def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., Server]) -> None:
+    server = scripted({b"AUTH": b"454 not now\r\n"}, extensions=b"250-AUTH PLAIN\r\n")
+    error = refusal(dataclasses.replace(server, user="user", password="secret"))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
+def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
+    heard: list[bytes] = []
+
+    def answer(line: bytes) -> bytes:
+        heard.append(line)
+        return b"250 hello\r\n"
+
+    with ScriptedServer(b"220 hello\r\n", answer) as server:
+        where = Server("SMTP", "127.0.0.1", server.port, "none", None, None)
+        SmtpSender(where).test()
+        SmtpSender(where, "agent.example.com").test()
+    assert [line for line in heard if line.startswith(b"ehlo")] == [
+        b"ehlo [127.0.0.1]\r\n",
+        b"ehlo agent.example.com\r\n",
+    ]

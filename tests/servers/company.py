@@ -1,0 +1,93 @@
+"""A small company's support desk in a folder, and agents that work there: real processes over real files."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ADDRESS = "support@example.com"
+
+
+class Company:
+    """A support desk in a folder: a Maildir, a warranty list, tickets, a ledger, and agents that work there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.agents: list[subprocess.Popen[str]] = []
+        for part in ("cur", "new", "tmp"):
+            (folder / "mailbox" / part).mkdir(parents=True)
+        (folder / "warranties.csv").write_text(
+            "serial_number,expiration_date,coverage\nSN12345,2099-12-31,full\nSN20077,2020-02-28,full\n"
+        )
+        self.configure()
+
+    def configure(self, **sections: object) -> None:
+        """Settings of `config.yaml`; what is not named stays as a test needs it."""
+        settings = {
+            "mailbox": {"from_address": ADDRESS},
+            "agent": {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2},
+            **sections,
+        }
+        (self.folder / "config.yaml").write_text(json.dumps(settings))
+
+    def receive(self, name: str, text: str = "My dryer SN12345 is broken.", headers: str = "") -> None:
+        mail = (
+            f"From: customer@example.com\nTo: support@example.com\nSubject: Dryer {name}\n"
+            f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n"
+        )
+        draft = self.folder / "mailbox" / "tmp" / name
+        draft.write_text(mail)
+        draft.rename(self.folder / "mailbox" / "new" / name)
+
+    def run(self, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "guarantee_email_agent", *arguments],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def start(self) -> subprocess.Popen[str]:
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "guarantee_email_agent", "run"],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.agents.append(agent)
+        return agent
+
+    def wait_until(self, replies: int, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while len(self.replies()) < replies and time.monotonic() < end:
+            time.sleep(0.05)
+        assert len(self.replies()) == replies
+
+    def replies(self) -> list[str]:
+        return [file.read_text() for file in sorted((self.folder / "mailbox").glob(".Sent/[cn]*/*"))]
+
+    def tickets(self) -> int:
+        if not (self.folder / "tickets.db").exists():
+            return 0
+        with sqlite3.connect(self.folder / "tickets.db") as database:
+            return int(database.execute("SELECT count(*) FROM tickets").fetchone()[0])
+
+    def tally(self) -> dict[str, int]:
+        checked = self.run("check", "--inbox").stdout
+        return {name: int(count) for name, count in re.findall(r"^    ([a-z ]+): (\d+)$", checked, re.MULTILINE)}
+
+    def close(self) -> None:
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.kill()
+            agent.communicate()

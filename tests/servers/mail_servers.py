@@ -1,0 +1,401 @@
+"""A real mail system on loopback for tests: Dovecot (IMAP, LMTP) and Postfix (SMTP), from temporary configuration.
+
+Everything that Postfix accepts goes to Dovecot: mail for the support address into its mailbox, mail for any other
+address of any domain into one mailbox of all customers. Nothing can leave the machine.
+
+Postfix can be started by root only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import imaplib
+import os
+import shutil
+import smtplib
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from certificates import make_certificate
+
+ADDRESS = "support@example.com"
+PASSWORD = "correct horse, battery"
+DOVECOT, POSTFIX = "/usr/sbin/dovecot", "/usr/sbin/postfix"
+MAILBOX_OWNER = "mail"  # Debian's user for mailboxes; Dovecot refuses to read any as root
+STARTING_S = 20.0
+
+_DOVECOT = """\
+base_dir = {root}/run
+log_path = {root}/dovecot.log
+ssl = yes
+ssl_cert = <{root}/server.pem
+ssl_key = <{root}/server.key
+ssl_ca = <{root}/ca.pem
+disable_plaintext_auth = no
+protocols = imap lmtp
+listen = 127.0.0.1
+login_trusted_networks = 127.0.0.0/8
+first_valid_uid = 1
+auth_failure_delay = 0
+mail_fsync = never
+mail_max_userip_connections = 100
+passdb {{
+  driver = passwd-file
+  args = scheme=PLAIN username_format=%u {root}/users
+}}
+userdb {{
+  driver = passwd-file
+  args = username_format=%u {root}/users
+}}
+userdb {{
+  driver = static
+  args = uid={owner} gid={owner} home={root}/customers allow_all_users=yes
+}}
+mail_location = maildir:~/Maildir
+mailbox_list_index = no
+namespace inbox {{
+  inbox = yes
+  mailbox Sent {{
+    auto = create
+    special_use = \\Sent
+  }}
+  mailbox Junk {{
+    auto = create
+    special_use = \\Junk
+  }}
+}}
+service anvil {{
+  chroot =
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
+}}
+service imap-login {{
+  chroot =
+  service_count = 0
+  inet_listener imap {{
+    port = {imap_port}
+  }}
+  inet_listener imaps {{
+    port = {imaps_port}
+    ssl = yes
+  }}
+}}
+service lmtp {{
+  inet_listener lmtp {{
+    port = {lmtp_port}
+  }}
+}}
+service auth {{
+  inet_listener {{
+    port = {auth_port}
+  }}
+}}
+"""
+_POSTFIX_MAIN = """\
+compatibility_level = 3.6
+queue_directory = {root}/postfix/queue
+data_directory = {root}/postfix/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+maillog_file = {root}/postfix/postfix.log
+maillog_file_prefixes = {root}
+mail_owner = postfix
+setgid_group = postdrop
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+myhostname = mail.example.com
+mydomain = example.com
+mydestination =
+mynetworks = 127.0.0.0/8
+alias_maps =
+alias_database =
+local_recipient_maps =
+local_transport = lmtp:inet:127.0.0.1:{lmtp_port}
+default_transport = lmtp:inet:127.0.0.1:{lmtp_port}
+relay_transport = lmtp:inet:127.0.0.1:{lmtp_port}
+virtual_transport = lmtp:inet:127.0.0.1:{lmtp_port}
+disable_dns_lookups = yes
+smtp_host_lookup = native
+default_destination_concurrency_limit = 10
+lmtp_destination_recipient_limit = 50
+message_size_limit = {message_size_limit}
+mailbox_size_limit = 0
+smtpd_client_connection_count_limit = 0
+smtpd_peername_lookup = no
+smtpd_tls_cert_file = {root}/server.pem
+smtpd_tls_key_file = {root}/server.key
+smtpd_tls_loglevel = 0
+smtpd_sasl_type = dovecot
+smtpd_sasl_path = inet:127.0.0.1:{auth_port}
+smtpd_recipient_restrictions =
+  check_recipient_access inline:{{ {{ nobody@example.net = 550 5.1.1 no such user }},
+    {{ later@example.net = 451 4.3.0 try later }} }}
+minimal_backoff_time = 2s
+maximal_backoff_time = 4s
+queue_run_delay = 2s
+"""
+_POSTFIX_MASTER = """\
+127.0.0.1:{smtp_port} inet n - n - - smtpd
+  -o smtpd_relay_restrictions=permit_mynetworks,reject
+127.0.0.1:{submission_port} inet n - n - - smtpd
+  -o smtpd_tls_security_level=encrypt
+  -o smtpd_sasl_auth_enable=yes
+  -o smtpd_relay_restrictions=permit_sasl_authenticated,reject
+127.0.0.1:{smtps_port} inet n - n - - smtpd
+  -o smtpd_tls_wrappermode=yes
+  -o smtpd_sasl_auth_enable=yes
+  -o smtpd_relay_restrictions=permit_sasl_authenticated,reject
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+showq unix n - n - - showq
+error unix - - n - - error
+retry unix - - n - - error
+discard unix - - n - - discard
+lmtp unix - - n - - lmtp
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+postlog unix-dgram n - n - 1 postlogd
+"""
+
+
+def missing() -> str | None:
+    """What this machine lacks for a mail system of its own, or None."""
+    for program in (DOVECOT, POSTFIX):
+        if not Path(program).exists():
+            return f"{program} is not installed (Debian: dovecot-imapd dovecot-lmtpd postfix)"
+    if os.geteuid() != 0:
+        return "Postfix can be started by root only"
+    return None
+
+
+class MailServers:
+    """A running mail system. `start` and `stop`, or as a context manager.
+
+    Ports on `host`: `imaps_port` (TLS), `imap_port` (STARTTLS or none), `smtps_port` (TLS), `submission_port`
+    (STARTTLS), all for `user` with `password`, and `smtp_port` (none, without login). `ca_file` signs the certificate.
+    SMTP refuses `nobody@example.net` for good and `later@example.net` for now.
+    """
+
+    host = "localhost"
+    address = ADDRESS
+    user = ADDRESS
+    password = PASSWORD
+
+    def __init__(self, message_size_limit: int = 60_000_000) -> None:
+        # Not pytest's own directory: the owner of the mailboxes may not enter that one. Short, for paths of sockets.
+        self.root = Path(tempfile.mkdtemp(prefix="mail-", dir="/tmp"))
+        self.root.chmod(0o755)
+        ports = _free_ports(7)
+        self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port = ports[:4]
+        self.smtp_port, self.submission_port, self.smtps_port = ports[4:]
+        self.ca_file = self.root / "ca.pem"
+        self._message_size_limit = message_size_limit
+        self._dovecot: subprocess.Popen[bytes] | None = None
+        self._postfix = False
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        make_certificate(self.root, "localhost")
+        self._write_dovecot()
+        self._write_postfix()
+        self.start_dovecot()
+        self.start_postfix()
+
+    def stop(self) -> None:
+        self.stop_postfix()
+        self.stop_dovecot()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def start_dovecot(self) -> None:
+        self._dovecot = subprocess.Popen([DOVECOT, "-F", "-c", self.root / "dovecot.conf"], stdin=subprocess.DEVNULL)
+        for port in (self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port):
+            self._await_port(port, "dovecot.log")
+
+    def stop_dovecot(self) -> None:
+        if self._dovecot is not None:
+            self._dovecot.terminate()
+            self._dovecot.wait(STARTING_S)
+            self._dovecot = None
+
+    def start_postfix(self) -> None:
+        self._run_postfix("start")
+        self._postfix = True
+        for port in (self.smtp_port, self.submission_port, self.smtps_port):
+            self._await_port(port, "postfix/postfix.log")
+
+    def stop_postfix(self) -> None:
+        if self._postfix:
+            self._run_postfix("stop")
+            self._postfix = False
+
+    def deliver(self, *raws: bytes) -> None:
+        """Put mails into the support inbox through LMTP, in order."""
+        with smtplib.LMTP("127.0.0.1", self.lmtp_port, "localhost", timeout=60) as lmtp:
+            for raw in raws:
+                lmtp.sendmail("customer@example.org", [ADDRESS], raw)
+
+    def deliver_many(self, raws: Iterable[bytes]) -> None:
+        """Put thousands of mails into the support inbox, as files; Dovecot sees them at its next look."""
+        inbox = self.root / "support/Maildir"
+        with self._selected("INBOX"):  # Dovecot makes the folders itself
+            pass
+        now = int(time.time())
+        for number, raw in enumerate(raws):
+            name = f"{now}.M{number:06d}P{os.getpid()}Q{time.monotonic_ns()}.localhost"
+            (inbox / "tmp" / name).write_bytes(raw)
+            shutil.chown(inbox / "tmp" / name, MAILBOX_OWNER, MAILBOX_OWNER)
+            (inbox / "tmp" / name).rename(inbox / "new" / name)
+
+    def sent_to_customers(self) -> list[bytes]:
+        """Every mail that reached an address other than the support address, as the server stored it."""
+        box = self.root / "customers/Maildir"
+        return [path.read_bytes() for part in ("new", "cur") for path in sorted((box / part).glob("[!.]*"))]
+
+    def folder(self, name: str = "INBOX") -> list[bytes]:
+        """The mails of a folder of the support mailbox, in order of arrival. Marks nothing as seen."""
+        with self._selected(name) as imap:
+            answer = imap.fetch("1:*", "(BODY.PEEK[])")[1] if _count(imap) else []
+            return [part[1] for part in answer if isinstance(part, tuple)]
+
+    def keywords(self, name: str = "INBOX") -> list[frozenset[str]]:
+        """The flags and keywords of each mail of a folder, in order of arrival."""
+        with self._selected(name) as imap:
+            answer = imap.fetch("1:*", "(FLAGS)")[1] if _count(imap) else []
+            return [frozenset(flag.decode() for flag in imaplib.ParseFlags(line)) for line in answer if line]
+
+    def put(self, name: str, raw: bytes) -> None:
+        """Put a mail into a folder of the support mailbox."""
+        with self._imap_session() as imap:
+            imap.append(f'"{name}"', None, None, raw)
+
+    @contextlib.contextmanager
+    def folder_of_its_own(self, name: str) -> Iterator[None]:
+        """A folder of the support mailbox, for a while."""
+        with self._imap_session() as imap:
+            imap.create(f'"{name}"')
+        try:
+            yield
+        finally:
+            self.remove_folder(name)
+
+    def remove_folder(self, name: str) -> None:
+        with self._imap_session() as imap:
+            imap.delete(f'"{name}"')
+
+    def empty(self) -> None:
+        """Take every mail out of every mailbox, once none is on its way any more."""
+        self.wait_until_sent()
+        for name in ("INBOX", "Sent", "Junk"):
+            with self._selected(name, readonly=False) as imap:
+                if _count(imap):
+                    imap.store("1:*", "+FLAGS.SILENT", r"(\Deleted)")
+                    imap.expunge()
+        for part in ("new", "cur"):
+            for path in (self.root / "customers/Maildir" / part).glob("*"):
+                path.unlink()
+
+    def wait_until_sent(self, timeout_s: float = 30.0) -> None:
+        """Wait until Postfix holds no mail any more."""
+        queue = self.root / "postfix/queue"
+        deadline = time.monotonic() + timeout_s
+        while any(path.is_file() for part in ("incoming", "active", "deferred") for path in (queue / part).rglob("*")):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Postfix still holds mail. {self.log()}")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        """The last lines of the servers' logs, for a failed test."""
+        paths = [self.root / "dovecot.log", self.root / "postfix/postfix.log"]
+        return "\n".join("\n".join(path.read_text().splitlines()[-20:]) for path in paths if path.exists())
+
+    @contextlib.contextmanager
+    def _imap_session(self) -> Iterator[imaplib.IMAP4]:
+        imap = imaplib.IMAP4("127.0.0.1", self.imap_port, timeout=60)
+        try:
+            imap.login(ADDRESS, PASSWORD)
+            yield imap
+        finally:
+            imap.logout()
+
+    @contextlib.contextmanager
+    def _selected(self, name: str, *, readonly: bool = True) -> Iterator[imaplib.IMAP4]:
+        with self._imap_session() as imap:
+            kind, answer = imap.select(f'"{name}"', readonly=readonly)
+            if kind != "OK":
+                raise LookupError(f"folder {name}: {answer}")
+            yield imap
+
+    def _write_dovecot(self) -> None:
+        for home in ("support", "customers"):
+            (self.root / home).mkdir()
+            shutil.chown(self.root / home, MAILBOX_OWNER, MAILBOX_OWNER)
+        user = f"{ADDRESS}:{{PLAIN}}{PASSWORD}:{MAILBOX_OWNER}:{MAILBOX_OWNER}::{self.root}/support::\n"
+        (self.root / "users").write_text(user)
+        values = {"root": self.root, "owner": MAILBOX_OWNER, **self._ports()}
+        (self.root / "dovecot.conf").write_text(_DOVECOT.format(**values))
+
+    def _write_postfix(self) -> None:
+        for directory in ("postfix", "postfix/queue", "postfix/data", "postfix/etc"):
+            (self.root / directory).mkdir()
+        shutil.chown(self.root / "postfix/data", "postfix")
+        values = {"root": self.root, "message_size_limit": self._message_size_limit, **self._ports()}
+        (self.root / "postfix/etc/main.cf").write_text(_POSTFIX_MAIN.format(**values))
+        (self.root / "postfix/etc/master.cf").write_text(_POSTFIX_MASTER.format(**values))
+
+    def _ports(self) -> dict[str, int]:
+        return {name: value for name, value in vars(self).items() if name.endswith("_port")}
+
+    def _run_postfix(self, action: str) -> None:
+        command = [POSTFIX, "-c", self.root / "postfix/etc", action]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise RuntimeError(f"postfix {action}: {done.stdout}{done.stderr}{self.log()}")
+
+    def _await_port(self, port: int, log: str) -> None:
+        deadline = time.monotonic() + STARTING_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"nothing listens on port {port}; see {log}: {self.log()}") from None
+                time.sleep(0.02)
+            else:
+                return
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _count(imap: imaplib.IMAP4) -> int:
+    return len(imap.search(None, "ALL")[1][0].split())

@@ -1,0 +1,67 @@
+"""A server program under the SDK's own client, for tests that are not asynchronous."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from anyio.from_thread import start_blocking_portal
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+
+class CallError(Exception):
+    """A call that the server answered with an error: its code, message and the two marks."""
+
+    def __init__(self, error: Mapping[str, Any], text: str) -> None:
+        super().__init__(text)
+        self.code: str = error["code"]
+        self.message: str = error["message"]
+        self.retryable: bool = error["retryable"]
+        self.uncertain: bool = error["uncertain"]
+        self.text = text
+
+
+class McpProgram:
+    """`python -m <module> <arguments>` and a session with it. A context manager."""
+
+    def __init__(self, module: str, *arguments: object, env: Mapping[str, str] | None = None, stderr: Path) -> None:
+        command = ["-m", module, *map(str, arguments)]
+        self._parameters = StdioServerParameters(command=sys.executable, args=command, env=dict(env or {}))
+        self._stderr = stderr
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._portal = stack.enter_context(start_blocking_portal())
+            self._session = stack.enter_context(self._portal.wrap_async_context_manager(self._connected()))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """The structured content of a result. Raises CallError."""
+        result = self._portal.call(self._session.call_tool, tool, arguments)
+        assert result.structured_content is not None
+        if result.is_error:
+            raise CallError(result.structured_content["error"], result.content[0].text)
+        return dict(result.structured_content)
+
+    def start_call(self, tool: str, /, **arguments: Any) -> Any:
+        """A call that goes on meanwhile; a future of the SDK's result."""
+        return self._portal.start_task_soon(self._session.call_tool, tool, arguments)
+
+    def tools(self) -> dict[str, Any]:
+        """Each tool as the server declares it, by name."""
+        return {tool.name: tool for tool in self._portal.call(self._session.list_tools).tools}
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[ClientSession]:
+        with self._stderr.open("w") as stderr:
+            async with stdio_client(self._parameters, errlog=stderr) as streams, ClientSession(*streams) as session:
+                await session.initialize()
+                yield session
