@@ -1,13 +1,53 @@
-"""What the agent needs of the outside world: three small ports.
+"""What the agent needs of the outside world: three services, of which the mailbox has two halves.
 
-A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`; its `retryable` tells whether
-another try can heal it.
+A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`. Its `details`: `retryable`,
+another try can heal it; `uncertain`, what the call was to do may have happened all the same; `outage`, the service as a
+whole is down, whatever the call was about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
+"""What became of a mail."""
+
+SentState = Literal["sent", "not_sent", "unknown"]
+"""What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxEntry:
+    """One mail that waits. id: the mailbox's own, stable. size: bytes; 0 where the mailbox does not tell."""
+
+    id: str
+    size: int
+
+
+class InboxPort(Protocol):
+    """The mailbox as the place where mail comes in and where it is kept."""
+
+    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
+        """At most `limit` mails that bear no outcome yet, oldest first."""
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        """The mail as it came (RFC 5322). Raises `mail_not_found`, `mail_too_large`."""
+
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
+        """Whether a reply went out. wait_s: how long its copy may take to come before it counts as not sent."""
+
+    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+        """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
+
+    async def tally(self) -> dict[str, int]:
+        """How many mails of the inbox bear which outcome; without one they count as `unprocessed`."""
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        """Wait at most so long; True as soon as the inbox may hold something new."""
+
+    async def close(self) -> None: ...
 
 
 class MailPort(Protocol):

@@ -1,0 +1,201 @@
+"""The mailbox as the Gmail server of npm, `@gongrzhe/server-gmail-autoauth-mcp`, offers it. Second choice.
+
+It answers in prose, gives no raw mail (so no Message-ID, and no header that tells an automatic mail), and sets neither
+Message-ID nor Auto-Submitted on what it sends: a reply cannot be proved after a crash. docs/mcp-servers.md says what
+follows from that. Facts about it: version 1.1.11.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+from urllib.parse import quote
+
+from guarantee_email_agent.integrations.call_errors import error_of_fault, fault_by_words
+from guarantee_email_agent.integrations.mcp_session import McpSession
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import IntegrationError
+
+GMAIL_CALLS: Final = {
+    "search_emails": frozenset({"query", "maxResults"}),
+    "read_email": frozenset({"messageId"}),
+    "send_email": frozenset({"to", "subject", "body", "threadId"}),
+    "modify_email": frozenset({"messageId", "addLabelIds"}),
+    "get_or_create_label": frozenset({"name"}),
+}
+
+MAX_LISTED: Final = 50  # it fetches every mail found at the same time, which Gmail allows to some number only
+LABELS: Final[Mapping[Outcome, str]] = {
+    outcome: f"warranty-agent-{outcome.replace('_', '-')}" for outcome in get_args(Outcome)
+}
+DOMAIN: Final = "gmail-mcp-server.invalid"
+"""Of the Message-IDs that stand in for the real ones, which the server does not tell (RFC 2606)."""
+
+_FAILURE: Final = "Error: "  # an answer like any other, not marked as an error
+_ID: Final = r"[0-9A-Za-z_-]{1,64}"
+_FOUND: Final = re.compile(rf"^ID: ({_ID})\nSubject: .*\nFrom: .*\nDate: .*$", re.MULTILINE)
+_LABEL_ID: Final = re.compile(rf"^ID: ({_ID})$", re.MULTILINE)
+_MAIL: Final = re.compile(
+    rf"Thread ID: (?P<thread>{_ID})\nSubject: (?P<subject>.*)\nFrom: (?P<sender>.*)\nTo: (?P<to>.*)\n"
+    r"Date: (?P<date>.*)\n\n(?P<body>(?s:.*))"
+)
+_HTML_NOTE: Final = "[Note: This email is HTML-formatted. Plain text version not available.]\n\n"
+_ATTACHMENTS: Final = "\n\nAttachments ("
+_ATTACHMENT: Final = re.compile(r"- (?P<name>.*) \((?P<type>[^\s,;()]*), \d+ KB, ID: \S+\)")
+_MIME_TYPE: Final = re.compile(r"[\w.+-]+/[\w.+-]+")
+_OCTETS: Final = "application/octet-stream"
+_STAND_IN: Final = re.compile(rf"<({_ID})\.({_ID})@{re.escape(DOMAIN)}>")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+class GmailDialect:
+    """timeout_s: seconds for one call."""
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
+        self._session = session
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._label_ids: dict[Outcome, str] = {}
+
+    async def list_unprocessed(self, limit: int) -> list[InboxEntry]:
+        """The latest ones, since the server cannot turn a page; the oldest of them first."""
+        without = " ".join(f"-label:{label}" for label in LABELS.values())
+        found = await self._search(f"in:inbox {without}", min(limit, MAX_LISTED))
+        return [InboxEntry(mail_id, 0) for mail_id in reversed(found)]
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        """A mail made of what the server tells, with a Message-ID that stands in for the real one."""
+        text = await self._call("read_email", {"messageId": mail_id})
+        found = _MAIL.fullmatch(text)
+        if found is None or not re.fullmatch(_ID, mail_id):
+            raise self._error("malformed", "the answer of read_email is not as expected. Check the server's version")
+        raw = _message(mail_id, found)
+        if len(raw) > max_bytes:
+            raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
+        return raw
+
+    async def send_email(
+        self,
+        to: str,
+        subject: str,
+        body: str,
+        thread_id: str | None,
+        *,
+        message_id: str | None,  # noqa: ARG002 - the server does not take it, nor the next two
+        in_reply_to: str | None,
+        references: str | None,  # noqa: ARG002
+        headers: Mapping[str, str] | None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Gmail puts the reply into its thread; a stand-in for a Message-ID never leaves us."""
+        if any(map(_CONTROL.search, (to, subject))):  # the server would make headers of it
+            raise self._error("invalid_argument", "recipient or subject holds a control character")
+        reply: dict[str, Any] = {"to": [to], "subject": subject, "body": body}
+        stand_in = _STAND_IN.fullmatch(in_reply_to or "")
+        thread = thread_id or (stand_in[2] if stand_in else None)
+        if thread:
+            reply["threadId"] = thread
+        sent = await self._call("send_email", reply, repeatable=False)
+        return {"message_id": sent.rpartition("ID: ")[2].strip(), "status": "sent"}
+
+    async def find_sent(self, message_id: str, wait_s: float) -> SentState:  # noqa: ARG002 - nothing to look for
+        return "unknown"
+
+    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+        label = await self._label_id(outcome)
+        try:
+            await self._call("modify_email", {"messageId": mail_id, "addLabelIds": [label]})
+        except IntegrationError:
+            self._label_ids.pop(outcome, None)  # somebody may have deleted the label
+            raise
+
+    async def tally(self) -> dict[str, int]:
+        """Counts up to MAX_LISTED; that number means so many or more."""
+        counts = {"unprocessed": len(await self.list_unprocessed(MAX_LISTED))}
+        for outcome, label in LABELS.items():
+            counts[outcome] = len(await self._search(f"in:inbox label:{label}", MAX_LISTED))
+        return counts
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        """The server cannot tell, so a look is due once the time is over."""
+        await self._clock.sleep(timeout_s)
+        return True
+
+    async def test_connection(self) -> None:
+        await self._search("in:inbox", 1)
+
+    async def _search(self, query: str, limit: int) -> list[str]:
+        text = await self._call("search_emails", {"query": query, "maxResults": limit})
+        found = _FOUND.findall(text)
+        if text.strip() and not found:
+            raise self._error("malformed", "the answer of search_emails is not as expected. Check the server's version")
+        return list(dict.fromkeys(found))
+
+    async def _label_id(self, outcome: Outcome) -> str:
+        if outcome not in self._label_ids:
+            text = await self._call("get_or_create_label", {"name": LABELS[outcome]})
+            found = _LABEL_ID.search(text)
+            if found is None:
+                raise self._error(
+                    "malformed", "the answer of get_or_create_label has no ID. Check the server's version"
+                )
+            self._label_ids[outcome] = found[1]
+        return self._label_ids[outcome]
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], *, repeatable: bool = True) -> str:
+        text = await self._session.call_for_text(tool, arguments, self._timeout_s, repeatable=repeatable)
+        if not text.startswith(_FAILURE):
+            return text
+        self._session.log_words(tool, text)
+        words = text.removeprefix(_FAILURE)
+        if re.search(r"not found\b", words, re.IGNORECASE):
+            raise self._error("not_found", f"{tool}: Gmail has no such mail or label (any more)")
+        if "address is invalid" in words:
+            raise self._error("rejected", f"{tool}: the recipient's address is invalid")
+        error = error_of_fault(self._session.name, tool, fault_by_words(words))
+        if not repeatable and error.details["uncertain"]:
+            error.details["retryable"] = False
+        raise error
+
+    def _error(self, kind: str, message: str) -> IntegrationError:
+        name = self._session.name
+        return IntegrationError(f"{name}: {message}", f"{name}_{kind}")
+
+
+def _message(mail_id: str, found: re.Match[str]) -> bytes:
+    """RFC 5322 with headers in UTF-8 (RFC 6532), since the server hands them out decoded."""
+    body, attachments = _parted(found["body"])
+    headers = {
+        "Message-ID": f"<{mail_id}.{found['thread']}@{DOMAIN}>",
+        "Date": found["date"],
+        "From": found["sender"],
+        "To": found["to"],
+        "Subject": found["subject"],
+        "MIME-Version": "1.0",
+    }
+    lines = [f"{name}: {_CONTROL.sub(' ', value).strip()}" for name, value in headers.items() if value.strip()]
+    kind = "plain"
+    if body.startswith(_HTML_NOTE):
+        kind, body = "html", body.removeprefix(_HTML_NOTE)
+    text = [f"Content-Type: text/{kind}; charset=utf-8", "Content-Transfer-Encoding: 8bit", "", body]
+    if attachments:
+        boundary = hashlib.sha256(found[0].encode("utf-8", "surrogatepass")).hexdigest()
+        lines.append(f'Content-Type: multipart/mixed; boundary="{boundary}"')
+        lines += ["", f"--{boundary}", *text]
+        for name, mime_type in attachments:
+            disposition = f"attachment; filename*=utf-8''{quote(name, safe='', errors='replace')}"
+            lines += [f"--{boundary}", f"Content-Type: {mime_type}", f"Content-Disposition: {disposition}", "", ""]
+        text = [f"--{boundary}--", ""]
+    return "\r\n".join([*lines, *text]).encode("utf-8", "replace")
+
+
+def _parted(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The body, and name and type of each attachment: the server lists them below, with ids like serial numbers."""
+    body, _, listed = text.rpartition(_ATTACHMENTS)
+    count, _, lines = listed.partition("):\n")
+    found = [_ATTACHMENT.fullmatch(line) for line in lines.split("\n")]
+    if not body or count != str(len(found)) or None in found:
+        return text, []  # what looks like a list is the customer's own text
+    return body, [(one["name"], one["type"] if _MIME_TYPE.fullmatch(one["type"]) else _OCTETS) for one in found if one]

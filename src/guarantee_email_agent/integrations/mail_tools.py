@@ -1,0 +1,135 @@
+"""The mailbox as our own mail server offers it: raw mails, replies with headers of ours, and proof of what was sent."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from guarantee_email_agent.integrations.mcp_session import McpSession
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.utils.errors import IntegrationError
+
+CALLS: Final = {
+    "list_unprocessed": frozenset({"limit"}),
+    "read_raw": frozenset({"id", "max_bytes"}),
+    "send_reply": frozenset({"to", "subject", "body", "message_id", "in_reply_to", "references", "headers"}),
+    "find_sent": frozenset({"message_id", "wait_s"}),
+    "mark": frozenset({"id", "outcome"}),
+    "tally": frozenset[str](),
+    "wait_for_mail": frozenset({"timeout_s"}),
+}
+
+
+class MailDialect(Protocol):
+    """How one kind of mail server is spoken to."""
+
+    async def list_unprocessed(self, limit: int) -> list[InboxEntry]: ...
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes: ...
+    async def send_email(
+        self,
+        to: str,
+        subject: str,
+        body: str,
+        thread_id: str | None,
+        *,
+        message_id: str | None,
+        in_reply_to: str | None,
+        references: str | None,
+        headers: Mapping[str, str] | None,
+    ) -> dict[str, Any]: ...
+    async def find_sent(self, message_id: str, wait_s: float) -> SentState: ...
+    async def mark(self, mail_id: str, outcome: Outcome) -> None: ...
+    async def tally(self) -> dict[str, int]: ...
+    async def wait_for_mail(self, timeout_s: float) -> bool: ...
+    async def test_connection(self) -> None: ...
+
+
+class MailTools:
+    """The dialect of our own server. timeout_s: seconds for one call, beyond what the call itself is to wait."""
+
+    def __init__(self, session: McpSession, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+
+    async def list_unprocessed(self, limit: int) -> list[InboxEntry]:
+        answer = await self._call("list_unprocessed", {"limit": limit})
+        messages = answer.get("messages")
+        if not isinstance(messages, list):
+            raise self._malformed("list_unprocessed", "messages")
+        return [self._entry(message) for message in messages]
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        answer = await self._call("read_raw", {"id": mail_id, "max_bytes": max_bytes})
+        raw = answer.get("raw")
+        try:
+            return base64.b64decode(raw if isinstance(raw, str) else "?", validate=True)
+        except (binascii.Error, ValueError):
+            raise self._malformed("read_raw", "raw") from None
+
+    async def send_email(
+        self,
+        to: str,
+        subject: str,
+        body: str,
+        thread_id: str | None,  # noqa: ARG002 - the headers say it
+        *,
+        message_id: str | None,
+        in_reply_to: str | None,
+        references: str | None,
+        headers: Mapping[str, str] | None,
+    ) -> dict[str, Any]:
+        if message_id is None:
+            raise ValueError("a reply without a Message-ID of ours could not be found again")
+        reply = {
+            "to": to,
+            "subject": subject,
+            "body": body,
+            "message_id": message_id,
+            "in_reply_to": in_reply_to or "",
+            "references": references or "",
+            "headers": dict(headers or {}),
+        }
+        return await self._session.call("send_reply", reply, self._timeout_s, repeatable=False)
+
+    async def find_sent(self, message_id: str, wait_s: float) -> SentState:
+        asked = {"message_id": message_id, "wait_s": wait_s}
+        state = (await self._session.call("find_sent", asked, self._timeout_s + wait_s)).get("state")
+        if state == "sent":
+            return "sent"
+        if state == "not_sent":
+            return "not_sent"
+        if state != "unknown":
+            raise self._malformed("find_sent", "state")
+        return "unknown"
+
+    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+        await self._call("mark", {"id": mail_id, "outcome": outcome})
+
+    async def tally(self) -> dict[str, int]:
+        answer = await self._call("tally", {})
+        return {name: count for name, count in answer.items() if isinstance(count, int)}
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        answer = await self._session.call("wait_for_mail", {"timeout_s": timeout_s}, self._timeout_s + timeout_s)
+        return answer.get("changed") is True
+
+    async def test_connection(self) -> None:
+        """Inbox and sending where the server can try both; else the inbox."""
+        await self._call("test_connection" if "test_connection" in self._session.tools else "tally", {})
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._session.call(tool, arguments, self._timeout_s)
+
+    def _entry(self, message: object) -> InboxEntry:
+        match message:
+            case {"id": str(mail_id), "size": int(size)}:
+                return InboxEntry(mail_id, size)
+        raise self._malformed("list_unprocessed", "message")
+
+    def _malformed(self, tool: str, what: str) -> IntegrationError:
+        return IntegrationError(
+            f"{self._session.name}: the answer of {tool} has no usable {what}. Check the server's version",
+            f"{self._session.name}_malformed",
+        )

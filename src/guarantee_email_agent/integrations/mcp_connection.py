@@ -1,0 +1,234 @@
+"""One connection to one MCP server, from its beginning to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.integrations.stdio_transport import StdioTransport
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+    from mcp import Client
+    from mcp.client import Transport
+
+logger = logging.getLogger(__name__)
+
+MAX_TOOL_PAGES: Final = 100
+CONNECT_S: Final = 10.0  # for one HTTP connection to come about
+
+# The SDK sends an HTTP request in the context of the call that it serves, so the call learns of its own status alone.
+_http_statuses: ContextVar[list[int] | None] = ContextVar("http_statuses", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a tool said. text: its text content, the blocks joined by line breaks."""
+
+    failed: bool
+    structured: Any
+    text: str
+
+
+class CallFailedError(Exception):
+    """No answer of the tool came; the message has the server's or the SDK's words. Never for a log above DEBUG.
+
+    code: of JSON-RPC. http_status: of the response that there was instead, 0 without one. ended: the connection is of
+    no more use. asked: the server may have got the call.
+    """
+
+    def __init__(
+        self, words: str, *, code: int = 0, http_status: int = 0, ended: bool = False, asked: bool = True
+    ) -> None:
+        super().__init__(words)
+        self.code = code
+        self.http_status = http_status
+        self.ended = ended
+        self.asked = asked
+
+
+def load_sdk() -> None:
+    """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; we say what is to be said
+    import mcp
+    import mcp.client.streamable_http  # noqa: F401
+
+
+class McpConnection:
+    """The SDK's client, whose contexts are entered and left in one task of our own; calls may come from any task.
+
+    `open` once, then `call` until `ended`, and `close` in any case.
+    """
+
+    def __init__(self, name: str, launch: ServerLaunch, max_answer_bytes: int, exit_grace_s: float) -> None:
+        self._name = name
+        self._launch = launch
+        self._max_answer_bytes = max_answer_bytes
+        self._exit_grace_s = exit_grace_s
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._opened = False
+        self._stdio: StdioTransport | None = None
+        self.parameters: Mapping[str, frozenset[str] | None] = {}
+        """The tools, each with the names of its arguments; None where it takes any."""
+        self.last_words = ""
+        """The last line of the server's stderr, printable."""
+        self._reason: BaseException | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self._task is None or self._stop.is_set() or self._task.done()
+
+    @property
+    def reason(self) -> BaseException | None:
+        """Why it ended, where there was an error."""
+        return self._stdio.failure if self._stdio and self._stdio.failure else self._reason
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the server's process; negative for a signal. None for one that runs or is reached by URL."""
+        return self._stdio.exit_code if self._stdio else None
+
+    async def open(self) -> None:
+        """Connect, negotiate the protocol, list the tools. Raises what stood in the way; `close` all the same."""
+        opened = asyncio.Event()
+        self._task = asyncio.create_task(self._run(opened), name=f"mcp {self._name}")
+        self._task.add_done_callback(lambda _: opened.set())
+        await opened.wait()
+        if not self._opened:
+            raise self.reason or EOFError("the connection was closed")
+
+    def end(self) -> None:
+        """Leave, and stop the server if we started it, without waiting for that."""
+        self._stop.set()
+
+    async def close(self, within_s: float | None = None) -> None:
+        """`end`, and return once the server is gone, or after so many seconds. Cancelled, it still ends."""
+        self.end()
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=within_s)
+
+    def abort(self) -> None:
+        """Do not wait for the server to answer while connecting."""
+        if self._task is not None and not self._opened:
+            self._task.cancel()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares.
+
+        Sets no limit to the waiting.
+        """
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED, TextContent
+
+        if self._client is None or self.ended:
+            raise CallFailedError("the connection has ended", ended=True, asked=False)
+        statuses: list[int] = []
+        _http_statuses.set(statuses)
+        try:
+            result = await self._client.call_tool(tool, dict(arguments))
+        except MCPError as error:
+            status = statuses[-1] if statuses else 0
+            forgotten = status == 404  # the session, by a server that was started anew
+            ended = forgotten or error.code == CONNECTION_CLOSED or self._stop.is_set()
+            raise CallFailedError(
+                error.message, code=error.code, http_status=status, ended=ended, asked=not forgotten
+            ) from None
+        except (RuntimeError, ValueError) as error:  # the SDK's, for results that fit no schema
+            if self._stop.is_set():
+                raise CallFailedError("the connection has ended", ended=True) from None
+            raise ValueError(str(error)) from None
+        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        return ToolAnswer(bool(result.is_error), result.structured_content, text)
+
+    async def _run(self, opened: asyncio.Event) -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                self._client = await self._connect(stack)
+                self.parameters = await _tools(self._client)
+                self._opened = True
+                opened.set()
+                await self._stop.wait()
+        except asyncio.CancelledError:
+            self._reason = TimeoutError("it did not answer in time")
+        except BaseExceptionGroup as group:
+            self._reason = _first(group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is why there is no connection
+            self._reason = error
+        finally:
+            self._stop.set()
+
+    async def _connect(self, stack: AsyncExitStack) -> Client:
+        from mcp import Client
+        from mcp_types import Implementation
+
+        transport = self._stdio = self._stdio_transport() if self._launch.command is not None else None
+        client = Client(
+            transport if transport is not None else await self._http_transport(stack),
+            cache=None,
+            client_info=Implementation(name="guarantee-email-agent", version=_version()),
+        )
+        return await stack.enter_async_context(client)
+
+    def _stdio_transport(self) -> StdioTransport:
+        return StdioTransport(self._launch, self._max_answer_bytes, self._exit_grace_s, self._diagnose, self._stop.set)
+
+    async def _http_transport(self, stack: AsyncExitStack) -> Transport:
+        from httpx2 import AsyncClient, Timeout
+        from mcp.client.streamable_http import streamable_http_client
+
+        # Reading has no limit of its own: each call has a deadline.
+        http = AsyncClient(headers=dict(self._launch.headers), timeout=Timeout(CONNECT_S, read=None))
+        http.event_hooks["response"].append(_keep_status)
+        assert self._launch.url is not None
+        await stack.enter_async_context(http)
+        return streamable_http_client(self._launch.url, http_client=http, max_sse_event_size=self._max_answer_bytes)
+
+    def _diagnose(self, line: str) -> None:
+        if any(map(str.isalnum, line)):
+            self.last_words = line
+            logger.debug("%s: %s", self._name, line)
+
+
+async def _tools(client: Client) -> dict[str, frozenset[str] | None]:
+    tools: dict[str, frozenset[str] | None] = {}
+    cursor: str | None = None
+    for _ in range(MAX_TOOL_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            properties = tool.input_schema.get("properties")
+            tools[tool.name] = frozenset(properties) if isinstance(properties, Mapping) else None
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tools
+
+
+async def _keep_status(response: Response) -> None:
+    statuses = _http_statuses.get()
+    if statuses is not None and response.status_code >= 400:
+        statuses.append(response.status_code)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one that says most: task groups wrap what happened, several levels deep."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("guarantee-email-agent")
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,302 @@
+"""A service behind an MCP server for as long as the agent runs: started anew when it dies, asked with a deadline.
+
+It never repeats a call by itself: that is `call_with_retry`'s, which knows whether a call may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from guarantee_email_agent.integrations.call_errors import (
+    TIMEOUT,
+    Fault,
+    declared_error,
+    error_of_fault,
+    fault_by_protocol,
+    fault_by_words,
+    integration_error,
+)
+from guarantee_email_agent.integrations.mcp_connection import CallFailedError, McpConnection, ToolAnswer, load_sdk
+from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.integrations.stdio_transport import EXIT_GRACE_S, AnswerTooLargeError
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.printable import printable
+
+logger = logging.getLogger(__name__)
+
+START_TIMEOUT_S: Final = 20.0
+FIRST_DELAY_S: Final = 0.5
+MAX_DELAY_S: Final = 30.0
+MAX_SILENT_DEADLINES: Final = 2
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
+MAX_LOGGED_CHARS: Final = 1000
+LAST_WORDS_S: Final = 1.0  # that a call waits to learn why its server died
+
+_DIED: Final = Fault("unavailable", "", retryable=True, uncertain=True)
+_NOT_RUNNING: Final = Fault("unavailable", "", retryable=True, outage=True)
+_NOT_ASKED_YET: Final = Fault("timeout", "", retryable=True, outage=True)
+_MALFORMED: Final = Fault("malformed", "", uncertain=True)
+
+
+class McpSession:
+    """One service. `name` begins its error codes: `mail`, `warranty_api`, `ticketing`.
+
+    Belongs to one event loop; any number of its tasks may call at once. A server whose connection ended is started anew
+    by the next call: at once where it had answered before, after a growing delay where it had not. A server that let
+    deadlines pass without a sign of life is stopped first, so that no two ever work at a time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        launch: ServerLaunch,
+        clock: Clock,
+        *,
+        start_timeout_s: float = START_TIMEOUT_S,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        exit_grace_s: float = EXIT_GRACE_S,
+    ) -> None:
+        """start_timeout_s: seconds until the server has told its tools. exit_grace_s: see StdioTransport."""
+        self.name = name
+        self.launch = launch
+        self._clock = clock
+        self._start_timeout_s = start_timeout_s
+        self._max_answer_bytes = max_answer_bytes
+        self._exit_grace_s = exit_grace_s
+        self._connection: McpConnection | None = None
+        self._starting: asyncio.Task[McpConnection] | None = None
+        self._closed = False
+        self._failures = 0  # starts and connections that ended without one answer in between
+        self._not_before = 0.0
+        self._silent_deadlines = 0
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The names of the tools that the server offers; none before it was started."""
+        return frozenset(self._connection.parameters) if self._connection else frozenset()
+
+    def require(self, calls: Mapping[str, frozenset[str]]) -> None:
+        """Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
+        offered = self._connection.parameters if self._connection else {}
+        lacking = [tool for tool in calls if tool not in offered]
+        if not lacking:
+            lacking = [
+                f"{tool}({argument})"
+                for tool, arguments in calls.items()
+                if (known := offered[tool]) is not None
+                for argument in sorted(arguments - known)
+            ]
+        if lacking:
+            raise MCPConnectionError(
+                f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
+                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools "
+                "(docs/mcp-servers.md), or remove the setting to use the built-in one",
+                f"{self.name}_tools_missing",
+            )
+
+    async def start(self) -> None:
+        """Start the server, unless it runs. Raises MCPConnectionError: what was run, what it said last, what to do."""
+        await self._connected()
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, *, repeatable: bool = True
+    ) -> dict[str, Any]:
+        """The tool's structured content, else its text read as JSON.
+
+        timeout_s: seconds for everything, a new start of the server included. repeatable: whether the call does no
+        harm a second time; where it does, an error is not `retryable` if it is `uncertain`.
+
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or what the service says.
+        """
+        answer = await self._call(tool, arguments, timeout_s, repeatable)
+        content = answer.structured
+        if content is None:
+            try:
+                content = json.loads(answer.text)
+            except (ValueError, RecursionError):
+                content = None
+        if not isinstance(content, dict):
+            self.log_words(tool, answer.text)
+            raise self._error(_MALFORMED, f"the answer of {tool} is no JSON object. Check its version", repeatable)
+        return content
+
+    async def call_for_text(
+        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, *, repeatable: bool = True
+    ) -> str:
+        """As `call`, for tools that answer in prose."""
+        return (await self._call(tool, arguments, timeout_s, repeatable)).text
+
+    async def close(self) -> None:
+        """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
+        self._closed = True
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.wait((self._starting,))
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, repeatable: bool) -> ToolAnswer:
+        connection: McpConnection | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self._connected()
+                answer = await connection.call(tool, arguments)
+        except TimeoutError:
+            raise self._deadline_passed(connection, tool, timeout_s, repeatable) from None
+        except MCPConnectionError as error:  # which is for the start of the agent
+            raise IntegrationError(error.message, error.code, error.details) from None
+        except CallFailedError as failure:
+            assert connection is not None
+            raise await self._failed(connection, failure, tool, repeatable) from None
+        except ValueError as error:
+            self.log_words(tool, str(error))
+            message = f"the answer of {tool} is not as the tool declares it. Check its version"
+            raise self._error(_MALFORMED, message, repeatable) from None
+        self._answered()
+        if answer.failed:
+            raise self._refused(answer, tool, repeatable)
+        return answer
+
+    def _answered(self) -> None:
+        self._silent_deadlines = 0
+        self._failures = 0
+        self._not_before = 0.0
+
+    def _refused(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
+        if error := declared_error(self.name, answer.structured):
+            return _not_to_repeat(error, repeatable)
+        self.log_words(tool, answer.text)
+        return _not_to_repeat(error_of_fault(self.name, tool, fault_by_words(answer.text)), repeatable)
+
+    async def _failed(
+        self, connection: McpConnection, failure: CallFailedError, tool: str, repeatable: bool
+    ) -> IntegrationError:
+        if not failure.ended:
+            self._answered()
+            self.log_words(tool, str(failure))
+            fault = fault_by_protocol(failure.code, failure.http_status, str(failure))
+            return _not_to_repeat(error_of_fault(self.name, tool, fault), repeatable)
+        await connection.close(LAST_WORDS_S)
+        if isinstance(connection.reason, AnswerTooLargeError):
+            return self._error(_MALFORMED, f"{tool}: the server {connection.reason}", repeatable)
+        fault = _DIED if failure.asked else _NOT_RUNNING
+        return self._error(fault, f"{tool}: {self._how_it_ended(connection)}", repeatable)
+
+    def _deadline_passed(
+        self, connection: McpConnection | None, tool: str, timeout_s: float, repeatable: bool
+    ) -> IntegrationError:
+        if connection is None:
+            return self._error(_NOT_ASKED_YET, f"{tool}: the server did not start within {timeout_s:g} s", repeatable)
+        self._silent_deadlines += 1
+        if self._silent_deadlines >= MAX_SILENT_DEADLINES and not connection.ended:
+            logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
+            connection.end()
+        return self._error(
+            Fault("timeout", "", TIMEOUT.retryable, TIMEOUT.uncertain),
+            f"{tool}: no answer within {timeout_s:g} s",
+            repeatable,
+        )
+
+    async def _connected(self) -> McpConnection:
+        """The connection, made anew where it ended. One at a time, and not given up where who asked for it is."""
+        if self._closed:
+            raise self._error(_NOT_RUNNING, "the session is closed")
+        if self._connection is not None and not self._connection.ended:
+            return self._connection
+        if self._starting is None or self._starting.done():
+            wait_s = self._not_before - self._clock.monotonic()
+            if wait_s > 0:
+                raise self._error(
+                    _NOT_RUNNING, f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
+                )
+            self._starting = asyncio.create_task(self._open(self._connection), name=f"mcp {self.name} start")
+            self._starting.add_done_callback(_retrieved)
+        return await asyncio.shield(self._starting)
+
+    async def _open(self, old: McpConnection | None) -> McpConnection:
+        if old is not None:
+            await old.close()
+            logger.warning("%s: %s. It is started anew", self.name, self._how_it_ended(old))
+        self._failures += 1  # until it has answered a call
+        self._silent_deadlines = 0
+        load_sdk()
+        connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
+        try:
+            async with asyncio.timeout(self._start_timeout_s):
+                await connection.open()
+        except BaseException as error:
+            connection.abort()
+            await connection.close()
+            self._hold_back()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise self._start_error(connection, error) from None
+        if self._failures > 1:
+            self._hold_back()
+        self._connection = connection
+        return connection
+
+    def _hold_back(self) -> None:
+        delay_s = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(self._failures - 1, 16))
+        self._not_before = self._clock.monotonic() + delay_s
+
+    def _how_it_ended(self, connection: McpConnection) -> str:
+        how = "the connection to the server ended"
+        if connection.exit_code is not None:
+            how = f"the server ended ({_exit(connection.exit_code)})"
+        if not connection.last_words:
+            return how
+        # Somebody else's server may quote the mail that it died of.
+        words = f'"{connection.last_words}"' if self.launch.built_in else "a line that is in the log at level DEBUG"
+        return f"{how}; it said last: {words}"
+
+    def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
+        said = f'. It said last: "{connection.last_words}"' if connection.last_words else ""
+        message = (
+            f"{self.name}: {_why_no_start(self.launch, connection, error, self._start_timeout_s)}{said}. "
+            f"Correct {self.launch.setting}, or what it needs; {self.launch.reached_by}: {self.launch}"
+        )
+        details = {"retryable": True, "uncertain": False, "outage": True}
+        return MCPConnectionError(message, f"{self.name}_unavailable", details)
+
+    def _error(self, fault: Fault, message: str, repeatable: bool = True) -> IntegrationError:
+        return _not_to_repeat(integration_error(self.name, fault, f"{self.name}: {message}"), repeatable)
+
+    def log_words(self, tool: str, words: str) -> None:
+        """They may quote a customer."""
+        logger.debug("%s: %s said: %s", self.name, tool, printable(words[:MAX_LOGGED_CHARS]))
+
+
+def _not_to_repeat(error: IntegrationError, repeatable: bool) -> IntegrationError:
+    if error.details["uncertain"] and not repeatable:
+        error.details["retryable"] = False
+    return error
+
+
+def _exit(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+def _why_no_start(launch: ServerLaunch, connection: McpConnection, error: BaseException, timeout_s: float) -> str:
+    match error:
+        case FileNotFoundError():
+            return f"there is no program {launch.command}"
+        case TimeoutError():
+            return f"the server did not answer within {timeout_s:g} s"
+        case OSError() if launch.command is not None:
+            return f"the server cannot be started ({error.strerror or error})"
+    if connection.exit_code is not None and connection.exit_code != 0:
+        return f"the server ended at once ({_exit(connection.exit_code)})"
+    words = printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__
+    return f"no MCP server answers ({words})"
+
+
+def _retrieved(task: asyncio.Task[McpConnection]) -> None:
+    """Who wanted to know of a failed start may be gone by now; asyncio would complain of that."""
+    if not task.cancelled():
+        task.exception()

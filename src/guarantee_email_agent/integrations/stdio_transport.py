@@ -1,0 +1,229 @@
+"""An MCP server as a child process: messages on its stdin and stdout, one a line.
+
+It stands in for the SDK's own client transport, which joins a long line anew for every chunk of it (a mail of 25 MB
+took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and cannot tell what it said
+last on stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.utils.printable import printable
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.shared.message import SessionMessage
+
+EXIT_GRACE_S: Final = 5.0
+MAX_STDERR_CHARS: Final = 300
+_CHUNK: Final = 65_536
+_POLL_S: Final = 0.01
+_LAST_WORDS_S: Final = 1.0
+
+
+class AnswerTooLargeError(Exception):
+    """The server wrote a line beyond the limit; where the next message would begin is unknown."""
+
+
+class StdioTransport:
+    """The SDK's `Transport`: entering starts the process, leaving stops it and everything that it started.
+
+    `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called when it or its stdout has ended:
+    nothing can be asked any more. exit_grace_s: seconds to finish after its input ended, and again after SIGTERM.
+    """
+
+    def __init__(
+        self,
+        launch: ServerLaunch,
+        max_line_bytes: int,
+        exit_grace_s: float,
+        on_stderr: Callable[[str], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._launch = launch
+        self._max_line_bytes = max_line_bytes
+        self._exit_grace_s = exit_grace_s
+        self._on_stderr = on_stderr
+        self._on_end = on_end
+        self._process: asyncio.SubprocessTransport | None = None
+        self._reading: list[asyncio.Task[None]] = []
+        self.exit_code: int | None = None
+        self.failure: AnswerTooLargeError | None = None
+
+    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _Input]:
+        """Raises OSError where the program cannot be started, ValueError for an argument with a NUL."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+
+        loop = asyncio.get_running_loop()
+        # In a session of its own: Ctrl-C in the agent's terminal must not reach it before the agent is done with it.
+        process, streams = await loop.subprocess_exec(
+            lambda: _ServerProcess(self._max_line_bytes, loop, self._on_end),
+            self._launch.command,
+            *self._launch.args,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=dict(self._launch.environment),
+            start_new_session=True,
+        )
+        self._process = process
+        assert streams.stdin
+        assert streams.stdout
+        assert streams.stderr
+        self._stdin = streams.stdin
+        incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._incoming = incoming
+        self._reading = [
+            asyncio.create_task(self._read_messages(streams.stdout, incoming_send), name="mcp stdout"),
+            asyncio.create_task(self._read_diagnostics(streams.stderr), name="mcp stderr"),
+        ]
+        return incoming, _Input(streams.stdin)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process
+        self._incoming.close()
+        try:
+            await self._stop()
+        except BaseException:  # interrupted: no time left for politeness
+            self._signal(signal.SIGKILL)
+            raise
+        finally:
+            self.exit_code = self._process.get_returncode()
+            self._process.close()
+            for task in self._reading:
+                task.cancel()
+            await asyncio.gather(*self._reading, return_exceptions=True)
+
+    async def _stop(self) -> None:
+        """MCP 2025-11-25, lifecycle, shutdown: close its input, wait, terminate, kill."""
+        self._stdin.close()
+        if self.failure or not await self._exited(self._exit_grace_s):
+            self._signal(signal.SIGTERM)
+            if not await self._exited(self._exit_grace_s):
+                self._signal(signal.SIGKILL)
+                await self._exited(self._exit_grace_s)
+        # A pipe that is still open is held by something that the server started, and that nobody else would stop.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _, open_pipes = await asyncio.wait(self._reading, timeout=_LAST_WORDS_S)
+            if not open_pipes:
+                break
+            self._signal(number)
+
+    async def _exited(self, within_s: float) -> bool:
+        """Polled: waiting for a process also waits for its pipes, which its children may hold."""
+        assert self._process
+        for _ in range(round(within_s / _POLL_S)):
+            if self._process.get_returncode() is not None:
+                return True
+            await asyncio.sleep(_POLL_S)
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the whole group, whose number is the first process's own for as long as one of the group lives."""
+        assert self._process
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.get_pid(), number)
+            elif self._process.get_returncode() is None:
+                self._process.kill()
+
+    async def _read_messages(
+        self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        import anyio
+        import mcp_types as types
+        from mcp.shared.message import SessionMessage
+
+        try:
+            async with incoming:
+                while line := await stdout.readuntil(b"\n"):
+                    try:
+                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        self._on_stderr(f"(on stdout, and no MCP message) {_shown(line)}")
+                        continue
+                    await incoming.send(SessionMessage(message))
+        except asyncio.IncompleteReadError:
+            pass  # the end; half a message is none
+        except asyncio.LimitOverrunError:
+            self.failure = AnswerTooLargeError(f"wrote a message of more than {self._max_line_bytes} bytes")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            pass  # nobody listens any more, or the pipe broke
+        finally:
+            self._on_end()
+        # What it still writes has to go somewhere, or it could not finish.
+        with suppress(OSError):
+            while await stdout.read(_CHUNK):
+                pass
+
+    async def _read_diagnostics(self, stderr: asyncio.StreamReader) -> None:
+        rest = b""
+        while chunk := await stderr.read(_CHUNK):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._on_stderr(_shown(line))
+            rest = rest[:_CHUNK]
+        self._on_stderr(_shown(rest))
+
+
+class _ServerProcess(SubprocessStreamProtocol):
+    """Its end counts even where something that it started holds its pipes open; what it wrote last may still come."""
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
+        super().__init__(limit, loop)
+        self._event_loop = loop
+        self._on_end = on_end
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self._event_loop.call_later(_LAST_WORDS_S, self._on_end)
+
+
+class _Input:
+    """The server's stdin as the SDK's `WriteStream`.
+
+    A message is written whole or not at all, also where its sender is cancelled. Only a request waits until the server
+    takes it: the cancellation of one that a stuck server does not read must not be stuck, too.
+    """
+
+    def __init__(self, stdin: asyncio.StreamWriter) -> None:
+        self._stdin = stdin
+
+    async def send(self, item: SessionMessage, /) -> None:
+        import anyio
+        import mcp_types as types
+
+        if self._stdin.is_closing():
+            raise anyio.ClosedResourceError
+        self._stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        if isinstance(item.message, types.JSONRPCRequest):
+            try:
+                await self._stdin.drain()
+            except OSError:
+                raise anyio.BrokenResourceError from None
+
+    async def aclose(self) -> None:
+        self._stdin.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _shown(line: bytes) -> str:
+    text = printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip())
+    return text if len(text) <= MAX_STDERR_CHARS else f"{text[:MAX_STDERR_CHARS]}…"

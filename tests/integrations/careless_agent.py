@@ -1,0 +1,25 @@
+"""Starts a server, tells its process number, and then ends in one of several ways without closing anything."""
+
+# ruff: noqa: T201  # it is a program
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from guarantee_email_agent.integrations.mcp_session import McpSession
+from guarantee_email_agent.integrations.server_launch import ServerLaunch, common_environment
+from guarantee_email_agent.utils.clock import SystemClock
+
+
+async def main() -> None:
+    server = str(Path(__file__).parent / "stdio_server.py")
+    launch = ServerLaunch("mcp.test", sys.executable, (server,), common_environment(os.environ))
+    session = McpSession("oracle", launch, SystemClock())
+    print((await session.call("process", {}, 30.0))["pid"], flush=True)
+    if sys.argv[1] != "return":
+        await session.call("sleep", {"seconds": 1}, 30.0)
+
+
+asyncio.run(main())

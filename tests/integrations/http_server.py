@@ -1,0 +1,87 @@
+"""An MCP server over streamable HTTP on loopback, made with the SDK.
+
+    python http_server.py MODE [PORT]
+
+It prints its port. MODE: `stream` or `json`, the two forms of an answer. A request whose text is a number from 400 to
+599 is answered with that HTTP status.
+"""
+
+# ruff: noqa: T201  # it is a program
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+server = MCPServer("http-test", log_level="CRITICAL")
+authorizations: set[str] = set()
+
+
+@server.tool()
+def echo(text: str) -> dict[str, str]:
+    return {"said": text}
+
+
+@server.tool()
+def big(size: int) -> dict[str, str]:
+    return {"raw": "A" * size}
+
+
+@server.tool()
+def about() -> dict[str, Any]:
+    return {"pid": os.getpid(), "authorizations": sorted(authorizations)}
+
+
+@server.tool()
+def die() -> dict[str, str]:
+    os._exit(1)
+
+
+class Gate:
+    """Answers in the application's place where a request asks for a status."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        authorizations.add(dict(scope["headers"]).get(b"authorization", b"").decode())
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        for status in range(400, 600):
+            if b'"text":"%d"' % status in body.replace(b" ", b""):
+                await send({"type": "http.response.start", "status": status, "headers": []})
+                await send({"type": "http.response.body", "body": b"no"})
+                return
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def again() -> MutableMapping[str, Any]:
+            return next(messages, None) or await receive()
+
+        await self._app(scope, again, send)
+
+
+def main() -> None:
+    app = Gate(server.streamable_http_app(json_response=sys.argv[1] == "json"))
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="critical")).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

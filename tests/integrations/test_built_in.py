@@ -1,0 +1,183 @@
+"""Which program runs for which configuration, and which secrets it gets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.config.models import (
+    Config,
+    Imap,
+    Mailbox,
+    Mcp,
+    McpServer,
+    Secrets,
+    Smtp,
+    Tickets,
+    Warranties,
+)
+from guarantee_email_agent.integrations.built_in import mail_launch, ticketing_launch, warranty_launch
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, ConfigurationError
+
+ENVIRON: Mapping[str, str] = {
+    "PATH": "/bin",
+    "HOME": "/home/agent",
+    "LANG": "C.UTF-8",
+    "PYTHONPATH": "/src",
+    "ANTHROPIC_API_KEY": "hidden",
+    "IMAP_PASSWORD": "from the environment, not from the configuration",
+    "BASH_FUNC_x%%": "() { :; }",
+}
+MINIMUM = {"PATH": "/bin", "HOME": "/home/agent", "LANG": "C.UTF-8"}
+OWN = {**MINIMUM, "PYTHONPATH": "/src"}
+MODULES = "guarantee_email_agent.mcp_servers"
+
+
+def test_files_are_served_by_our_own_programs() -> None:
+    config = Config(warranties=Warranties(Path("/data/w.csv")), tickets=Tickets(Path("/data/t.db")))
+
+    warranty, ticketing = warranty_launch(config, ENVIRON), ticketing_launch(config, ENVIRON)
+
+    assert warranty.command == ticketing.command == sys.executable
+    assert warranty.args == ("-P", "-m", f"{MODULES}.warranty", "--file", "/data/w.csv")
+    assert ticketing.args == ("-P", "-m", f"{MODULES}.ticketing", "--database", "/data/t.db")
+    assert warranty.environment == ticketing.environment == OWN
+    assert warranty.built_in
+
+
+def test_a_maildir_needs_no_secret() -> None:
+    config = Config(mailbox=Mailbox("support@example.com", Path("/data/inbox")), secrets=Secrets(imap_password="p"))
+
+    launch = mail_launch(config, ENVIRON, b"key")
+
+    assert launch.args == ("-P", "-m", f"{MODULES}.mail", "--maildir", "/data/inbox", "--from", "support@example.com")
+    assert launch.environment == OWN
+
+
+def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
+    mailbox = Mailbox(
+        "support@example.com",
+        imap=Imap("imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", Path("/data/ca.pem")),
+        smtp=Smtp("smtp.example.com", 587, "starttls", "sender"),
+        sent_copy="server",
+        copy_wait_s=90.0,
+    )
+    config = Config(mailbox=mailbox, secrets=Secrets(imap_password="imap", smtp_password="smtp"))
+
+    launch = mail_launch(config, ENVIRON)
+
+    assert launch.args[3:] == (
+        "--imap-host=imap.example.com",
+        "--imap-port=143",
+        "--imap-security=starttls",
+        "--imap-user=agent",
+        "--imap-folder=Support",
+        "--sent-folder=Gesendet",
+        "--smtp-host=smtp.example.com",
+        "--smtp-port=587",
+        "--smtp-security=starttls",
+        "--smtp-user=sender",
+        "--from=support@example.com",
+        "--sent-copy=server",
+        "--copy-wait=90",
+        "--ca-file=/data/ca.pem",
+    )
+    assert launch.environment == {**OWN, "IMAP_PASSWORD": "imap", "SMTP_PASSWORD": "smtp"}
+
+
+def test_what_is_not_said_of_smtp_is_as_for_imap() -> None:
+    mailbox = Mailbox("support@example.com", imap=Imap("mail.example.com"))
+    arguments = mail_launch(Config(mailbox=mailbox, secrets=Secrets(imap_password="p")), ENVIRON).args
+
+    assert "--smtp-host=mail.example.com" in arguments
+    assert "--imap-user=support@example.com" in arguments
+    assert "--smtp-user=support@example.com" in arguments
+
+
+def test_agents_with_one_key_know_each_others_replies_without_telling_it() -> None:
+    config = Config(
+        mailbox=Mailbox("support@example.com", imap=Imap("mail.example.com")), secrets=Secrets(imap_password="p")
+    )
+    one, same, other = (mail_launch(config, ENVIRON, key).environment["MAIL_KEY"] for key in (b"k", b"k", b"l"))
+    assert one == same != other
+    assert len(one) == 64
+
+
+def test_a_server_of_the_users_gets_the_variables_that_are_named_and_no_others() -> None:
+    config = Config(
+        mcp=Mcp(
+            gmail=McpServer("npx", ("-y", "server"), env=("GMAIL_TOKEN",)),
+            warranty_api=McpServer("warranty-server", env=("WARRANTY_KEY",)),
+        ),
+        secrets=Secrets(imap_password="p", mcp_environment={"GMAIL_TOKEN": "token", "WARRANTY_KEY": "key"}),
+    )
+
+    mail, warranty = mail_launch(config, ENVIRON, b"key"), warranty_launch(config, ENVIRON)
+
+    assert (mail.command, mail.args) == ("npx", ("-y", "server"))
+    assert mail.environment == {**MINIMUM, "GMAIL_TOKEN": "token"}
+    assert warranty.environment == {**MINIMUM, "WARRANTY_KEY": "key"}
+    assert not mail.built_in
+    assert mail.setting == "mcp.gmail"
+
+
+@pytest.mark.parametrize(
+    ("secret", "header"), [("token", "Bearer token"), (" token\n", "Bearer token"), ("Basic dTpw", "Basic dTpw")]
+)
+def test_a_url_gets_the_one_variable_as_its_authorization(secret: str, header: str) -> None:
+    server = McpServer(url="https://mcp.example.com/tickets", env=("TICKETS_TOKEN",))
+    config = Config(mcp=Mcp(ticketing_system=server), secrets=Secrets(mcp_environment={"TICKETS_TOKEN": secret}))
+
+    launch = ticketing_launch(config, ENVIRON)
+
+    assert launch.url == "https://mcp.example.com/tickets"
+    assert launch.headers == {"Authorization": header}
+
+
+def test_a_url_without_a_secret_gets_no_header() -> None:
+    config = Config(mcp=Mcp(ticketing_system=McpServer(url="https://mcp.example.com/tickets")))
+    assert ticketing_launch(config, ENVIRON).headers == {}
+
+
+IMAP = Config(mailbox=Mailbox("support@example.com", imap=Imap("mail.example.com")))
+
+
+@pytest.mark.parametrize(
+    ("config", "code", "message"),
+    [
+        (Config(), "config_missing_key", "mailbox.from_address is missing. Set it to the address that replies come"),
+        (
+            IMAP,
+            "config_missing_secret",
+            "IMAP_PASSWORD is not set, but mailbox.imap.host is. Set it in the environment",
+        ),
+        (
+            Config(mcp=Mcp(gmail=McpServer("x", env=("A", "B"))), secrets=Secrets(mcp_environment={"A": "1"})),
+            "config_missing_secret",
+            "mcp.gmail.env names B, which is not set. Set it in the environment or in .env, or remove it from the list",
+        ),
+        (
+            Config(
+                mcp=Mcp(gmail=McpServer(url="http://localhost", env=("A", "B"))),
+                secrets=Secrets(mcp_environment={"A": "1", "B": "2"}),
+            ),
+            "config_invalid_value",
+            "mcp.gmail.env names 2 variables, but a server with a URL gets one, as its Authorization header. Keep that",
+        ),
+    ],
+)
+def test_what_is_missing_is_a_configuration_error(config: Config, code: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        mail_launch(config, ENVIRON)
+    assert caught.value.code == code
+    assert caught.value.message.startswith(message)
+    assert caught.value.exit_code == EXIT_CONFIGURATION
+
+
+def test_secrets_do_not_show() -> None:
+    config = replace(IMAP, secrets=Secrets(imap_password="hidden"))
+    assert "hidden" not in repr(mail_launch(config, ENVIRON)) + str(mail_launch(config, ENVIRON))

@@ -1,0 +1,187 @@
+"""A session with a real server over streamable HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
+from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+
+PATIENCE_S = 30.0
+SERVER = Path(__file__).parent / "http_server.py"
+Play = Callable[[Callable[[Any], Awaitable[None]]], None]
+
+
+class HttpServer:
+    """One server on a port of its own, which it keeps when it is started anew."""
+
+    def __init__(self, mode: str) -> None:
+        self._mode = mode
+        self._process: subprocess.Popen[str] | None = None
+        self._port = ""
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/mcp"
+
+    def start(self) -> None:
+        command = [sys.executable, str(SERVER), self._mode, *([self._port] if self._port else [])]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._port = self._process.stdout.readline().strip()
+        assert self._port
+
+    def stop(self) -> None:
+        assert self._process is not None
+        with self._process:
+            self._process.kill()
+
+
+@pytest.fixture(scope="module", params=["stream", "json"])
+def http(request: pytest.FixtureRequest) -> Iterator[HttpServer]:
+    """For all tests that leave it as it is."""
+    server = HttpServer(request.param)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_http() -> Iterator[HttpServer]:
+    """For one test alone."""
+    server = HttpServer("stream")
+    yield server
+    server.stop()
+
+
+async def failure(call: Awaitable[Any]) -> IntegrationError:
+    with pytest.raises(IntegrationError) as caught:
+        await call
+    return caught.value
+
+
+def test_calls_are_answered(play: Play, http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=http.url))
+        answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
+        assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
+
+    play(scene)
+
+
+def test_a_large_answer_comes_through(play: Play, http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=http.url))
+        assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
+
+    play(scene)
+
+
+def test_every_request_bears_the_headers(play: Play, own_http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
+        assert "token" not in repr(launch)
+        about = await servers.session(launch).call("about", {}, PATIENCE_S)
+        assert about["authorizations"] == ["Bearer token"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable"),
+    [
+        (401, "oracle_auth", False),
+        (403, "oracle_auth", False),
+        (429, "oracle_rate_limited", True),
+        (500, "oracle_unavailable", True),
+        (503, "oracle_unavailable", True),
+    ],
+)
+def test_a_status_tells_what_kind_of_failure_it_is(
+    status: int, code: str, retryable: bool, play: Play, http: HttpServer
+) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=http.url))
+        works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
+        error = await failure(session.call("echo", {"text": str(status)}, PATIENCE_S))
+        assert error.code == code
+        assert error.retryable is retryable
+        assert await works == {"said": "fine"}
+
+    play(scene)
+
+
+def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(play: Play, http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=http.url))
+        error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
+        assert error.code == "oracle_unavailable"
+        assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+        assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+    play(scene)
+
+
+def test_a_server_that_went_away_is_found_again(play: Play, own_http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+        first = (await session.call("about", {}, PATIENCE_S))["pid"]
+        os.kill(first, signal.SIGKILL)
+        own_http.stop()
+        for _ in range(2):
+            error = await failure(session.call("echo", {"text": "x"}, PATIENCE_S))
+            assert error.code == "oracle_unavailable"
+            assert error.retryable
+        own_http.start()
+        await servers.clock.sleep(60)
+        assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
+
+    play(scene)
+
+
+def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(play: Play, own_http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+        await session.call("echo", {"text": "x"}, PATIENCE_S)
+        own_http.stop()
+        own_http.start()
+        answer = await call_with_retry(
+            lambda: session.call("echo", {"text": "y"}, PATIENCE_S), RetryPolicy(), servers.clock
+        )
+        assert answer == {"said": "y"}
+
+    play(scene)
+
+
+def test_one_that_dies_in_a_call_leaves_it_uncertain(play: Play, own_http: HttpServer) -> None:
+    async def scene(servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+        error = await failure(session.call("die", {}, PATIENCE_S, repeatable=False))
+        assert error.details["uncertain"]
+        assert not error.retryable
+
+    play(scene)
+
+
+def test_a_url_where_nothing_answers_is_a_failed_start(play: Play) -> None:
+    async def scene(servers: Any) -> None:
+        # Port 9, "discard", is free on any machine that is not older than this protocol.
+        session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
+        with pytest.raises(MCPConnectionError) as caught:
+            await session.start()
+        assert caught.value.message.startswith("oracle: no MCP server answers (")
+        assert caught.value.message.endswith(
+            "Correct mcp.warranty_api, or what it needs; asked: http://127.0.0.1:9/mcp"
+        )
+
+    play(scene)

@@ -1,0 +1,191 @@
+"""The clients with the servers that come with us: real programs, real files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.config.models import Config, Mailbox, Tickets, Warranties
+from guarantee_email_agent.integrations.answers import warranty_answer
+from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
+from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+
+MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
+TICKET = {
+    "serial_number": "SN-100",
+    "warranty_status": "valid",
+    "customer_email": "customer@example.com",
+    "priority": "normal",
+    "category": "warranty_claim",
+    "idempotency_key": "mail-1",
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    (tmp_path / "warranties.csv").write_text("serial_number,expiration_date,coverage\nSN-100,2999-12-31,full\n")
+    for folder in ("cur", "new", "tmp"):
+        (tmp_path / "inbox" / folder).mkdir(parents=True)
+    (tmp_path / "inbox" / "new" / "1").write_bytes(MAIL)
+    return Config(
+        mailbox=Mailbox(from_address="support@example.com", maildir=tmp_path / "inbox"),
+        warranties=Warranties(tmp_path / "warranties.csv"),
+        tickets=Tickets(tmp_path / "tickets.db"),
+    )
+
+
+def play(config: Config, scene: Callable[[Services], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        services = services_of(config, SystemClock(), os.environ)
+        try:
+            await scene(services)
+        finally:
+            await services.close()
+
+    asyncio.run(whole())
+
+
+def test_one_mail_goes_all_the_way(config: Config, tmp_path: Path) -> None:
+    async def scene(services: Services) -> None:
+        await asyncio.gather(
+            services.mail.test_connection(), services.warranty.test_connection(), services.ticketing.test_connection()
+        )
+        (entry,) = await services.mail.list_unprocessed()
+        assert entry.size == len(MAIL)
+        assert await services.mail.read_raw(entry.id, 10_000) == MAIL
+
+        answer = warranty_answer(await services.warranty.check_warranty("sn100"))
+        assert (answer.status, answer.expiration_date, answer.coverage) == ("valid", "2999-12-31", "full")
+
+        assert await services.ticketing.find_ticket("mail-1") is None
+        created = await services.ticketing.create_ticket(TICKET)
+        assert created == {"ticket_id": "TICKET-000001", "status": "created"}
+        assert await services.ticketing.create_ticket(TICKET) == {**created, "status": "existing"}
+        assert await services.ticketing.find_ticket("mail-1") == "TICKET-000001"
+
+        reply_id = "<reply-1@example.com>"
+        assert await services.mail.find_sent(reply_id) == "not_sent"
+        for status in ("sent", "already_sent"):
+            sent = await services.mail.send_email(
+                "customer@example.com",
+                "Re: warranty",
+                "It is covered.",
+                message_id=reply_id,
+                in_reply_to="<1@example.com>",
+                references="<1@example.com>",
+                headers={"Auto-Submitted": "auto-replied"},
+            )
+            assert sent == {"message_id": reply_id, "status": status}
+        assert await services.mail.find_sent(reply_id) == "sent"
+
+        await services.mail.mark(entry.id, "answered")
+        assert await services.mail.list_unprocessed() == []
+        tally = await services.mail.tally()
+        assert tally == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+
+    play(config, scene)
+    assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
+
+
+def test_waiting_ends_when_mail_comes(config: Config, tmp_path: Path) -> None:
+    async def scene(services: Services) -> None:
+        await services.mail.test_connection()
+        waiting = asyncio.create_task(services.mail.wait_for_mail(20.0))
+        await asyncio.sleep(0.3)
+        (tmp_path / "inbox" / "new" / "2").write_bytes(MAIL)
+        assert await waiting is True
+
+    play(config, scene)
+
+
+def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(config: Config) -> None:
+    async def scene(services: Services) -> None:
+        (entry,) = await services.mail.list_unprocessed()
+        for mail_id, limit, code in (("gone", 10_000, "mail_not_found"), (entry.id, 10, "mail_too_large")):
+            with pytest.raises(IntegrationError) as caught:
+                await services.mail.read_raw(mail_id, limit)
+            assert caught.value.code == code
+            assert not caught.value.retryable
+            assert not caught.value.details["outage"]
+
+    play(config, scene)
+
+
+def test_a_refused_reply_is_certain_and_not_tried_again(config: Config) -> None:
+    async def scene(services: Services) -> None:
+        with pytest.raises(IntegrationError) as caught:
+            await services.mail.send_email(
+                "one@example.com, two@example.com", "Re: x", "text", message_id="<reply-1@example.com>"
+            )
+        assert caught.value.code == "mail_invalid_argument"
+        assert not caught.value.retryable
+        assert not caught.value.details["uncertain"]
+
+    play(config, scene)
+
+
+def test_calls_survive_servers_that_are_killed_again_and_again(config: Config) -> None:
+    async def scene(services: Services) -> None:
+        clock = SystemClock()
+        policy = RetryPolicy(attempts=10, first_delay_s=0.1)
+        made = []
+        for number in range(3):
+            ticket = {**TICKET, "idempotency_key": f"mail-{number}"}
+            call = asyncio.create_task(
+                call_with_retry(lambda ticket=ticket: services.ticketing.create_ticket(ticket), policy, clock)
+            )
+            await asyncio.sleep(0.01 * number)
+            for pid in child_processes("mcp_servers.ticketing"):
+                os.kill(pid, signal.SIGKILL)
+            made.append((await call)["ticket_id"])
+        assert len(set(made)) == 3
+
+    play(config, scene)
+
+
+def child_processes(module: str) -> list[int]:
+    """Of this test's own process."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int(entry.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and module in entry.joinpath("cmdline").read_text():
+                found.append(int(entry.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("broken", "service", "message"),
+    [
+        (
+            {"warranties": Warranties(Path("/nowhere/w.csv"))},
+            "warranty",
+            "/nowhere/w.csv: cannot be read (No such file",
+        ),
+        ({"tickets": Tickets(Path("/nowhere/t.db"))}, "ticketing", "/nowhere/t.db: the folder /nowhere does not exist"),
+        (
+            {"mailbox": Mailbox(from_address="support@example.com", maildir=Path("/nowhere/inbox"))},
+            "mail",
+            "/nowhere/inbox",
+        ),
+    ],
+)
+def test_a_server_without_its_file_says_so(
+    broken: dict[str, object], service: str, message: str, config: Config
+) -> None:
+    async def scene(services: Services) -> None:
+        with pytest.raises(MCPConnectionError) as caught:
+            await getattr(services, service).test_connection()
+        assert message in caught.value.message
+
+    play(replace(config, **broken), scene)  # type: ignore[arg-type]
