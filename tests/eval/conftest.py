@@ -1,11 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from messages_server import MessagesServer, running_messages_server
 
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
+
+
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    """Speaks `/v1/messages` on loopback; gives honest answers unless it is told others."""
+    with running_messages_server() as server:
+        yield server
 
 
 def make_scenario(**changes: Any) -> EvalTestCase:

@@ -49,6 +49,8 @@ class TestJson:
             "duration_s": 0.412,
             "llm": "offline",
             "model": "interpreter",
+            "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
+            "cost_usd": 0.0,
             "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0},
             "pass_rate": 97.14,
             "threshold": 99.0,

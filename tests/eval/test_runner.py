@@ -17,6 +17,7 @@ from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module
 from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.mocks import MockAnthropicClient
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.errors import InstructionError
@@ -132,6 +133,33 @@ def test_waiting_between_retries_takes_no_time_but_counts(config: Config, good: 
     case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
 
     assert run(config, case).processing_time_ms >= 3_000
+
+
+def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(config: Config, good: EvalTestCase) -> None:
+    class Patient(MockAnthropicClient):
+        """Answers once the other scenario is done."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.may_answer = asyncio.Event()
+
+        async def create(self, **request: Any) -> Any:
+            await self.may_answer.wait()
+            return await super().create(**request)
+
+    skipping = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
+    runner = EvalRunner(config)
+
+    async def both() -> tuple[EvalResult, EvalResult]:
+        model = Patient()
+        other = asyncio.create_task(runner.run_test_case(good, model))
+        await asyncio.sleep(0)
+        first = await runner.run_test_case(skipping)
+        model.may_answer.set()
+        return first, await other
+
+    first, other = asyncio.run(both())
+    assert first.processing_time_ms >= 3_000 > other.processing_time_ms
 
 
 def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from messages_server import MessagesServer, Reply, answer, tool_call, trouble
 
 from guarantee_email_agent.config.models import Config, Llm, Secrets
-from guarantee_email_agent.llm.anthropic_client import FIRST_DELAY_S, MAX_WAIT_S, anthropic_messages
+from guarantee_email_agent.llm.anthropic_client import FIRST_DELAY_S, MAX_WAIT_S, anthropic_messages, deprecated_from
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -30,84 +27,8 @@ REQUEST: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """length: what the header says, if not the truth. hang: seconds before anything is sent."""
-
-    body: bytes
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    length: int | None = None
-    hangs: bool = False
-
-
-def answer(*content: Mapping[str, Any], stop_reason: str = "tool_use", **more: Any) -> Reply:
-    message = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-sonnet-4-6",
-        "content": list(content),
-        "stop_reason": stop_reason,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 12, "output_tokens": 5, "cache_read_input_tokens": 7},
-        **more,
-    }
-    return Reply(json.dumps(message).encode())
-
-
-def trouble(status: int, message: str = "It went wrong", **headers: str) -> Reply:
-    body = {"type": "error", "error": {"type": "some_error", "message": message}}
-    return Reply(json.dumps(body).encode(), status, {name.replace("_", "-"): value for name, value in headers.items()})
-
-
 def note(number: int) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": "note", "input": {"number": number}}
-
-
-class Server:
-    """Gives the replies one after the other, the last one for ever, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.replies: list[Reply] = []
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[Mapping[str, str]] = []
-        self.over = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                assert self.path == "/v1/messages"
-                server.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-                server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                reply = server.replies.pop(0) if len(server.replies) > 1 else server.replies[0]
-                if reply.hangs:
-                    server.over.wait(10)
-                self.send_response(reply.status)
-                for name, value in {"content-type": "application/json", **reply.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(reply.body) if reply.length is None else reply.length))
-                self.end_headers()
-                self.wfile.write(reply.body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.http.server_port}"
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
-    thread = threading.Thread(target=server.http.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.over.set()
-    server.http.shutdown()
-    thread.join()
-    server.http.server_close()
+    return tool_call("note", {"number": number}, number)
 
 
 class Waits(SkippingClock):
@@ -129,9 +50,9 @@ def configured(url: str, **llm: Any) -> Config:
     )
 
 
-def ask(config: Config, clock: SkippingClock | None = None, **changes: Any) -> Any:
+def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
-        async with anthropic_messages(config, clock=clock or SkippingClock()) as model:
+        async with anthropic_messages(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s) as model:
             return await model.messages.create(**{**REQUEST, **changes})
 
     return asyncio.run(once())
@@ -143,7 +64,7 @@ def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) 
     return caught.value
 
 
-def test_tool_call_arrives_with_its_tokens(server: Server) -> None:
+def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
     server.replies = [answer(note(1))]
     message = ask(configured(server.url))
     assert [(block.name, block.input) for block in message.content] == [("note", {"number": 1})]
@@ -151,46 +72,46 @@ def test_tool_call_arrives_with_its_tokens(server: Server) -> None:
     assert message.usage.cache_read_input_tokens == 7
 
 
-def test_parallel_tool_calls_arrive_in_their_order(server: Server) -> None:
+def test_parallel_tool_calls_arrive_in_their_order(server: MessagesServer) -> None:
     server.replies = [answer({"type": "text", "text": "Two notes."}, note(1), note(2))]
     message = ask(configured(server.url))
     assert [block.type for block in message.content] == ["text", "tool_use", "tool_use"]
     assert [block.id for block in message.content[1:]] == ["toolu_1", "toolu_2"]
 
 
-def test_refusal_is_an_answer(server: Server) -> None:
+def test_refusal_is_an_answer(server: MessagesServer) -> None:
     server.replies = [answer(stop_reason="refusal", stop_details={"type": "refusal", "explanation": "No."})]
     message = ask(configured(server.url))
     assert (message.stop_reason, message.content, message.stop_details.explanation) == ("refusal", [], "No.")
 
 
-def test_key_is_sent_to_the_configured_address(server: Server) -> None:
+def test_key_is_sent_to_the_configured_address(server: MessagesServer) -> None:
     server.replies = [answer()]
     ask(configured(server.url))
     assert server.headers[0]["authorization"] == "Bearer test-key"
 
 
-def test_temperature_is_sent_with_the_api_version_that_takes_one(server: Server) -> None:
+def test_temperature_is_sent_with_the_api_version_that_takes_one(server: MessagesServer) -> None:
     server.replies = [answer()]
     ask(configured(server.url), temperature=0.0)
     assert server.requests[0]["temperature"] == 0.0
     assert server.headers[0]["anthropic-version"] == "2023-06-01"
 
 
-def test_without_temperature_nothing_of_it_is_sent(server: Server) -> None:
+def test_without_temperature_nothing_of_it_is_sent(server: MessagesServer) -> None:
     server.replies = [answer()]
     ask(configured(server.url))
     assert "temperature" not in server.requests[0]
     assert server.headers[0]["anthropic-version"] > "2023-06-01"
 
 
-def test_tool_is_forced_as_asked(server: Server) -> None:
+def test_tool_is_forced_as_asked(server: MessagesServer) -> None:
     server.replies = [answer()]
     ask(configured(server.url))
     assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "note"}
 
 
-def test_tool_is_not_forced_where_the_model_refuses_that(server: Server) -> None:
+def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer) -> None:
     server.replies = [answer()]
     forced = {"type": "tool", "name": "note", "disable_parallel_tool_use": True}
     ask(configured(server.url, force_tool=False), tool_choice=forced)
@@ -207,34 +128,44 @@ def test_tool_is_not_forced_where_the_model_refuses_that(server: Server) -> None
         trouble(503),
         trouble(529),
         Reply(b'{"id": "msg_1", "cont', length=500),
+        Reply(b'{"id": "msg_1", "cont', length=500, resets=True),
         Reply(b'{"id": "msg_1", "cont'),
         Reply(b"<html>Bad gateway</html>", headers={"content-type": "text/html"}),
         Reply(b'{"id": "msg_1", "content": null}'),
         Reply(b"[]"),
     ],
-    ids=lambda reply: f"{reply.status} {reply.body[:12]!r}",
+    ids=lambda reply: f"{reply.status} {reply.body[:12]!r}{' reset' if reply.resets else ''}",
 )
-def test_what_can_heal_is_tried_again(server: Server, reply: Reply) -> None:
+def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> None:
     server.replies = [reply, answer(note(1))]
     assert ask(configured(server.url)).content[0].id == "toolu_1"
     assert len(server.requests) == 2
 
 
-def test_waits_as_long_as_the_server_asks(server: Server) -> None:
+def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
     server.replies = [trouble(429, retry_after="7"), trouble(529, retry_after_ms="1500"), answer()]
     clock = Waits()
     ask(configured(server.url), clock)
     assert clock.asked == [7.0, 1.5]
 
 
-def test_waits_longer_each_time_where_the_server_asks_nothing(server: Server) -> None:
+def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
     server.replies = [trouble(500)]
     clock = Waits()
     failure(configured(server.url, max_attempts=4), clock)
     assert clock.asked == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
 
 
-def test_does_not_wait_for_an_hour(server: Server) -> None:
+def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer) -> None:
+    server.replies = [trouble(429, retry_after="20")]
+    clock = Waits()
+    error = failure(configured(server.url), clock, max_wait_s=15.0)
+    assert clock.asked == []
+    assert error.details["retry_after_s"] == 20
+    assert "asks to wait 20 s" in error.message
+
+
+def test_does_not_wait_for_an_hour(server: MessagesServer) -> None:
     server.replies = [trouble(429, retry_after="3600")]
     clock = Waits()
     error = failure(configured(server.url), clock)
@@ -251,7 +182,7 @@ def test_does_not_wait_for_an_hour(server: Server) -> None:
         (trouble(529, "Overloaded"), "llm_overloaded", "Overloaded"),
     ],
 )
-def test_gives_up_after_the_configured_attempts(server: Server, reply: Reply, code: str, says: str) -> None:
+def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
     error = failure(configured(server.url, max_attempts=3))
     assert (error.code, error.details["retryable"], error.details["attempts"]) == (code, True, 3)
@@ -264,6 +195,9 @@ def test_gives_up_after_the_configured_attempts(server: Server, reply: Reply, co
     [
         (trouble(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
         (trouble(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
+        (trouble(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
+        (trouble(402, "Payment required"), "llm_no_credit", "Buy credit"),
+        (trouble(429, "Monthly limit", error_code="enforced_spend_limit_reached"), "llm_no_credit", "raise the limit"),
         (trouble(400, "tool_choice forces tool use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
         (trouble(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
         (trouble(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
@@ -271,18 +205,40 @@ def test_gives_up_after_the_configured_attempts(server: Server, reply: Reply, co
         (trouble(500, x_should_retry="false"), "llm_unavailable", "HTTP 500"),
     ],
 )
-def test_what_cannot_heal_is_not_tried_again(server: Server, reply: Reply, code: str, says: str) -> None:
+def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
-    error = failure(configured(server.url))
+    error = failure(configured(server.url), temperature=0.0)
     assert error.code == code
     assert says in error.message
     assert len(server.requests) == 1
 
 
-def test_silence_ends_at_the_timeout(server: Server) -> None:
+@pytest.mark.parametrize("said", ["temperature: Extra inputs", "tool_choice forces tool use"])
+def test_a_setting_that_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) -> None:
+    server.replies = [trouble(400, said)]
+    error = failure(configured(server.url, force_tool=False))
+    assert error.code == "llm_bad_request"
+    assert "Set llm" not in error.message
+
+
+def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", hangs=True)]
     error = failure(configured(server.url, timeout_s=0.2, max_attempts=2))
     assert (error.code, error.details["attempts"]) == ("llm_timeout", 2)
+
+
+def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(server: MessagesServer) -> None:
+    server.replies = [Reply(b"{}", hangs=True), answer(note(1))]
+
+    async def scene() -> Any:
+        async with anthropic_messages(configured(server.url)) as model:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await model.messages.create(**REQUEST)
+            return await model.messages.create(**REQUEST)
+
+    assert asyncio.run(scene()).content[0].id == "toolu_1"
+    assert len(server.requests) == 2  # no attempt was made after the budget was used up
 
 
 def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
@@ -307,3 +263,11 @@ def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -
 def test_sdk_is_not_loaded_before_it_is_used() -> None:
     code = "import sys, guarantee_email_agent.llm.anthropic_client; print('anthropic' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_the_model_that_is_pinned_is_not_going_out_of_service() -> None:
+    assert deprecated_from(Llm().model) is None
+
+
+def test_a_model_that_is_going_out_of_service_is_known() -> None:
+    assert deprecated_from("claude-3-opus-20240229") is not None

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent.config.models import Config
 from guarantee_email_agent.eval.loader import EvalLoader
@@ -28,6 +28,10 @@ from guarantee_email_agent.utils.errors import (
 )
 from guarantee_email_agent.utils.printable import printable
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.language_model import LlmMode, ModelOf, RecordingPlaces
+    from guarantee_email_agent.eval.live import LiveEvaluation
+
 logger = logging.getLogger(__name__)
 
 MAX_CHUNK = 200
@@ -42,9 +46,9 @@ _Results = Generator[EvalResult, None, None]
 class EvalOptions:
     """What the command line decides.
 
-    threshold: percent. only: a glob over file names without ending. jobs: processes. repeat: runs of each scenario.
-    records_dir: a folder for the record of every run. run_id, started: what a JSON report calls this run, and when it
-    began (ISO 8601).
+    threshold: percent. only: a glob over file names without ending. jobs: scenarios at a time. repeat: runs of each
+    scenario. records_dir: a folder for the record of every run. run_id, started: what a JSON report calls this run, and
+    when it began (ISO 8601). llm: who answers as the language model.
     """
 
     directory: Path
@@ -57,13 +61,15 @@ class EvalOptions:
     records_dir: Path | None = None
     run_id: str = ""
     started: str = ""
+    llm: LlmMode = "offline"
 
 
 def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
     """Run the suite and print its outcome to `stream`; the exit code.
 
     Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
-    ConfigurationError for a report that cannot be written.
+    ConfigurationError for a report or a recording that cannot be written, for a suite of which nothing is recorded, and
+    for a model whose key is missing.
     """
     logger.info("Running in eval mode - using mocks")
     began = time.perf_counter()
@@ -78,12 +84,13 @@ def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
         _make_folder(options.records_dir)
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
+    live = _live(config, options)
 
     reporter = EvalReporter(stream, threshold=options.threshold)
     reporter.print_header(len(files))
     totals, kept = Totals(), list[EvalResult]()
     wants_all = options.json_file is not None or options.junit_file is not None
-    results = _results(config, files, options)
+    results = _results(config, files, options, live)
     interrupted = False
     try:
         for result in results:
@@ -97,11 +104,13 @@ def evaluate(options: EvalOptions, config: Config, stream: Output) -> int:
         results.close()
     duration_s = time.perf_counter() - began
     reporter.finish(duration_s, planned=len(files))
+    if live is not None:
+        stream.write(f"{live.cost()}\n")
     stream.flush()
     logger.info("Eval suite completed in %.1fs", duration_s)
     if interrupted:
         return EXIT_INTERRUPTED
-    _export(options, kept, duration_s)
+    _export(options, kept, duration_s, config, live)
     return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, options.threshold) else EXIT_EVALUATION
 
 
@@ -131,7 +140,30 @@ def _make_folder(folder: Path) -> None:
         ) from None
 
 
-def _results(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
+def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
+    """What asks the API; None where nobody does. What is missing for the run shows here, before it begins."""
+    if options.llm == "offline":
+        return None
+    if options.llm == "replay":
+        _places(config, options).check()
+        return None
+    from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
+
+    logger.info("The language model is %s (%s)", config.llm.model, options.llm)
+    return LiveEvaluation(config, _places(config, options) if options.llm == "record" else None)
+
+
+def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
+    from guarantee_email_agent.eval.language_model import RecordingPlaces  # not offline
+
+    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, repeat=options.repeat)
+
+
+def _results(
+    config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None = None
+) -> _Results:
+    if live is not None:
+        return live.results(files, jobs=options.jobs, repeat=options.repeat, records_dir=options.records_dir)
     jobs = min(options.jobs, len(files))
     if jobs > 1:
         return _on_several_cores(config, files, options, jobs)
@@ -140,14 +172,19 @@ def _results(config: Config, files: Sequence[str], options: EvalOptions) -> _Res
 
 def _run(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     """One result a file, as it is ready."""
-    runner = EvalRunner(config, records_dir=options.records_dir)
+    model_of: ModelOf | None = None
+    if options.llm == "replay":
+        from guarantee_email_agent.eval.language_model import ReplayedModel
+
+        model_of = ReplayedModel(_places(config, options))
+    runner = EvalRunner(config, records_dir=options.records_dir, model_of=model_of)
     for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
         yield _finished(runner.run_entry(entry, options.repeat))
 
 
 def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
-    """The answer of a coroutine that never waits, as all are whose clients are mocks.
+    """The answer of a coroutine that never waits, as all are whose clients are mocks or recordings.
 
     An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
     """
@@ -208,10 +245,13 @@ def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalRe
     return EvalResult.of_invalid(duplicate)
 
 
-def _export(options: EvalOptions, results: Sequence[EvalResult], duration_s: float) -> None:
+def _export(
+    options: EvalOptions, results: Sequence[EvalResult], duration_s: float, config: Config, live: LiveEvaluation | None
+) -> None:
     if options.json_file is None and options.junit_file is None:
         return
     from guarantee_email_agent.eval.export import write_json, write_junit
+    from guarantee_email_agent.llm.prices import NO_TOKENS
 
     if options.json_file is not None:
         write_json(
@@ -220,9 +260,11 @@ def _export(options: EvalOptions, results: Sequence[EvalResult], duration_s: flo
             run_id=options.run_id,
             started=options.started,
             duration_s=duration_s,
-            llm="offline",
-            model=MODEL_NAME,
+            llm=options.llm,
+            model=MODEL_NAME if options.llm == "offline" else config.llm.model,
             threshold=options.threshold,
+            tokens=NO_TOKENS if live is None else live.meter.usage,
+            cost_usd=0.0 if live is None else live.meter.cost_usd,
         )
     if options.junit_file is not None:
         write_junit(options.junit_file, results, duration_s=duration_s)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
+from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage
 from guarantee_email_agent.runs.report_files import JUnitCase, as_json, as_junit, write_report
 from guarantee_email_agent.runs.statistics import (
     Threshold,
@@ -32,13 +34,23 @@ def write_json(
     llm: str,
     model: str,
     threshold: Threshold,
+    tokens: TokenUsage = NO_TOKENS,
+    cost_usd: float | None = 0.0,
 ) -> None:
     """Writes the report whose shape `report` gives; the file is complete or untouched.
 
     Raises ConfigurationError(code="eval_report_unwritable").
     """
     content = report(
-        results, run_id=run_id, started=started, duration_s=duration_s, llm=llm, model=model, threshold=threshold
+        results,
+        run_id=run_id,
+        started=started,
+        duration_s=duration_s,
+        llm=llm,
+        model=model,
+        threshold=threshold,
+        tokens=tokens,
+        cost_usd=cost_usd,
     )
     write_report(path, as_json(content), UNWRITABLE)
 
@@ -52,8 +64,13 @@ def report(
     llm: str,
     model: str,
     threshold: Threshold,
+    tokens: TokenUsage = NO_TOKENS,
+    cost_usd: float | None = 0.0,
 ) -> dict[str, Any]:
-    """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent."""
+    """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
+
+    tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
+    """
     totals = Totals.of(results)
     passed, total = totals.passed, totals.total
     return {
@@ -63,6 +80,8 @@ def report(
         "duration_s": round(duration_s, 3),
         "llm": llm,
         "model": model,
+        "tokens": asdict(tokens),
+        "cost_usd": None if cost_usd is None else round(cost_usd, 6),
         "totals": {"total": total, "passed": passed, "failed": totals.failed, "invalid": totals.invalid},
         "pass_rate": rounded_percentage(passed, total, threshold),
         "threshold": float(threshold_text(threshold)),

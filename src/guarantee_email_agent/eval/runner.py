@@ -17,7 +17,9 @@ from guarantee_email_agent.instructions.loader import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.eval.language_model import ModelOf, ScenarioModel
     from guarantee_email_agent.eval.record import RunTrace
+    from guarantee_email_agent.llm.port import LanguageModel
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +27,22 @@ logger = logging.getLogger(__name__)
 class EvalRunner:
     """Runs scenarios one by one; every one gets fresh mocks and instruction files read anew."""
 
-    def __init__(self, config: Config, clock: Clock | None = None, records_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock | None = None,
+        records_dir: Path | None = None,
+        model_of: ModelOf | None = None,
+    ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
+        model_of: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
         """
         self._config = config
         self._records_dir = records_dir
-        self._clock = clock or SkippingClock()
+        self._model_of = model_of
+        self._clock = clock
         self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
@@ -52,24 +62,39 @@ class EvalRunner:
         """
         if isinstance(entry, InvalidScenario):
             return EvalResult.of_invalid(entry)
-        first = await self.run_test_case(entry)
+        if self._model_of is None:
+            return await self._run(entry, repeat)
+        model = self._model_of(entry)
+        result = await self._run(entry, repeat, model)
+        if (problem := model.finish()) is None:
+            return result
+        failures = [*result.failures, f"recording: {problem}"]
+        return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
+
+    async def _run(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
+        first = await self.run_test_case(entry, None if model is None else model.begin(1))
         for number in range(2, repeat + 1):
             if not first.passed:
                 break
-            result = await self.run_test_case(entry)
+            result = await self.run_test_case(entry, None if model is None else model.begin(number))
             if not result.passed:
                 failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
                 return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
         return first
 
-    async def run_test_case(self, test_case: EvalTestCase) -> EvalResult:
+    async def run_test_case(self, test_case: EvalTestCase, llm: LanguageModel | None = None) -> EvalResult:
         """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason.
+
+        llm: in place of the mocked language model.
 
         Raises TaskError(code="task_record_unwritable") where the record is wanted and cannot be written.
         """
         logger.info("Executing eval: %s", test_case.scenario_id)
-        started = self._clock.monotonic()
+        clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
+        started = clock.monotonic()
         mocks = clients = create_mock_clients(test_case)
+        if llm is not None:
+            mocks["anthropic"] = llm
         trace = None
         if test_case.test is not None or self._records_dir is not None:
             from guarantee_email_agent.eval.record import RunTrace  # few runs are recorded
@@ -83,18 +108,21 @@ class EvalRunner:
             llm=clients["anthropic"],
             instructions=self._instructions,
             model=self._model,
-            clock=self._clock,
+            clock=clock,
             own_addresses=frozenset(self._config.agent.own_addresses),
         )
         report = await processor.process_email(mail_of(test_case))
-        elapsed_ms = round((self._clock.monotonic() - started) * 1000)
+        elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
         actual["processing_time_ms"] = elapsed_ms
         _, failures = self.validate_output(test_case, actual)
         failures.extend(_disagreements(report, actual))
-        failures.extend(_why_it_stopped(report, bool(failures)))
+        stopped = list(_why_it_stopped(report, bool(failures)))
+        failures.extend(stopped)
         if trace is not None:
             failures.extend(self._judged(test_case, trace, actual))
+        if llm is not None and _lacks_model(report):
+            failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
     def validate_output(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -171,5 +199,10 @@ def _disagreements(report: ProcessingResult, actual: Mapping[str, Any]) -> Itera
 
 def _why_it_stopped(report: ProcessingResult, failed: bool) -> Iterator[str]:
     crashed = report.error_code == "processing_unexpected"
-    if report.failed_step and (failed or crashed):
+    # No scenario can ask for a model that fails, so that is told even where no reply is what it expects.
+    if report.failed_step and (failed or crashed or _lacks_model(report)):
         yield f"{'crash' if crashed else 'agent'}: stopped in step {report.failed_step}: {report.error_message}"
+
+
+def _lacks_model(report: ProcessingResult) -> bool:
+    return (report.error_code or "").startswith("llm_")

@@ -14,28 +14,45 @@ from typing import Any, Final, Self
 
 from guarantee_email_agent.config.models import Config
 from guarantee_email_agent.llm.port import Messages
+from guarantee_email_agent.llm.request import as_sent
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.printable import printable
 
 MAX_WAIT_S: Final = 60.0
-"""The longest that we wait because the API asks us to; where it asks for more, the call fails at once."""
+"""The longest that we wait because the API asks us to, if nobody says otherwise."""
 
 FIRST_DELAY_S: Final = 0.5
 _LONGEST_DELAY_S: Final = 8.0
 _LONGEST_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
+_LONG_WAIT_S: Final = 10.0
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
+_NO_CREDIT: Final = frozenset(
+    {
+        "contract_spend_limit_reached",
+        "enforced_spend_limit_reached",
+        "linked_organization_billing_unavailable",
+        "linked_organization_spend_limit_reached",
+        "organization_on_hold",
+    }
+)
 
 
 def anthropic_messages(
-    config: Config, *, timeout_s: float | None = None, max_attempts: int | None = None, clock: Clock | None = None
+    config: Config,
+    *,
+    timeout_s: float | None = None,
+    max_attempts: int | None = None,
+    max_wait_s: float = MAX_WAIT_S,
+    clock: Clock | None = None,
 ) -> AnthropicModel:
     """A client of the API with key, address, timeouts and retries as configured. Use it from one event loop.
 
     timeout_s: seconds for one attempt, all of its bytes included, if not those of `llm.timeout_s`.
     max_attempts: tries of one call, the first included, if not those of `llm.max_attempts`.
+    max_wait_s: the longest wait between two attempts that the API may ask for; where it asks for more, the call fails.
 
     Raises ConfigurationError where the SDK is not installed, or without a key.
     """
@@ -46,14 +63,7 @@ def anthropic_messages(
             "server of your own that asks for no key, any text will do",
             "config_missing_secret",
         )
-    try:
-        import anthropic  # over a second to load, and an extra
-    except ImportError:
-        raise ConfigurationError(
-            "The Anthropic SDK is not installed. Install it: pip install 'guarantee-email-agent[anthropic]'",
-            "llm_sdk_missing",
-        ) from None
-    client = anthropic.AsyncAnthropic(
+    client = _sdk().AsyncAnthropic(
         api_key=key,
         base_url=config.secrets.anthropic_base_url,
         timeout=timeout_s or config.llm.timeout_s,
@@ -64,18 +74,51 @@ def anthropic_messages(
         client,
         timeout_s=timeout_s or config.llm.timeout_s,
         max_attempts=max_attempts or config.llm.max_attempts,
+        max_wait_s=max_wait_s,
         force_tool=config.llm.force_tool,
         clock=clock or SystemClock(),
     )
 
 
+def deprecated_from(model: str) -> str | None:
+    """When the installed SDK says that a model goes out of service; None where it says nothing of the kind.
+
+    Raises ConfigurationError where the SDK is not installed.
+    """
+    _sdk()
+    from anthropic.resources.messages import DEPRECATED_MODELS
+
+    return DEPRECATED_MODELS.get(model)
+
+
+def _sdk() -> Any:
+    try:
+        import anthropic  # over a second to load, and an extra
+    except ImportError:
+        raise ConfigurationError(
+            "The Anthropic SDK is not installed. Install it: pip install 'guarantee-email-agent[anthropic]'",
+            "llm_sdk_missing",
+        ) from None
+    return anthropic
+
+
 class AnthropicModel:
     """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
 
-    def __init__(self, client: Any, *, timeout_s: float, max_attempts: int, force_tool: bool, clock: Clock) -> None:
+    def __init__(
+        self,
+        client: Any,
+        *,
+        timeout_s: float,
+        max_attempts: int,
+        max_wait_s: float,
+        force_tool: bool,
+        clock: Clock,
+    ) -> None:
         self._client = client
         self._timeout_s = timeout_s
         self._max_attempts = max_attempts
+        self._max_wait_s = max_wait_s
         self._force_tool = force_tool
         self._clock = clock
 
@@ -95,14 +138,17 @@ class AnthropicModel:
         temperature: float | None = None,
     ) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
-        request: dict[str, Any] = {
-            "model": model,
-            "max_tokens": max_tokens,
-            "system": system,
-            "messages": messages,
-            "tools": tools,
-            "tool_choice": tool_choice if self._force_tool else _not_forced(tool_choice),
-        }
+        request = as_sent(
+            {
+                "model": model,
+                "max_tokens": max_tokens,
+                "system": system,
+                "messages": messages,
+                "tools": tools,
+                "tool_choice": tool_choice,
+            },
+            force_tool=self._force_tool,
+        )
         if temperature is not None:
             request["extra_body"] = {"temperature": temperature}
             request["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
@@ -113,7 +159,7 @@ class AnthropicModel:
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", delay_s)
-                if not error.details["retryable"] or attempt == self._max_attempts or wait_s > MAX_WAIT_S:
+                if not error.details["retryable"] or attempt == self._max_attempts or wait_s > self._max_wait_s:
                     raise
             await self._clock.sleep(wait_s)
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
@@ -136,7 +182,7 @@ class AnthropicModel:
                 retryable=True,
             ) from None
         except anthropic.APIStatusError as error:
-            raise _status_error(error) from None
+            raise _status_error(error, request) from None
         except (anthropic.APIResponseValidationError, json.JSONDecodeError):
             raise _no_message() from None
         except (anthropic.AnthropicError, ValueError, TypeError) as error:
@@ -152,13 +198,6 @@ class AnthropicModel:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def _not_forced(tool_choice: Mapping[str, Any]) -> Mapping[str, Any]:
-    if tool_choice.get("type") not in ("any", "tool"):
-        return tool_choice
-    kept = {name: value for name, value in tool_choice.items() if name == "disable_parallel_tool_use"}
-    return {"type": "auto", **kept}
 
 
 def _checked(answer: Any) -> Any:
@@ -178,29 +217,39 @@ def _no_message() -> LLMError:
     return _error("gave an answer that is no message", "llm_bad_answer", retryable=True)
 
 
-def _status_error(error: Any) -> LLMError:
+def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
     """The error of an APIStatusError."""
     status: int = error.status_code
     said = printable(str(error.api_message or error.message))[:_LONGEST_API_MESSAGE]
     retryable = status in _RETRYABLE_STATUSES or status >= 500
     if (override := error.response.headers.get("x-should-retry")) in ("true", "false"):
         retryable = override == "true"
-    code, remedy = _meaning(status, said)
+    if _is_out_of_credit(error, said):
+        retryable, code = False, "llm_no_credit"
+        remedy = "Buy credit or raise the limit, where the API key was made"
+    else:
+        code, remedy = _meaning(status, said, request)
     details: dict[str, Any] = {"status": status}
     if error.request_id:
         details["request_id"] = error.request_id
     if (wait_s := _retry_after_s(error.response.headers)) is not None:
         details["retry_after_s"] = wait_s
-        if wait_s > MAX_WAIT_S:
+        if wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
     return _error(f"answered HTTP {status}: {said}. {remedy}", code, retryable=retryable, **details)
 
 
-def _meaning(status: int, said: str) -> tuple[str, str]:
+def _is_out_of_credit(error: Any, said: str) -> bool:
+    # The last of these comes as a plain 400, without a code.
+    return error.status_code == 402 or error.error_code in _NO_CREDIT or "credit balance" in said
+
+
+def _meaning(status: int, said: str, request: Mapping[str, Any]) -> tuple[str, str]:
     """Our code, and what to do."""
-    if status == 400 and "temperature" in said:
+    if status == 400 and "temperature" in said and "extra_body" in request:
         return "llm_temperature_refused", "Set llm.temperature to null for this model"
-    if status == 400 and ("tool_choice" in said or "forc" in said):
+    is_forced = request["tool_choice"].get("type") in ("any", "tool")
+    if status == 400 and is_forced and ("tool_choice" in said or "forc" in said):
         return "llm_forced_tool_refused", "Set llm.force_tool to false for this model"
     if status in (401, 403):
         return "llm_authentication", "Check ANTHROPIC_API_KEY"

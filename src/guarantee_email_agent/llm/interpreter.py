@@ -60,6 +60,9 @@ class InstructionInterpreter:
             raise _cannot(f"the instructions cannot be read: {error.message}") from None
         return Message("msg_offline", MODEL_NAME, (ToolUseBlock("toolu_offline", str(tool), answer),), "tool_use")
 
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
 
 def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     mail = element_in(content, "mail")

@@ -26,11 +26,21 @@ class ToolUseBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherBlock:
+    """What a model says besides, its thinking for one: `data` is the block as it came."""
+
+    type: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens counted for one exchange."""
+    """Tokens counted for one exchange. `input_tokens`: without those that the prompt cache gave or took."""
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,12 @@ class Message:
 
     id: str
     model: str
-    content: Sequence[TextBlock | ToolUseBlock]
+    content: Sequence[TextBlock | ToolUseBlock | OtherBlock]
     stop_reason: str
     usage: Usage = Usage()
     role: Literal["assistant"] = "assistant"
     type: Literal["message"] = "message"
+    stop_details: Any = None
 
 
 class Messages(Protocol):
@@ -68,3 +79,9 @@ class LanguageModel(Protocol):
 
     @property
     def messages(self) -> Messages: ...
+
+
+class ClosableModel(LanguageModel, Protocol):
+    """A model that may hold connections."""
+
+    async def aclose(self) -> None: ...

@@ -92,6 +92,13 @@ def draft_request(
     }
 
 
+def asked_again(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
+    """The same request, with what was wrong with the answer to it."""
+    *before, last = request["messages"]
+    content = last["content"] + "\n" + _element("objections-to-your-last-answer", [objection])
+    return {**request, "messages": [*before, {**last, "content": content}]}
+
+
 def element_in(content: str, name: str) -> Any:
     """The JSON value inside the first `<name>` element of a user message; None where there is none."""
     opening, closing = f"<{name}>\n", f"\n</{name}>"

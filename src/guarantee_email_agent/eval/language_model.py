@@ -1,0 +1,143 @@
+"""Who answers as the language model of a scenario, where it is not the mock: the API, or what it once said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Protocol
+
+from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.recording import Recorder, Recordings
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.printable import printable
+
+LlmMode = Literal["offline", "live", "record", "replay"]
+
+
+class ScenarioModel(Protocol):
+    """The model of one scenario, in all of its runs."""
+
+    def begin(self, run: int) -> LanguageModel:
+        """The model of one run. run: from 1, one after the other."""
+
+    def finish(self) -> str | None:
+        """Called once after the last run; what went wrong with the model, if that is not told already."""
+
+
+ModelOf = Callable[[EvalTestCase], ScenarioModel]
+
+
+class LiveModel:
+    """The API, for every scenario."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+
+    def __call__(self, _: EvalTestCase) -> LiveModel:
+        return self
+
+    def begin(self, _run: int) -> LanguageModel:
+        return self._model
+
+    def finish(self) -> None:
+        """Nothing is kept."""
+
+
+class RecordedModel:
+    """The API, with every exchange kept in a folder for each scenario."""
+
+    def __init__(self, model: LanguageModel, places: RecordingPlaces) -> None:
+        self._model = model
+        self._places = places
+
+    def __call__(self, test_case: EvalTestCase) -> _RecordedScenario:
+        return _RecordedScenario(self._model, self._places.of(test_case), self._places.force_tool)
+
+
+class _RecordedScenario:
+    def __init__(self, model: LanguageModel, recordings: Recordings, force_tool: bool) -> None:
+        self._model = model
+        self._recordings = recordings
+        self._force_tool = force_tool
+        self._runs: list[Recorder] = []
+
+    def begin(self, _run: int) -> LanguageModel:
+        self._runs.append(Recorder(self._model, force_tool=self._force_tool))
+        return self._runs[-1]
+
+    def finish(self) -> str | None:
+        """Where the API failed the scenario has failed, too, and what was recorded before stays."""
+        if any(run.failed for run in self._runs):
+            return None
+        try:
+            self._recordings.write([run.exchanges for run in self._runs])
+        except LLMError as error:
+            return error.message
+        return None
+
+
+class ReplayedModel:
+    """What was recorded of each scenario; opens no connection and never waits."""
+
+    def __init__(self, places: RecordingPlaces) -> None:
+        self._places = places
+
+    def __call__(self, test_case: EvalTestCase) -> _ReplayedScenario:
+        return _ReplayedScenario(self._places.of(test_case))
+
+
+class _ReplayedScenario:
+    def __init__(self, recordings: Recordings) -> None:
+        self._recordings = recordings
+
+    def begin(self, run: int) -> LanguageModel:
+        return self._recordings.player(run)
+
+    def finish(self) -> None:
+        """A recording that nobody asked for any more does no harm; the next one of the scenario removes it."""
+
+
+class RecordingPlaces:
+    """Where the recordings of a suite lie: a folder for each scenario in `recordings`, beside the suite's folder."""
+
+    def __init__(self, suite: Path, *, force_tool: bool, repeat: int) -> None:
+        self.folder = Path(os.path.abspath(suite)).parent / "recordings"
+        self.force_tool = force_tool
+        self._repeat = repeat
+
+    def of(self, test_case: EvalTestCase) -> Recordings:
+        name = Path(test_case.file or test_case.scenario_id).stem
+        repeat = f" --repeat {self._repeat}" if self._repeat > 1 else ""
+        return Recordings(
+            self.folder / test_case.scenario_id,
+            test_case.scenario_id,
+            force_tool=self.force_tool,
+            remedy=f"Record it anew: eval --llm record --only {name}{repeat}",
+        )
+
+    def make(self) -> None:
+        """Raises ConfigurationError, before anything is asked of the API, where nothing could be recorded."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.folder, os.W_OK):
+                raise PermissionError(None, "Permission denied")
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self._shown}: the folder for recordings cannot be written to ({error.strerror}). Name a suite in "
+                "another place with --eval-dir",
+                "eval_recordings_unwritable",
+            ) from None
+
+    def check(self) -> None:
+        """Raises ConfigurationError where nothing is recorded of any scenario."""
+        if not self.folder.is_dir():
+            raise ConfigurationError(
+                f"{self._shown} does not exist: nothing is recorded of this suite. Record it first: eval --llm record",
+                "eval_recordings_not_found",
+            )
+
+    @property
+    def _shown(self) -> str:
+        return printable(str(self.folder))

@@ -1,0 +1,83 @@
+"""Scenarios whose language model is the real one: several at a time in one event loop, their results in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Generator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.eval.language_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.llm.metering import MeteredModel
+from guarantee_email_agent.llm.provider import live_model
+from guarantee_email_agent.utils.clock import SystemClock
+
+logger = logging.getLogger(__name__)
+
+_AHEAD: Final = 16
+"""Scenarios that are taken up for each job before the first of them is done, so that a slow one holds up nobody."""
+
+
+class LiveEvaluation:
+    """One run of a suite against the API; `meter` counts what it costs."""
+
+    def __init__(self, config: Config, record_to: RecordingPlaces | None) -> None:
+        """record_to: where the exchanges are to be kept.
+
+        Raises ConfigurationError where the key or the SDK is missing, or where nothing could be recorded.
+        """
+        self._config = config
+        self._model = live_model(config, SystemClock())
+        self.meter = MeteredModel(self._model)
+        if record_to is not None:
+            record_to.make()
+        self._model_of: ModelOf = LiveModel(self.meter) if record_to is None else RecordedModel(self.meter, record_to)
+
+    def results(
+        self, files: Sequence[str], *, jobs: int, repeat: int, records_dir: Path | None
+    ) -> Generator[EvalResult, None, None]:
+        """One result a file, in the order of files. Where the caller stops, what is under way is given up."""
+        runner = EvalRunner(self._config, records_dir=records_dir, model_of=self._model_of)
+        numbered = enumerate(EvalLoader().iter_entries(files), 1)
+        under_way: deque[asyncio.Task[EvalResult]] = deque()
+        with asyncio.Runner() as loop:
+            gate = asyncio.Semaphore(jobs)
+
+            async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
+                async with gate:
+                    logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
+                    return await runner.run_entry(entry, repeat)
+
+            try:
+                while True:
+                    for number, entry in islice(numbered, _AHEAD * jobs - len(under_way)):
+                        under_way.append(loop.get_loop().create_task(run(number, entry)))
+                    if not under_way:
+                        return
+                    yield loop.run(_result(under_way.popleft()))
+            finally:
+                loop.run(self._end(under_way))
+
+    def cost(self) -> str:
+        """One line for people: what the run took of the API."""
+        usage, dollars = self.meter.usage, self.meter.cost_usd
+        tokens = f"{usage.total - usage.output:,} tokens sent, {usage.output:,} received"
+        price = "cost not known" if dollars is None else f"${dollars:.4f}"
+        return f"{self._config.llm.model}: {self.meter.calls} answers, {tokens}, {price}"
+
+    async def _end(self, under_way: Sequence[asyncio.Task[EvalResult]]) -> None:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._model.aclose()
+
+
+async def _result(task: asyncio.Task[EvalResult]) -> EvalResult:
+    return await task

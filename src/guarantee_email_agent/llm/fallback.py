@@ -1,0 +1,85 @@
+"""A live model that is left alone while it is down; meanwhile the instructions' own templates answer, or nobody."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from guarantee_email_agent.llm.port import ClosableModel, Messages
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import LLMError
+
+logger = logging.getLogger(__name__)
+
+# No mail can bring these about.
+_OF_THE_SERVICE: Final = frozenset(
+    {
+        "llm_authentication",
+        "llm_forced_tool_refused",
+        "llm_model_not_found",
+        "llm_no_credit",
+        "llm_overloaded",
+        "llm_rate_limited",
+        "llm_temperature_refused",
+        "llm_unreachable",
+    }
+)
+# These may be one mail's fault, or the service's; only several in a row tell.
+_OF_THE_SERVICE_PERHAPS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
+
+
+class ModelWithFallback:
+    """A LanguageModel in front of another one. `create` raises LLMError, and what `fallback` raises.
+
+    Five calls in a row that tell of the service open the circuit: for 60 s the model is not asked, then one call finds
+    out. Meanwhile `fallback` answers; where there is none, every call is an error. An error's `details["outage"]` tells
+    whether the service is to blame, so that the mail should wait, or perhaps this one request.
+    """
+
+    def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
+        self._model = model
+        self._fallback = fallback
+        self._breaker = CircuitBreaker("llm", clock)
+        self._falling_back = False
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    async def create(self, **request: Any) -> Any:
+        try:
+            answer = await self._breaker.call(lambda: self._model.messages.create(**request), _tells_of_the_service)
+        except CircuitOpenError as error:
+            problem = _down(error)
+        except LLMError as error:
+            is_down = self._breaker.is_open and _tells_of_the_service(error)
+            error.details["outage"] = is_down or error.code in _OF_THE_SERVICE
+            if not is_down or self._fallback is None:
+                raise
+            problem = error
+        else:
+            if self._falling_back:
+                self._falling_back = False
+                logger.info("The language model answers again")
+            return answer
+        if self._fallback is None:
+            raise problem
+        if not self._falling_back:
+            self._falling_back = True
+            logger.warning("The instructions' own templates answer until the model is back: %s", problem.message)
+        return await self._fallback.messages.create(**request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._model.aclose()
+
+
+def _tells_of_the_service(error: Exception) -> bool:
+    return isinstance(error, LLMError) and error.code in _OF_THE_SERVICE | _OF_THE_SERVICE_PERHAPS
+
+
+def _down(error: CircuitOpenError) -> LLMError:
+    left_s = error.details["retry_in_s"]
+    when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
+    return LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)

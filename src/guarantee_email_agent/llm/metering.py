@@ -1,0 +1,55 @@
+"""Count what the model's answers cost, for one mail or for a whole run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guarantee_email_agent.llm.interpreter import MODEL_NAME
+from guarantee_email_agent.llm.port import LanguageModel, Messages
+from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage, cost_usd, usage_of
+
+
+class MeteredModel:
+    """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
+
+    An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self._cost_usd: float | None = 0.0
+        self.calls = 0
+        self.usage: TokenUsage = NO_TOKENS
+        self.models: frozenset[str] = frozenset()
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None once an answer came from a model without a known price. `llm.prices` has the prices."""
+        return self._cost_usd
+
+    @property
+    def offline(self) -> bool:
+        """Whether the instructions' own templates gave an answer."""
+        return MODEL_NAME in self.models
+
+    async def create(self, **request: Any) -> Any:
+        """The model's answer, counted."""
+        answer = await self._model.messages.create(**request)
+        usage, name = usage_of(answer), getattr(answer, "model", None)
+        self.calls += 1
+        self.usage += usage
+        self.models |= {name if isinstance(name, str) else request["model"]}
+        self._add_cost(name, request["model"], usage)
+        return answer
+
+    def _add_cost(self, name: object, asked: str, usage: TokenUsage) -> None:
+        if name == MODEL_NAME:
+            return
+        # A server may give the model it asked for another name.
+        cost = cost_usd(name, usage) if isinstance(name, str) else None
+        cost = cost_usd(asked, usage) if cost is None else cost
+        self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost

@@ -1,0 +1,77 @@
+"""The language model that the configuration asks for."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.llm.interpreter import InstructionInterpreter
+from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
+from guarantee_email_agent.utils.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+_WAITS_IN_A_BUDGET: Final = 4
+_TEST_TOOL: Final = "say_that_you_are_there"
+
+
+def language_model(config: Config, clock: Clock) -> ClosableModel:
+    """Who reads mails and writes replies: `llm.provider`, and while that is down what `llm.when_down` says.
+
+    One for the whole process, used from one event loop; `llm.metering` counts what each mail takes of it.
+
+    Raises ConfigurationError where the key or the SDK is missing.
+    """
+    interpreter = InstructionInterpreter()
+    if config.llm.provider == "offline":
+        return interpreter
+    # An API that asks for a long wait would use up the time of a mail that can as well be tried later.
+    max_wait_s = config.agent.mail_budget_s / _WAITS_IN_A_BUDGET
+    fallback = interpreter if config.llm.when_down == "template" else None
+    return _live(config, clock, max_wait_s, fallback)
+
+
+def live_model(config: Config, clock: Clock) -> ClosableModel:
+    """The API, whatever `llm.provider` and `llm.when_down` say: nobody else ever answers in its place.
+
+    Raises ConfigurationError where the key or the SDK is missing.
+    """
+    from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
+
+    return _live(config, clock, MAX_WAIT_S, None)
+
+
+def _live(config: Config, clock: Clock, max_wait_s: float, fallback: ClosableModel | None) -> ClosableModel:
+    from guarantee_email_agent.llm.anthropic_client import anthropic_messages, deprecated_from
+    from guarantee_email_agent.llm.fallback import ModelWithFallback
+
+    model = anthropic_messages(config, clock=clock, max_wait_s=max_wait_s)
+    if (end := deprecated_from(config.llm.model)) is not None:
+        logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
+    return ModelWithFallback(model, clock, fallback)
+
+
+async def check_connection(model: LanguageModel, config: Config) -> None:
+    """Ask for next to nothing, in the way in which mails are asked about: with the same parameters and a forced tool.
+
+    A wrong key, an unknown model, and a setting that the model refuses all show here. Raises LLMError.
+    """
+    if config.llm.provider == "offline":
+        return
+    parameters = {} if config.llm.temperature is None else {"temperature": config.llm.temperature}
+    await model.messages.create(
+        model=config.llm.model,
+        max_tokens=config.llm.max_tokens,
+        system=[{"type": "text", "text": f"Call the tool {_TEST_TOOL}, and do nothing else."}],
+        messages=[{"role": "user", "content": "Are you there?"}],
+        tools=[
+            {
+                "name": _TEST_TOOL,
+                "description": "Say that you are there.",
+                "input_schema": {"type": "object", "properties": {}, "additionalProperties": False},
+            }
+        ],
+        tool_choice={"type": "tool", "name": _TEST_TOOL},
+        **parameters,
+    )

@@ -1,0 +1,165 @@
+"""Exchanges with a model, kept as files and given back to the very same request and to no other."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.llm.port import LanguageModel, Message, Messages
+from guarantee_email_agent.llm.recording_file import (
+    Exchange,
+    RecordingName,
+    as_text,
+    exchange_of,
+    kind_of,
+    message_of,
+    read_answer,
+    read_exchange,
+    whole,
+)
+from guarantee_email_agent.llm.request import as_sent, canonical, digest
+from guarantee_email_agent.utils.errors import LLMError
+
+
+class Recorder:
+    """A LanguageModel in front of another one; `exchanges` holds what was asked and answered, in order.
+
+    `failed`: whether a request got no answer, so that something is missing.
+    """
+
+    def __init__(self, model: LanguageModel, *, force_tool: bool) -> None:
+        """force_tool: as `llm.force_tool`, since it changes what is sent."""
+        self._model = model
+        self._force_tool = force_tool
+        self.exchanges: list[Exchange] = []
+        self.failed = False
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    async def create(self, **request: Any) -> Any:
+        try:
+            answer = await self._model.messages.create(**request)
+        except LLMError:
+            self.failed = True
+            raise
+        self.exchanges.append(exchange_of(as_sent(request, force_tool=self._force_tool), answer))
+        return answer
+
+
+class Recordings:
+    """What is recorded of one scenario: a folder with a file for each exchange."""
+
+    def __init__(self, folder: Path, scenario: str, *, force_tool: bool, remedy: str) -> None:
+        """remedy: the command that records this scenario anew."""
+        self._folder = folder
+        self._scenario = scenario
+        self._force_tool = force_tool
+        self._remedy = remedy
+        self._names: tuple[RecordingName, ...] | None = None
+
+    def player(self, run: int) -> Player:
+        """A LanguageModel that answers one run of the scenario. run: from 1."""
+        return Player(self, run)
+
+    def write(self, runs: Sequence[Sequence[Exchange]]) -> None:
+        """Take the place of everything that was recorded of this scenario. Each file is there as a whole or not at all.
+
+        Raises LLMError (`llm_recording_impossible`, `llm_recording_unwritable`) before an old recording is removed.
+        """
+        texts: dict[str, str] = {}
+        for run, exchanges in enumerate(runs, 1):
+            for call, exchange in enumerate(exchanges, 1):
+                name = RecordingName.of(run, call, exchange.request, exchange.key)
+                texts[str(name)] = as_text(exchange, self._scenario, name)
+        from guarantee_email_agent.runs.report_files import write_whole  # only where something is recorded
+
+        try:
+            if texts:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            for file, text in texts.items():
+                write_whole(self._folder / file, text.encode())
+            for name in self._recorded():
+                if str(name) not in texts:
+                    (self._folder / str(name)).unlink(missing_ok=True)
+        except OSError as error:
+            raise LLMError(
+                f"{self._folder}: the recording cannot be written ({error.strerror}). Make room, or allow it",
+                "llm_recording_unwritable",
+            ) from None
+
+    def answer_to(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
+        """The answer recorded for just this request, of those not in `used`, to which it is added."""
+        sent = whole(as_sent(request, force_tool=self._force_tool))
+        key = digest(canonical(sent))
+        if self._names is None:
+            self._names = self._recorded()
+        again = 0
+        for name in self._names:
+            if not name.is_for(run, key):
+                continue
+            if name in used:
+                again += 1
+                continue
+            answer = read_answer(self._folder / str(name), sent, key)
+            if answer is not None:
+                used.add(name)
+                return message_of(answer)
+        raise LLMError(self._why_missing(sent, run, again), "llm_recording_missing")
+
+    def _recorded(self) -> tuple[RecordingName, ...]:
+        try:
+            files = os.listdir(self._folder)
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise LLMError(
+                f"{self._folder}: the recordings cannot be read ({error.strerror})", "llm_recording_invalid"
+            ) from None
+        return tuple(sorted(name for file in files if (name := RecordingName.read(file)) is not None))
+
+    def _why_missing(self, request: Mapping[str, Any], run: int, again: int) -> str:
+        """What is not recorded, how it differs from what is, and what to do."""
+        kind, names = kind_of(request), self._names or ()
+        what = f"The {kind} request of {self._scenario}, run {run}, is not recorded"
+        if again:
+            return f"{what} that often: it is asked {again + 1} times, and was {again}. {self._remedy}"
+        runs = Counter(name.run for name in names)
+        if not runs:
+            return f"{what}, and nothing else of this scenario. {self._remedy}"
+        if run not in runs:
+            return f"{what}: {len(runs)} run{'s are' if len(runs) > 1 else ' is'}. {self._remedy}"
+        alike = [name for name in names if name.run == run and name.kind == kind]
+        if not alike:
+            return f"{what}: none of this kind is. {self._remedy}"
+        file, parts = self._nearest(request, alike)
+        return f"{what}: {' and '.join(parts)} differ{'s' if len(parts) == 1 else ''} from {file}. {self._remedy}"
+
+    def _nearest(self, request: Mapping[str, Any], names: Sequence[RecordingName]) -> tuple[str, list[str]]:
+        """The recording that differs in the fewest parts, and those. Raises LLMError for a file that is invalid."""
+        from guarantee_email_agent.llm.request_difference import differences  # only for a miss
+
+        found = [(str(name), differences(request, read_exchange(self._folder / str(name)).request)) for name in names]
+        file, parts = min(found, key=lambda entry: len(entry[1]))
+        return f"{self._folder.name}/{file}", parts or ["the file's name"]
+
+
+class Player:
+    """A LanguageModel that gives the recorded answers of one run."""
+
+    def __init__(self, recordings: Recordings, run: int) -> None:
+        self._recordings = recordings
+        self._run = run
+        self._used: set[RecordingName] = set()
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    async def create(self, **request: Any) -> Message:
+        """Raises LLMError: `llm_recording_missing`, `llm_recording_invalid`."""
+        return self._recordings.answer_to(request, self._run, self._used)

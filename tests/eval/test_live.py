@@ -1,0 +1,428 @@
+"""`eval --llm live` and `record`: the real SDK, an event loop, and a server on loopback that speaks `/v1/messages`."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from messages_server import HONEST, MessagesServer, Reply, answer, text, tool_call, trouble
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.eval.command import EvalOptions, evaluate
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "evals" / "scenarios"
+FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
+"""Expects no reply and no scenario, which is also what comes of a mail without a model."""
+
+
+class Suite:
+    """Some shipped scenarios in a folder of their own, evaluated with a model behind the server."""
+
+    def __init__(self, folder: Path, server: MessagesServer) -> None:
+        self.folder = folder / "scenarios"
+        self.folder.mkdir()
+        self.recordings = folder / "recordings"
+        self.server = server
+        config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
+        self.config: Config = replace(config, llm=replace(config.llm, timeout_s=0.5, max_attempts=1))
+
+    def take(self, *names: str) -> None:
+        for name in names:
+            shutil.copy(SHIPPED / f"{name}.yaml", self.folder)
+
+    def evaluate(self, llm: str = "live", **options: Any) -> tuple[int, str]:
+        """Exit code and what was printed, without the line that tells the time."""
+        stream = io.StringIO()
+        given = {"directory": self.folder, "threshold": 99.0, "llm": llm} | options
+        code = evaluate(EvalOptions(**given), self.config, stream)
+        lines = [line for line in stream.getvalue().splitlines() if not line.startswith("Duration: ")]
+        return code, "\n".join(lines)
+
+    def report(self, llm: str, **options: Any) -> dict[str, Any]:
+        path = self.folder.parent / "report.json"
+        self.evaluate(llm, json_file=path, **options)
+        report: dict[str, Any] = json.loads(path.read_bytes())
+        return report
+
+    def results(self, llm: str, **options: Any) -> list[dict[str, Any]]:
+        """Without what tells the time."""
+        results: list[dict[str, Any]] = self.report(llm, **options)["results"]
+        for result in results:
+            result.pop("processing_time_ms")
+            result["actual_output"].pop("processing_time_ms", None)
+        return results
+
+    def recorded(self) -> dict[str, bytes]:
+        files = (path for path in self.recordings.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.recordings)): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def suite(tmp_path: Path, server: MessagesServer) -> Suite:
+    return Suite(tmp_path, server)
+
+
+# Live ----------------------------------------------------------------------------------------------------------------
+
+
+def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "missing_info_001")
+
+    code, printed = suite.evaluate()
+
+    assert code == 0
+    assert "Pass rate: 2/2 (100%)" in printed
+    assert suite.server.tools_asked_for == ["record_triage", "write_reply"] * 2
+    assert not suite.recordings.exists()
+
+
+def test_the_summary_tells_what_it_cost(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+
+    assert suite.evaluate()[1].splitlines()[-1] == (
+        "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
+    )
+
+
+def test_the_report_tells_who_answered_and_what_it_cost(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+
+    report = suite.report("live")
+
+    assert (report["llm"], report["model"]) == ("live", "claude-sonnet-4-6")
+    assert report["tokens"] == {"input": 24, "output": 10, "cache_read": 14, "cache_write": 6}
+    assert report["cost_usd"] == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000, abs=1e-6)
+
+
+def test_the_cost_of_an_unknown_model_is_not_made_up(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, model="local-model"))
+    suite.server.replies = [answer(tool_call("record_triage", {"intent": "other", "serial_numbers": []}), model="x")]
+
+    assert suite.report("live")["cost_usd"] is None
+    assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
+
+
+def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: Suite) -> None:
+    suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
+
+    one_by_one = suite.results("live", jobs=1)
+    assert suite.server.most_at_once == 1
+
+    assert suite.results("live", jobs=4) == one_by_one
+    assert 1 <= suite.server.most_at_once <= 4
+
+
+def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.server.replies = [trouble(500), HONEST]
+
+    code, printed = suite.evaluate()
+
+    assert code == 4
+    assert printed.splitlines()[2:4] == [
+        "✗ valid_warranty_001: Customer with valid warranty requests status check - FAILED",
+        "    agent: stopped in step triage: The model API answered HTTP 500: It went wrong. Try again later",
+    ]
+    assert "✓ valid_warranty_002" in printed
+
+
+def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:
+    suite.take(FAILING_WARRANTY_SYSTEM)
+    suite.server.replies = [trouble(529)]
+
+    (result,) = suite.results("live")
+
+    assert not result["passed"]
+    assert len(result["failures"]) == 1
+    assert "HTTP 529" in result["failures"][0]
+
+
+def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: Suite) -> None:
+    suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, when_down="template"))
+    suite.server.replies = [trouble(500)]
+
+    results = suite.results("live")
+
+    assert [result["passed"] for result in results] == [False] * 20
+    assert "The language model is down" in results[-1]["failures"][0]
+    assert len(suite.server.requests) == 5
+
+
+def test_waiting_that_the_api_asks_for_is_real(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_attempts=2))
+    suite.server.replies = [trouble(429, retry_after="0.3"), HONEST]
+
+    (result,) = suite.report("live")["results"]
+
+    assert result["passed"]
+    assert 300 <= result["processing_time_ms"] < 60_000
+
+
+def test_waiting_for_mocked_services_is_skipped_but_counts(suite: Suite) -> None:
+    suite.take(FAILING_WARRANTY_SYSTEM)
+
+    (result,) = suite.report("live")["results"]
+
+    assert result["passed"]
+    assert result["processing_time_ms"] >= 3_000
+
+
+def test_every_run_of_a_repeated_scenario_asks_anew(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+
+    assert suite.evaluate(repeat=3)[0] == 0
+    assert len(suite.server.requests) == 6
+
+
+def test_records_for_a_judge_hold_the_live_conversation(suite: Suite, tmp_path: Path) -> None:
+    suite.take("valid_warranty_001")
+    (tmp_path / "records").mkdir()
+
+    suite.evaluate(records_dir=tmp_path / "records")
+
+    record = json.loads((tmp_path / "records" / "valid_warranty_001.json").read_bytes())
+    assert record["iterations"] == 2
+    calls = [call["function"]["name"] for said in record["conversation"] for call in said.get("tool_calls", ())]
+    assert calls == ["record_triage", "write_reply"]
+
+
+def test_a_missing_key_is_an_error_before_anything_is_printed(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
+    stream = io.StringIO()
+
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
+        evaluate(EvalOptions(suite.folder, 99.0, llm="live"), suite.config, stream)
+    assert stream.getvalue() == ""
+
+
+# Record --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "missing_info_001", "no_reply_001")
+
+    assert suite.evaluate("record")[0] == 0
+
+    names = sorted(name.rpartition("-")[0] for name in suite.recorded())
+    assert names == [
+        "missing_info_001/run01-01-triage",
+        "missing_info_001/run01-02-draft",
+        "valid_warranty_001/run01-01-triage",
+        "valid_warranty_001/run01-02-draft",
+    ]
+
+
+def test_the_key_is_recorded_nowhere(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key="sk-very-secret"))
+
+    suite.evaluate("record")
+
+    assert suite.server.headers[0]["authorization"] == "Bearer sk-very-secret"
+    assert suite.recorded()
+    assert not [name for name, content in suite.recorded().items() if b"very-secret" in content]
+
+
+def test_recording_twice_gives_the_same_files(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "missing_info_001")
+    suite.evaluate("record")
+    first = suite.recorded()
+    suite.evaluate("record", jobs=4)
+
+    assert suite.recorded() == first
+
+
+def test_only_the_scenarios_that_run_are_recorded_anew(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "missing_info_001")
+    suite.evaluate("record")
+    first = suite.recorded()
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    suite.evaluate("record", only="missing_*")
+
+    kept = {name for name in suite.recorded() if name in first}
+    assert kept == {name for name in first if name.startswith("valid_warranty_001/")}
+    assert len(suite.recorded()) == len(first)
+
+
+def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.evaluate("record")
+    first = suite.recorded()
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    suite.server.replies = [HONEST, trouble(500), HONEST]  # the draft of the first one
+
+    assert suite.evaluate("record")[0] == 4
+
+    second = suite.recorded()
+    assert {name for name in second if second[name] == first.get(name)} == {
+        name for name in first if name.startswith("valid_warranty_001/")
+    }
+    assert len(second) == len(first)
+
+
+def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), HONEST]
+    suite.evaluate("record")
+
+    kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
+    assert kinds == ["triage", "triage", "draft"]
+    suite.server.replies = [trouble(500)]
+    assert suite.evaluate("replay")[0] == 0
+
+
+def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.recordings.write_text("a file stands in the way")
+
+    with pytest.raises(ConfigurationError, match="the folder for recordings cannot be written to"):
+        suite.evaluate("record")
+    assert suite.server.requests == []
+
+
+def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.recordings.mkdir()
+    (suite.recordings / "valid_warranty_001").write_text("a file stands in the way")
+
+    (first, second) = suite.results("record")
+
+    assert first["failures"][0].startswith("recording: ")
+    assert "cannot be written" in first["failures"][0]
+    assert second["passed"]
+
+
+# Replay --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_replay_gives_the_same_results_without_the_api(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "missing_info_001", "no_reply_001", FAILING_WARRANTY_SYSTEM)
+    recorded = suite.results("record")
+    asked = len(suite.server.requests)
+    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
+
+    assert suite.results("replay") == recorded
+    assert suite.results("replay", jobs=2) == recorded
+    assert len(suite.server.requests) == asked
+
+
+def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.evaluate("record")
+
+    report = suite.report("replay")
+
+    assert (report["llm"], report["model"]) == ("replay", "claude-sonnet-4-6")
+    assert (report["tokens"]["input"], report["cost_usd"]) == (0, 0.0)
+
+
+def test_a_replay_of_what_was_never_recorded_is_an_error(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+
+    with pytest.raises(ConfigurationError, match=r"nothing is recorded of this suite\. Record it first"):
+        suite.evaluate("replay")
+
+
+def test_each_repetition_has_a_recording_of_its_own(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    draft = {"body": "Your warranty is valid until 2025-12-31 for SN12345, fully covered. Ticket: {ticket_number}."}
+    suite.server.replies = [HONEST, HONEST, HONEST, answer(tool_call("write_reply", draft))]
+    assert suite.evaluate("record", repeat=2)[0] == 0
+
+    files = sorted(suite.recorded())
+    assert [name.partition("/")[2][:8] for name in files] == ["run01-01", "run01-02", "run02-01", "run02-02"]
+    assert suite.evaluate("replay", repeat=2)[0] == 0
+    assert suite.evaluate("replay")[0] == 0
+    code, printed = suite.evaluate("replay", repeat=3)
+    assert code == 4
+    assert "run 3 of 3: agent: stopped in step triage: The triage request of valid_warranty_001, run 3" in printed
+    assert "Record it anew: eval --llm record --only valid_warranty_001 --repeat 3" in printed
+
+
+def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: Path) -> None:
+    suite.take("valid_warranty_001", "missing_info_001")
+    shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
+    places = replace(
+        suite.config.instructions,
+        main=tmp_path / "instructions" / "main.md",
+        scenarios_dir=tmp_path / "instructions" / "scenarios",
+    )
+    suite.config = replace(suite.config, instructions=places)
+    suite.evaluate("record")
+    edited = places.scenarios_dir / "missing-info.md"
+    edited.write_text(edited.read_text(encoding="utf-8").replace("type plate", "label"), encoding="utf-8")
+
+    code, printed = suite.evaluate("replay")
+
+    assert code == 4
+    assert "✓ valid_warranty_001" in printed
+    failure = printed.splitlines()[3]
+    assert failure.startswith(
+        "    agent: stopped in step draft: The draft request of missing_info_001, run 1, is not recorded: "
+        "the scenario's instruction (now '"
+    )
+    assert failure.endswith(". Record it anew: eval --llm record --only missing_info_001")
+
+
+def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:
+    suite.take(FAILING_WARRANTY_SYSTEM)
+    suite.evaluate("record")
+    shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
+
+    (result,) = suite.results("replay")
+
+    assert not result["passed"]
+    assert "nothing else of this scenario" in result["failures"][0]
+
+
+def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.evaluate("record")
+    name = sorted(suite.recorded())[1]
+    file = suite.recordings / name
+    file.write_bytes(file.read_bytes()[:-200])
+
+    first, second = suite.results("replay")
+
+    assert len(first["failures"]) == 1
+    assert f"The recording {name} cannot be used: " in first["failures"][0]
+    assert second["passed"]
+
+
+def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.evaluate("record", repeat=2)
+
+    assert suite.evaluate("replay")[0] == 0
+
+
+def test_who_answers_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+    suite.take("valid_warranty_001")
+
+    with caplog.at_level(logging.INFO):
+        suite.evaluate("record")
+
+    assert "The language model is claude-sonnet-4-6 (record)" in caplog.messages
+    assert "Executing 1/1: valid_warranty_001" in caplog.messages
+
+
+def test_silence_is_a_failed_scenario(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.server.replies = [Reply(b"", hangs=True)]
+
+    (result,) = suite.results("live")
+
+    assert "gave no answer within 0.5 s" in result["failures"][0]

@@ -1,0 +1,245 @@
+"""What a model that fails does to the calls after it, over the real SDK and a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from messages_server import HONEST, MessagesServer, Reply, answer, tool_call, trouble
+
+from guarantee_email_agent.config.models import Config, Llm, Secrets
+from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.llm.interpreter import MODEL_NAME
+from guarantee_email_agent.llm.port import ClosableModel
+from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
+from guarantee_email_agent.llm.provider import check_connection, language_model, live_model
+from guarantee_email_agent.utils.clock import SkippingClock
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+
+Ask = Callable[[], Awaitable[Any]]
+MAIL = '<mail>\n{"subject": "Dryer", "new_text": "My dryer with serial number SN12345 is broken."}\n</mail>'
+
+
+class Agent:
+    """Asks what the agent asks, of the model that its configuration names."""
+
+    def __init__(self, server: MessagesServer, instructions: Instructions) -> None:
+        self.server = server
+        self.clock = SkippingClock()
+        self.config = Config(
+            llm=Llm(provider="anthropic", timeout_s=0.5, max_attempts=1),
+            secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url),
+        )
+        self._instructions = instructions
+
+    def configure(self, **llm: Any) -> None:
+        self.config = replace(self.config, llm=replace(self.config.llm, **llm))
+
+    def run(self, scene: Callable[[Ask], Awaitable[None]]) -> None:
+        async def act() -> None:
+            model = language_model(self.config, self.clock)
+            try:
+                await scene(lambda: self._ask(model))
+            finally:
+                await model.aclose()
+
+        asyncio.run(act())
+
+    async def _ask(self, model: ClosableModel) -> Any:
+        return await model.messages.create(
+            model=self.config.llm.model,
+            max_tokens=100,
+            temperature=0.0,
+            system=[{"type": "text", "text": self._instructions.main.body}],
+            messages=[{"role": "user", "content": MAIL}],
+            tools=[{"name": TRIAGE_TOOL, "input_schema": {"type": "object"}}],
+            tool_choice={"type": "tool", "name": TRIAGE_TOOL},
+        )
+
+
+@pytest.fixture
+def agent(server: MessagesServer, instructions: Instructions) -> Agent:
+    return Agent(server, instructions)
+
+
+async def failure(ask: Ask) -> LLMError:
+    with pytest.raises(LLMError) as caught:
+        await ask()
+    return caught.value
+
+
+def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: Agent) -> None:
+    agent.server.replies = [trouble(500)]
+
+    async def scene(ask: Ask) -> None:
+        for _ in range(5):
+            assert (await failure(ask)).code == "llm_unavailable"
+        error = await failure(ask)
+        assert error.code == "llm_circuit_open"
+        assert (error.details["outage"], error.details["retryable"]) == (True, False)
+        assert error.message.startswith("The language model is down: It is asked again in ")
+        assert len(agent.server.requests) == 5
+
+        agent.server.replies = [HONEST]
+        await agent.clock.sleep(61)
+        assert (await ask()).content[0].input["serial_numbers"] == ["SN12345"]
+        assert len(agent.server.requests) == 6
+
+    agent.run(scene)
+
+
+def test_while_it_is_down_the_templates_answer_where_that_is_configured(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.configure(when_down="template")
+    agent.server.replies = [trouble(529)]
+
+    async def scene(ask: Ask) -> None:
+        for _ in range(4):
+            assert (await failure(ask)).code == "llm_overloaded"
+        for _ in range(3):  # the call that opens the circuit is answered, too
+            answer = await ask()
+            assert (answer.model, answer.content[0].input["serial_numbers"]) == (MODEL_NAME, ["SN12345"])
+        assert len(agent.server.requests) == 5
+
+        await agent.clock.sleep(61)
+        assert (await ask()).model == MODEL_NAME  # a probe that fails
+        assert len(agent.server.requests) == 6
+
+        agent.server.replies = [HONEST]
+        await agent.clock.sleep(61)
+        assert (await ask()).model == "claude-sonnet-4-6"
+
+    with caplog.at_level(logging.INFO, "guarantee_email_agent"):
+        agent.run(scene)
+
+    warning, information = caplog.records
+    assert warning.levelname == "WARNING"
+    assert warning.message.startswith("The instructions' own templates answer until the model is back: The model API")
+    assert information.message == "The language model answers again"
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_outage"),
+    [
+        (trouble(401), True),
+        (trouble(404), True),
+        (trouble(429), True),
+        (trouble(529), True),
+        (trouble(400, "Your credit balance is too low"), True),
+        (trouble(400, "temperature: Extra inputs"), True),
+        (trouble(400, "tool_choice forces tool use"), True),
+        (trouble(400, "messages: text is too odd"), False),
+        (trouble(413), False),
+        (trouble(500), False),
+        (Reply(b"<html>"), False),
+        (Reply(b"", hangs=True), False),
+    ],
+    ids=lambda value: f"{value.status} {value.body[-40:]!r}" if isinstance(value, Reply) else "",
+)
+def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
+    agent: Agent, reply: Reply, is_outage: bool
+) -> None:
+    agent.server.replies = [reply]
+
+    async def scene(ask: Ask) -> None:
+        assert (await failure(ask)).details["outage"] is is_outage
+
+    agent.run(scene)
+
+
+def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
+    agent.server.replies = [Reply(b"<html>")]
+
+    async def scene(ask: Ask) -> None:
+        assert [(await failure(ask)).details["outage"] for _ in range(5)] == [False, False, False, False, True]
+
+    agent.run(scene)
+
+
+def test_requests_that_the_service_refuses_do_not_make_it_count_as_down(agent: Agent) -> None:
+    agent.configure(when_down="template")
+    agent.server.replies = [trouble(400, "messages: text is too odd")]
+
+    async def scene(ask: Ask) -> None:
+        assert {(await failure(ask)).code for _ in range(8)} == {"llm_bad_request"}
+
+    agent.run(scene)
+    assert len(agent.server.requests) == 8
+
+
+def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
+    agent.config = Config()
+
+    async def scene(ask: Ask) -> None:
+        assert (await ask()).model == MODEL_NAME
+
+    agent.run(scene)
+    assert agent.server.requests == []
+
+
+def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:
+    agent.configure(provider="offline", when_down="template")
+    agent.server.replies = [trouble(500)]
+
+    async def scene() -> None:
+        model = live_model(agent.config, agent.clock)
+        codes = [(await failure(lambda: agent._ask(model))).code for _ in range(6)]
+        assert codes[-1] == "llm_circuit_open"
+        await model.aclose()
+
+    asyncio.run(scene())
+
+
+def test_without_a_key_there_is_no_model(agent: Agent) -> None:
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
+        language_model(replace(agent.config, secrets=Secrets()), agent.clock)
+
+
+def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
+    agent.configure(max_attempts=3)
+    agent.server.replies = [trouble(429, retry_after="16")]
+
+    async def scene(ask: Ask) -> None:
+        error = await failure(ask)
+        assert (error.details["attempts"], error.details["outage"]) == (1, True)
+
+    agent.run(scene)
+
+
+def test_a_model_that_goes_out_of_service_is_told(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    agent.configure(model="claude-3-opus-20240229")
+
+    async def scene(_: Ask) -> None:
+        pass
+
+    agent.run(scene)
+    (message,) = caplog.messages
+    assert message.startswith("llm.model claude-3-opus-20240229 goes out of service on ")
+    assert message.endswith(". Name a newer one")
+
+
+def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(agent: Agent) -> None:
+    agent.server.replies = [answer(tool_call("say_that_you_are_there", {}))]
+
+    async def check() -> None:
+        model = language_model(agent.config, agent.clock)
+        await check_connection(model, agent.config)
+        agent.server.replies = [trouble(404, "model: nonesuch")]
+        with pytest.raises(LLMError, match=r"Check llm\.model"):
+            await check_connection(model, agent.config)
+        await model.aclose()
+
+    asyncio.run(check())
+    request = agent.server.requests[0]
+    assert (request["temperature"], request["tool_choice"]["type"]) == (0.0, "tool")
+    assert request["model"] == "claude-sonnet-4-6"
+
+
+def test_offline_there_is_no_connection_to_check() -> None:
+    model = language_model(Config(), SkippingClock())
+    asyncio.run(check_connection(model, Config()))

@@ -1,0 +1,273 @@
+"""A mail from end to end with the real SDK, a socket, and an API at the other end that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, text, tool_call, trouble
+
+from guarantee_email_agent.config.models import Config, Llm, Secrets
+from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.mocks import create_mock_clients
+from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
+from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.llm.metering import MeteredModel
+from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
+from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.utils.clock import SkippingClock
+
+SHIPPED = Path(__file__).parents[2] / "instructions"
+MAIL = {
+    "subject": "My dryer",
+    "body": "My dryer with serial number SN12345 is broken. My secret word is marzipan.",
+    "from": "Jane <jane@example.com>",
+    "received": "2026-01-18T10:00:00Z",
+    "message_id": "<m1@example.com>",
+}
+CASE = EvalTestCase(
+    "case_001",
+    "d",
+    "case",
+    "2026-01-18",
+    EvalInput(
+        EvalEmail("s", "b", "c@example.com", "2026-01-18"),
+        {"warranty_api": {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}},
+    ),
+    EvalExpectedOutput(True, True, "valid-warranty"),
+)
+
+
+class Desk:
+    """The agent between its mocks, with a live model."""
+
+    def __init__(self, server: MessagesServer) -> None:
+        self.server = server
+        self.llm = Llm(provider="anthropic", timeout_s=0.5)
+        self.mocks = create_mock_clients(CASE)
+        self.tokens = TokenUsage()
+        self.cost_usd: float | None = 0.0
+
+    def process(self, *, budget_s: float = 60.0) -> ProcessingResult:
+        """Raises TimeoutError where the mail takes longer than its budget."""
+        config = Config(llm=self.llm, secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=self.server.url))
+
+        async def one_mail() -> ProcessingResult:
+            model = language_model(config, SkippingClock())
+            meter = MeteredModel(model)
+            processor = EmailProcessor(
+                mail=self.mocks["gmail"],
+                warranty=self.mocks["warranty"],
+                ticketing=self.mocks["ticketing"],
+                llm=meter,
+                instructions=InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios"),
+                model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+                clock=SkippingClock(),
+            )
+            try:
+                async with asyncio.timeout(budget_s):
+                    return await processor.process_email(MAIL)
+            finally:
+                self.tokens, self.cost_usd = meter.usage, meter.cost_usd
+                await model.aclose()
+
+        return asyncio.run(one_mail())
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        return list(self.mocks["gmail"].sent_emails)
+
+    @property
+    def tickets(self) -> list[dict[str, Any]]:
+        return list(self.mocks["ticketing"].created_tickets)
+
+
+@pytest.fixture
+def desk(server: MessagesServer) -> Desk:
+    return Desk(server)
+
+
+def test_a_mail_is_answered_with_two_calls_and_counted(desk: Desk) -> None:
+    result = desk.process()
+
+    assert (result.success, result.scenario_used) == (True, "valid-warranty")
+    assert "2031-02-03" in desk.sent[0]["body"]
+    assert desk.server.tools_asked_for == [TRIAGE_TOOL, DRAFT_TOOL]
+    assert desk.tokens == TokenUsage(24, 10, 14, 6)
+    assert desk.cost_usd == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000)
+    assert set(USAGE.values()) == {12, 5, 7, 3}
+
+
+# What is sent ------------------------------------------------------------------------------------------------------
+
+
+def test_the_instructions_are_marked_for_the_prompt_cache_and_the_mail_is_not(desk: Desk) -> None:
+    desk.process()
+
+    triage, draft = desk.server.requests
+    ephemeral = {"type": "ephemeral"}
+    assert [block["cache_control"] for block in triage["system"]] == [ephemeral]
+    assert [block["cache_control"] for block in draft["system"]] == [ephemeral, ephemeral]
+    for request in desk.server.requests:
+        # At most four breakpoints are allowed; the tools stand before the first one, so they are cached with it.
+        assert json.dumps(request).count('"cache_control"') == len(request["system"]) <= 4
+        assert "marzipan" not in json.dumps(request["system"]) + json.dumps(request["tools"])
+
+
+def test_what_is_cached_is_the_same_for_every_mail(server: MessagesServer) -> None:
+    Desk(server).process()
+    other = Desk(server)
+    other.mocks = create_mock_clients(CASE)
+    other.process()
+
+    first, second = server.requests[:2], server.requests[2:]
+    for one, another in zip(first, second, strict=True):
+        assert (one["tools"], one["system"]) == (another["tools"], another["system"])
+
+
+def test_a_tool_is_forced_with_temperature_zero(desk: Desk) -> None:
+    desk.process()
+
+    assert [request["tool_choice"] for request in desk.server.requests] == [
+        {"type": "tool", "name": TRIAGE_TOOL},
+        {"type": "tool", "name": DRAFT_TOOL},
+    ]
+    assert {request["temperature"] for request in desk.server.requests} == {0.0}
+    assert {headers["anthropic-version"] for headers in desk.server.headers} == {"2023-06-01"}
+
+
+# What heals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        trouble(429, retry_after="2"),
+        trouble(500),
+        trouble(529),
+        Reply(b"", hangs=True),
+        Reply(b'{"id": "msg_1", "content": [{"type": "tool', length=4000),
+        Reply(b'{"id": "msg_1", "content": [{"type": "tool'),
+        Reply(b'{"id": "msg_1"', length=4000, resets=True),
+        Reply(b"<html>Sign in to the network</html>", headers={"content-type": "text/html"}),
+        Reply(b"busy", headers={"content-type": "text/plain"}),
+    ],
+    ids=["429", "500", "529", "slow", "broken off", "truncated", "reset", "html", "plain text"],
+)
+@pytest.mark.parametrize("position", [0, 1], ids=["triage", "draft"])
+def test_one_mishap_is_healed_without_a_trace(desk: Desk, reply: Reply, position: int) -> None:
+    desk.server.replies = [*[HONEST] * position, reply, HONEST]
+
+    result = desk.process()
+
+    assert result.success
+    assert (len(desk.sent), len(desk.tickets)) == (1, 1)
+    assert len(desk.server.requests) == 3
+    assert desk.server.requests[position] == desk.server.requests[position + 1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "objection"),
+    [
+        (answer(text("The intent is warranty."), stop_reason="end_turn"), "It was text, and no call of the tool."),
+        (answer(tool_call(DRAFT_TOOL, {"body": "Hi"})), "It was a call of another tool."),
+        (answer(tool_call(TRIAGE_TOOL, {"intent": 7})), "The input of the call does not fit the tool's schema."),
+        (answer(tool_call(TRIAGE_TOOL, None)), "The input of the call does not fit the tool's schema."),
+        (answer(), "It was text, and no call of the tool."),
+    ],
+    ids=["text", "other tool", "wrong schema", "no input", "empty"],
+)
+def test_an_answer_in_another_shape_is_asked_for_once_more(desk: Desk, wrong: Reply, objection: str) -> None:
+    desk.server.replies = [wrong, HONEST]
+
+    assert desk.process().success
+    first, second = (request["messages"][0]["content"] for request in desk.server.requests[:2])
+    assert second == f'{first}\n<objections-to-your-last-answer>\n["{objection}"]\n</objections-to-your-last-answer>'
+
+
+# What does not -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "says"),
+    [
+        (trouble(429, "Too many", retry_after="1"), "llm_rate_limited", "HTTP 429: Too many"),
+        (trouble(500), "llm_unavailable", "HTTP 500"),
+        (trouble(529, "Overloaded"), "llm_overloaded", "HTTP 529: Overloaded"),
+        (Reply(b"", hangs=True), "llm_timeout", "no answer within 0.5 s"),
+        (Reply(b'{"id": "msg_1"', length=4000), "llm_unreachable", "broke off its answer"),
+        (Reply(b'{"id": "msg_1"', length=4000, resets=True), "llm_unreachable", "broke off its answer"),
+        (Reply(b"<html>", headers={"content-type": "text/html"}), "llm_bad_answer", "no message"),
+    ],
+    ids=["429", "500", "529", "slow", "broken off", "reset", "html"],
+)
+def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply, code: str, says: str) -> None:
+    desk.server.replies = [HONEST, reply]
+
+    result = desk.process()
+
+    assert (result.success, result.failed_step, result.error_code) == (False, "draft", code)
+    assert says in str(result.error_message)
+    assert (desk.sent, desk.tickets) == ([], [])
+    assert len(desk.server.requests) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "says"),
+    [
+        (trouble(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
+        (trouble(400, "tool_choice: forced use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
+        (answer(stop_reason="refusal"), "llm_refused", "refuses to deal with this mail"),
+        (answer(tool_call(DRAFT_TOOL, {"body": "Hello, your"}), stop_reason="max_tokens"), "llm_truncated", "cut off"),
+        (answer(stop_reason="model_context_window_exceeded"), "llm_request_too_large", "too long"),
+    ],
+    ids=["temperature", "forced tool", "refusal", "truncated", "too long"],
+)
+def test_what_no_second_try_can_heal_is_an_error_at_once(desk: Desk, reply: Reply, code: str, says: str) -> None:
+    desk.server.replies = [HONEST, reply]
+
+    result = desk.process()
+
+    assert (result.failed_step, result.error_code) == ("draft", code)
+    assert says in str(result.error_message)
+    assert (desk.sent, desk.tickets) == ([], [])
+    assert len(desk.server.requests) == 2
+
+
+def test_an_answer_in_another_shape_twice_is_an_error(desk: Desk) -> None:
+    desk.server.replies = [answer(text("marzipan"), stop_reason="end_turn")]
+
+    result = desk.process()
+
+    assert (result.failed_step, result.error_code) == ("triage", "llm_wrong_shape")
+    assert "marzipan" not in str(result.error_message)
+    assert len(desk.server.requests) == 2
+
+
+def test_a_draft_that_says_what_is_not_so_never_leaves(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    invented = answer(tool_call(DRAFT_TOOL, {"body": "Your warranty is valid until 2099-01-01. Call 555-0199."}))
+    desk.server.replies = [HONEST, invented]
+
+    with caplog.at_level(logging.WARNING):
+        result = desk.process()
+
+    assert result.success
+    assert desk.server.tools_asked_for == [TRIAGE_TOOL, DRAFT_TOOL, DRAFT_TOOL]
+    assert "2099" not in desk.sent[0]["body"]
+    assert "2031-02-03" in desk.sent[0]["body"]
+
+
+def test_the_mails_budget_ends_a_call_and_sends_nothing(desk: Desk) -> None:
+    desk.llm = Llm(provider="anthropic", timeout_s=15)
+    desk.server.replies = [Reply(b"", hangs=True)]
+
+    with pytest.raises(TimeoutError):
+        desk.process(budget_s=0.5)
+
+    assert (desk.sent, desk.tickets) == ([], [])

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.llm.interpreter import MODEL_NAME
+from guarantee_email_agent.llm.metering import MeteredModel
+from guarantee_email_agent.llm.port import Message, Usage
+from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.utils.errors import LLMError
+
+USAGE = Usage(1000, 100, 5000, 2000)
+
+
+class Scripted:
+    """A model that gives what it is given; an error is raised."""
+
+    def __init__(self, *answers: Message | LLMError) -> None:
+        self._answers: Iterator[Message | LLMError] = iter(answers)
+
+    @property
+    def messages(self) -> Scripted:
+        return self
+
+    async def create(self, **request: Any) -> Message:
+        answer = next(self._answers)
+        await asyncio.sleep(0)
+        if isinstance(answer, LLMError):
+            raise answer
+        return answer
+
+
+def said_by(model: str, usage: Usage = USAGE) -> Message:
+    return Message("msg", model, (), "tool_use", usage)
+
+
+def metered(*answers: Message | LLMError, asked: str = "claude-sonnet-4-6") -> MeteredModel:
+    """After all of them were asked for."""
+    meter = MeteredModel(Scripted(*answers))
+
+    async def ask() -> None:
+        for answer in answers:
+            if isinstance(answer, LLMError):
+                with pytest.raises(LLMError):
+                    await meter.messages.create(model=asked)
+            else:
+                await meter.messages.create(model=asked)
+
+    asyncio.run(ask())
+    return meter
+
+
+def test_tokens_of_all_calls_are_added_up() -> None:
+    meter = metered(said_by("claude-sonnet-4-6"), said_by("claude-sonnet-4-6", Usage(1, 2, 3, 4)))
+
+    assert meter.usage == TokenUsage(1001, 102, 5003, 2004)
+    assert meter.calls == 2
+    assert meter.models == {"claude-sonnet-4-6"}
+
+
+def test_cost_is_what_the_price_list_says() -> None:
+    # Per million tokens: input 3, output 15, read from the cache 0.3, written to it 3.75 dollars.
+    dollars = (1000 * 3 + 100 * 15 + 5000 * 0.3 + 2000 * 3.75) / 1_000_000
+
+    assert metered(said_by("claude-sonnet-4-6")).cost_usd == pytest.approx(dollars)
+    assert metered(*[said_by("claude-sonnet-4-6")] * 2).cost_usd == pytest.approx(2 * dollars)
+
+
+def test_one_answer_without_a_price_makes_the_cost_unknown() -> None:
+    meter = metered(said_by("claude-sonnet-4-6"), said_by("local-model"), asked="local-model")
+
+    assert meter.cost_usd is None
+    assert meter.usage.input == 2000
+
+
+def test_a_model_under_another_name_costs_what_was_asked_for() -> None:
+    assert metered(said_by("alias")).cost_usd == metered(said_by("claude-sonnet-4-6")).cost_usd
+
+
+def test_an_answer_from_the_templates_costs_nothing() -> None:
+    meter = metered(said_by(MODEL_NAME, Usage()), asked="some-model")
+
+    assert (meter.cost_usd, meter.usage.total, meter.offline) == (0.0, 0, True)
+
+
+def test_a_call_that_failed_counts_nothing() -> None:
+    meter = metered(LLMError("Overloaded", "llm_overloaded"), said_by("claude-sonnet-4-6"))
+
+    assert meter.calls == 1
+    assert meter.usage == TokenUsage(1000, 100, 5000, 2000)
+    assert not meter.offline
+
+
+def test_mails_that_share_a_model_are_counted_apart() -> None:
+    model = Scripted(*[said_by("claude-sonnet-4-6", Usage(1, 1))] * 30)
+    meters = [MeteredModel(model) for _ in range(3)]
+
+    async def ask() -> None:
+        async with asyncio.TaskGroup() as group:
+            for number, meter in enumerate(meters):
+                for _ in range(5 * (number + 1)):
+                    group.create_task(meter.messages.create(model="claude-sonnet-4-6"))
+
+    asyncio.run(ask())
+
+    assert [meter.usage.input for meter in meters] == [5, 10, 15]
+
+
+def test_nothing_asked_costs_nothing() -> None:
+    meter = metered()
+
+    assert (meter.calls, meter.usage.total, meter.cost_usd, meter.models) == (0, 0, 0.0, frozenset())

@@ -1,0 +1,389 @@
+"""Exchanges on disk: what is kept, to which requests it is given back, and what is said where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.documents.yaml import load_documents
+from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.llm.interpreter import InstructionInterpreter
+from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, Usage
+from guarantee_email_agent.llm.prompts import draft_request, triage_request
+from guarantee_email_agent.llm.recording import Recorder, Recordings
+from guarantee_email_agent.utils.errors import LLMError
+
+FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
+PARAMETERS = {"model": "model-1", "max_tokens": 100, "temperature": 0.0}
+REMEDY = "Record it anew: eval --llm record"
+
+
+class Scripted:
+    """A model that gives what it is given, or raises it."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = iter(answers)
+
+    @property
+    def messages(self) -> Scripted:
+        return self
+
+    async def create(self, **request: Any) -> Any:
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Book:
+    """The recordings of one scenario, and the two requests that the agent makes of a mail."""
+
+    def __init__(self, folder: Path, instructions: Instructions) -> None:
+        self.folder = folder
+        self._instructions = instructions
+        self.triage = self.asked_about("It leaks.")
+        scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
+        self.draft: dict[str, Any] = {
+            **PARAMETERS,
+            **draft_request(_email("It leaks."), instructions, scenario, FACTS),
+        }
+
+    def asked_about(self, body: str) -> dict[str, Any]:
+        return copy.deepcopy({**PARAMETERS, **triage_request(_email(body), self._instructions)})
+
+    def recordings(self, force_tool: bool = True) -> Recordings:
+        return Recordings(self.folder, "leak_001", force_tool=force_tool, remedy=REMEDY)
+
+    def record(self, *runs: list[dict[str, Any]], model: Any = None, force_tool: bool = True) -> None:
+        recorded = []
+        for run in runs:
+            recorder = Recorder(model or InstructionInterpreter(), force_tool=force_tool)
+            for request in run:
+                asyncio.run(recorder.create(**request))
+            recorded.append(recorder.exchanges)
+        self.recordings(force_tool).write(recorded)
+
+    def play(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> list[Message]:
+        player = self.recordings(force_tool).player(run)
+        return [asyncio.run(player.create(**request)) for request in requests]
+
+    def miss(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> LLMError:
+        with pytest.raises(LLMError) as caught:
+            self.play(*requests, run=run, force_tool=force_tool)
+        return caught.value
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def file(self, part: str) -> Path:
+        (path,) = (path for path in self.folder.iterdir() if part in path.name)
+        return path
+
+
+def _email(body: str) -> Any:
+    return parse_email({"subject": "s", "body": body, "from": "c@example.com", "received": "r", "message_id": "m"})
+
+
+@pytest.fixture
+def book(tmp_path: Path, instructions: Instructions) -> Book:
+    return Book(tmp_path / "recordings" / "leak_001", instructions)
+
+
+def input_of(message: Message) -> Any:
+    (block,) = message.content
+    assert isinstance(block, ToolUseBlock)
+    return block.input
+
+
+# What is kept --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_answered_is_given_back(book: Book) -> None:
+    book.record([book.triage, book.draft])
+
+    triage, draft = book.play(book.triage, book.draft)
+
+    assert input_of(triage) == {"intent": "warranty", "serial_numbers": []}
+    assert "2031-02-03" in input_of(draft)["body"]
+
+
+def test_a_file_has_the_same_name_each_time(book: Book) -> None:
+    book.record([book.triage, book.draft])
+    files = book.files
+    contents = [path.read_bytes() for path in sorted(book.folder.iterdir())]
+    book.record([book.triage, book.draft])
+
+    assert book.files == files
+    assert [path.read_bytes() for path in sorted(book.folder.iterdir())] == contents
+    assert [name[:13] for name in files] == ["run01-01-tria", "run01-02-draf"]
+
+
+def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instructions: Instructions) -> None:
+    book.record([book.triage])
+
+    text = book.file("triage").read_text(encoding="utf-8")
+    (content,) = load_documents(text)
+
+    assert isinstance(content, dict)
+    assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
+    assert content["request"] == {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
+    assert content["answer"]["content"][0]["input"] == {"intent": "warranty", "serial_numbers": []}
+    for line in instructions.main.body.splitlines():
+        assert f"        {line}\n" in text or not line
+
+
+def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
+    thinking = SimpleNamespace(type="thinking", model_dump=lambda **_: {"type": "thinking", "thinking": "Hm.\nWell."})
+    said = [thinking, TextBlock("So:\n1."), ToolUseBlock("toolu_1", "other", {"a": None, "b": [1, 2.5, True]})]
+    answer = SimpleNamespace(
+        model="model-1",
+        content=said,
+        stop_reason="refusal",
+        usage=Usage(1, 2, 3, 4),
+        stop_details=SimpleNamespace(model_dump=lambda **_: {"type": "refusal", "category": "cyber"}),
+    )
+    book.record([book.triage], model=Scripted(answer))
+
+    (message,) = book.play(book.triage)
+
+    assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
+    assert list(message.content[1:]) == said[1:]
+    assert (message.model, message.stop_reason, message.usage) == ("model-1", "refusal", Usage(1, 2, 3, 4))
+    assert message.stop_details == {"type": "refusal", "category": "cyber"}
+
+
+def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book) -> None:
+    recorder = Recorder(Scripted(LLMError("Overloaded", "llm_overloaded")), force_tool=True)
+
+    with pytest.raises(LLMError, match="Overloaded"):
+        asyncio.run(recorder.create(**book.triage))
+
+    assert (recorder.exchanges, recorder.failed) == ([], True)
+
+
+def test_recording_takes_the_place_of_what_was_recorded_and_of_nothing_else(book: Book) -> None:
+    book.record([book.triage, book.draft], [book.triage])
+    (book.folder / "notes.txt").write_text("mine")
+    book.record([book.asked_about("It burns.")])
+
+    assert len(book.files) == 2
+    assert "notes.txt" in book.files
+    assert book.miss(book.triage).code == "llm_recording_missing"
+
+
+def test_nothing_asked_leaves_nothing_recorded(book: Book) -> None:
+    book.record([book.triage])
+    book.record([])
+
+    assert book.files == []
+
+
+def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
+    book.record([book.triage])
+    half = Message("msg", "model-1", (ToolUseBlock("t", "record_triage", {"intent": "\ud800"}),), "tool_use")
+
+    with pytest.raises(LLMError) as caught:
+        book.record([book.triage], model=Scripted(half))
+
+    assert caught.value.code == "llm_recording_impossible"
+    assert input_of(book.play(book.triage)[0])["intent"] == "warranty"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(book: Book) -> None:
+    book.folder.parent.mkdir()
+    book.folder.write_text("a file stands in the way")
+
+    with pytest.raises(LLMError, match="cannot be written") as caught:
+        book.record([book.triage])
+    assert caught.value.code == "llm_recording_unwritable"
+
+
+# Runs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_each_run_has_answers_of_its_own(book: Book) -> None:
+    answers = [ToolUseBlock("t", "record_triage", {"intent": intent, "serial_numbers": []}) for intent in "abc"]
+    model = Scripted(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
+    book.record([book.triage], [book.triage], [book.triage], model=model)
+
+    assert [input_of(book.play(book.triage, run=run)[0])["intent"] for run in (3, 1, 2)] == ["c", "a", "b"]
+
+
+def test_a_request_that_is_asked_twice_gets_its_answers_in_order(book: Book) -> None:
+    answers = [ToolUseBlock("t", "record_triage", {"intent": intent}) for intent in "ab"]
+    model = Scripted(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
+    book.record([book.triage, book.triage], model=model)
+
+    assert [input_of(message)["intent"] for message in book.play(book.triage, book.triage)] == ["a", "b"]
+    assert "is not recorded that often: it is asked 3 times, and was 2" in book.miss(*[book.triage] * 3).message
+
+
+# Never a stale answer ------------------------------------------------------------------------------------------------
+
+
+def changed(request: dict[str, Any], part: str, value: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(request), part: value}
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("model", "model-2"),
+        ("max_tokens", 101),
+        ("temperature", 0.1),
+        ("temperature", 0),  # another number to a server, perhaps
+        ("system", []),
+        ("tools", [{"name": "record_triage"}]),
+        ("tool_choice", {"type": "any"}),
+        ("messages", [{"role": "user", "content": "Hello"}]),
+    ],
+)
+def test_another_request_is_a_miss_whatever_differs(book: Book, part: str, value: Any) -> None:
+    book.record([book.triage, book.draft])
+
+    assert book.miss(changed(book.triage, part, value)).code == "llm_recording_missing"
+
+
+def test_whether_the_tool_is_forced_counts(book: Book) -> None:
+    book.record([book.triage], force_tool=True)
+
+    assert "llm.force_tool differs from" in book.miss(book.triage, force_tool=False).message
+
+
+def test_a_miss_names_scenario_request_part_and_remedy(book: Book) -> None:
+    book.record([book.triage, book.draft])
+    request = copy.deepcopy(book.draft)
+    request["system"][1]["text"] += "\nBe brief."
+
+    error = book.miss(book.triage, request)
+
+    name = f"leak_001/{book.file('draft').name}"
+    assert error.message == (
+        "The draft request of leak_001, run 1, is not recorded: the scenario's instruction (now 'Be brief.', recorded "
+        f"nothing) differs from {name}. {REMEDY}"
+    )
+
+
+def test_a_miss_is_compared_with_the_nearest_recording(book: Book) -> None:
+    far = changed(book.asked_about("It burns."), "model", "model-2")
+    book.record([far, book.triage])
+
+    error = book.miss(changed(book.triage, "max_tokens", 7))
+
+    assert "llm.max_tokens (now 7, recorded 100) differs from leak_001/run01-02-triage-" in error.message
+
+
+def test_several_parts_are_named(book: Book) -> None:
+    book.record([book.triage])
+
+    error = book.miss(changed(book.asked_about("It burns."), "model", "model-2"))
+
+    assert ": llm.model (now 'model-2', recorded 'model-1') and the mail differ from " in error.message
+
+
+@pytest.mark.parametrize(
+    ("recorded", "run", "says"),
+    [
+        (0, 1, "is not recorded, and nothing else of this scenario. "),
+        (1, 2, "run 2, is not recorded: 1 run is. "),
+        (2, 3, "run 3, is not recorded: 2 runs are. "),
+    ],
+)
+def test_a_run_that_is_not_recorded_is_told(book: Book, recorded: int, run: int, says: str) -> None:
+    book.record(*[[book.triage]] * recorded)
+
+    assert says + REMEDY in book.miss(book.triage, run=run).message
+
+
+def test_a_kind_of_request_that_is_not_recorded_is_told(book: Book) -> None:
+    book.record([book.triage])
+
+    assert (
+        "The draft request of leak_001, run 1, is not recorded: none of this kind is."
+        in book.miss(book.triage, book.draft).message
+    )
+
+
+def test_a_recording_under_another_name_is_not_taken(book: Book) -> None:
+    book.record([book.triage])
+    other = book.asked_about("It burns.")
+    book.file("triage").rename(book.folder / "run01-01-triage-000000000000.yaml")
+
+    assert "the file's name differs from" in book.miss(book.triage).message
+    assert "the mail differs from" in book.miss(other).message
+
+
+# Files that are not what was recorded -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda text: "", "it was cut off, or is no recording"),
+        (lambda text: text[: text.index("answer_sha256")], "it was cut off, or is no recording"),
+        (lambda text: text[: text.index("request:")], "it was cut off, or is no recording"),
+        (lambda text: text[:-2], "changed or cut off after it was recorded"),
+        (lambda text: text.replace('"warranty"', '"other"', 1), "changed or cut off after it was recorded"),
+        (lambda text: text.replace("You work in", "You rule", 1), "changed or cut off after it was recorded"),
+        (lambda text: text.replace("format: 1", "format: 2"), "it has format 2, and this version reads 1"),
+        (lambda text: text.replace("answer:", "answer: [", 1), "YAML does not parse"),
+        (lambda text: "- a list", "it was cut off, or is no recording"),
+        (lambda text: "\x00\x01", "YAML does not parse"),
+    ],
+    ids=[
+        "empty",
+        "cut early",
+        "without request",
+        "cut late",
+        "answer",
+        "request",
+        "format",
+        "no YAML",
+        "list",
+        "binary",
+    ],
+)
+def test_a_damaged_recording_is_one_error_that_names_the_file(book: Book, damage: Any, says: str) -> None:
+    book.record([book.triage])
+    file = book.file("triage")
+    file.write_text(damage(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+    error = book.miss(book.triage)
+
+    assert error.code == "llm_recording_invalid"
+    assert error.message.startswith(f"The recording leak_001/{file.name} cannot be used: ")
+    assert says in error.message
+    assert error.message.endswith("Record anew")
+
+
+def test_a_recording_that_is_cut_off_anywhere_is_refused(book: Book) -> None:
+    book.record([book.triage])
+    file = book.file("triage")
+    content = file.read_bytes()
+    for length in range(0, len(content) - 1, 499):
+        file.write_bytes(content[:length])
+        assert book.miss(book.triage).code == "llm_recording_invalid"
+
+
+def test_a_folder_in_place_of_a_recording_is_an_error(book: Book) -> None:
+    book.record([book.triage])
+    file = book.file("triage")
+    file.unlink()
+    file.mkdir()
+
+    assert "this is a folder" in book.miss(book.triage).message
+
+
+def test_damage_to_the_nearest_recording_is_told_with_a_miss(book: Book) -> None:
+    book.record([book.triage])
+    book.file("triage").write_text("cut off")
+
+    assert book.miss(book.asked_about("It burns.")).code == "llm_recording_invalid"

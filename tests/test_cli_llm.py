@@ -1,0 +1,138 @@
+"""`eval --llm` as its users meet it: real processes, and a server on loopback in place of the API."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from messages_server import HONEST, MessagesServer, Reply, running_messages_server
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ROOT / "evals" / "scenarios"
+MODULE = [sys.executable, "-m", "guarantee_email_agent", "eval"]
+KEY = "sk-a-very-secret-key"
+OURS = ("CONFIG_PATH", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "NO_COLOR")
+TIMEOUT_S = 120
+
+
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    with running_messages_server() as server:
+        yield server
+
+
+class Desk:
+    """A folder with a few shipped scenarios, and the program."""
+
+    def __init__(self, folder: Path, server: MessagesServer) -> None:
+        self.folder = folder
+        self.server = server
+        self.scenarios = folder / "evals" / "scenarios"
+        self.scenarios.mkdir(parents=True)
+        self.recordings = folder / "evals" / "recordings"
+        for name in ("missing_info_001", "valid_warranty_001", "valid_warranty_002"):
+            shutil.copy(SHIPPED / f"{name}.yaml", self.scenarios)
+
+    def environment(self, key: str | None = KEY) -> dict[str, str]:
+        plain = {name: value for name, value in os.environ.items() if name not in OURS}
+        plain |= {"PYTHONIOENCODING": "utf-8", "ANTHROPIC_BASE_URL": self.server.url}
+        return plain if key is None else {**plain, "ANTHROPIC_API_KEY": key}
+
+    def run(self, *arguments: str, key: str | None = KEY, command: list[str] = MODULE) -> Any:
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=self.folder,
+            env=self.environment(key),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    def recorded(self) -> list[Path]:
+        return sorted(path for path in self.recordings.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: MessagesServer) -> Desk:
+    return Desk(tmp_path, server)
+
+
+def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(desk: Desk) -> None:
+    recorded = desk.run("--llm", "record", "--jobs", "2")
+
+    assert (recorded.returncode, recorded.stderr) == (0, "")
+    assert "Pass rate: 3/3 (100%)" in recorded.stdout
+    assert len(desk.recorded()) == 6
+    assert KEY not in recorded.stdout + "".join(path.read_text(encoding="utf-8") for path in desk.recorded())
+
+    asked = len(desk.server.requests)
+    program = (
+        "import sys; from guarantee_email_agent.cli import run; code = run(sys.argv[1:]);"
+        "print([name for name in ('anthropic', 'asyncio', 'httpx2', 'mcp', 'sqlalchemy') if name in sys.modules]);"
+        "sys.exit(code)"
+    )
+    replayed = desk.run("eval", "--llm", "replay", key=None, command=[sys.executable, "-c", program])
+
+    assert (replayed.returncode, replayed.stderr) == (0, "")
+    *lines, loaded = replayed.stdout.splitlines()
+    assert loaded == "[]"
+    told = [line for line in recorded.stdout.splitlines()[:-1] if not line.startswith("Duration")]
+    assert [line for line in lines if not line.startswith("Duration")] == told
+    assert len(desk.server.requests) == asked
+
+
+@pytest.mark.parametrize("mode", ["live", "record"])
+def test_without_a_key_nothing_runs_and_nothing_is_made(desk: Desk, mode: str) -> None:
+    done = desk.run("--llm", mode, key=None)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("guarantee-email-agent: ANTHROPIC_API_KEY is not set. Set it in the environment")
+    assert not desk.recordings.exists()
+
+
+def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:
+    desk.server.replies = [HONEST, HONEST, HONEST, Reply(b"", hangs=True)]  # the second scenario's draft
+    process = subprocess.Popen(
+        [*MODULE, "--llm", "record"],
+        cwd=desk.folder,
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    until = time.monotonic() + TIMEOUT_S
+    while len(desk.server.requests) < 4 and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=TIMEOUT_S)
+
+    assert (process.returncode, errors) == (130, "")
+    assert "Interrupted: 1 of 3 scenarios ran, the gate is not decided" in printed
+    names = [path.relative_to(desk.recordings).as_posix().rpartition("-")[0] for path in desk.recorded()]
+    assert names == ["missing_info_001/run01-01-triage", "missing_info_001/run01-02-draft"]
+
+    replayed = desk.run("--llm", "replay", "--only", "missing_*", key=None)
+    assert replayed.returncode == 0
+
+
+def test_a_dead_api_is_a_failed_suite_that_says_why(desk: Desk) -> None:
+    (desk.folder / "config.yaml").write_text("llm:\n  max_attempts: 1\n")
+    desk.server.stop()
+
+    done = desk.run("--llm", "live")
+
+    assert done.returncode == 4
+    assert done.stdout.count("The model API cannot be reached") == 3
+    assert done.stdout.count("Check the network and ANTHROPIC_BASE_URL") == 3
