@@ -1,0 +1,136 @@
+"""How fast the agent answers, and what memory it takes: whole processes over a real mailbox, offline model.
+
+    python benchmarks/bench_run.py                    10,000 mails in a Maildir
+    python benchmarks/bench_run.py --mails 500 --imap  500 mails in Dovecot, replies over Postfix; needs both, and root
+    python benchmarks/bench_run.py --idle 60           what an agent without mail costs in 60 s
+
+Prints mails per second, milliseconds a mail (p50, p95: from claim to reply), and the memory of agent and servers over
+the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "servers"))
+from company import ADDRESS, Company
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TEXT = "Hello,\n\nmy dryer with the serial number SN12345 is broken. Is it still under warranty?\n\nThank you!"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mails", type=int, default=10_000)
+    parser.add_argument("--imap", action="store_true")
+    parser.add_argument("--concurrency", type=int, default=4)
+    parser.add_argument("--idle", type=float, metavar="SECONDS")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        if options.idle:
+            idle(Company(Path(place)), options.idle)
+        elif options.imap:
+            from mail_servers import running_mail_servers
+
+            with running_mail_servers() as servers:
+                over_imap(Company(Path(place)), servers, options.mails, options.concurrency)
+        else:
+            over_maildir(Company(Path(place)), options.mails, options.concurrency)
+
+
+def over_maildir(company: Company, mails: int, concurrency: int) -> None:
+    for number in range(mails):
+        company.receive(f"mail{number:05d}", TEXT)
+    company.configure(agent={"concurrency": concurrency})
+    measure(company, mails, {})
+    assert len(company.replies()) == mails
+    assert company.tickets() == mails
+
+
+def over_imap(company: Company, servers: Any, mails: int, concurrency: int) -> None:
+    servers.deliver(*(mail(number) for number in range(mails)))
+    company.configure(mailbox=servers.settings(), agent={"concurrency": concurrency})
+    measure(company, mails, {"IMAP_PASSWORD": servers.password})
+    assert len(servers.sent_to_customers()) == mails
+
+
+def mail(number: int) -> bytes:
+    return (
+        f"From: customer{number}@example.org\r\nTo: {ADDRESS}\r\nSubject: Dryer {number}\r\n"
+        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: <mail{number}@example.org>\r\n\r\n{TEXT}\r\n"
+    ).encode()
+
+
+def measure(company: Company, mails: int, secrets: Mapping[str, str]) -> None:
+    log = company.folder / "stdout"
+    began = time.perf_counter()
+    with log.open("w") as stdout:
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "guarantee_email_agent", "run", "--once"],
+            cwd=company.folder,
+            stdout=stdout,
+            env={**os.environ, **secrets},
+        )
+        memory: list[tuple[int, int]] = []
+        while agent.poll() is None:
+            time.sleep(1.0)
+            memory.append((answered(log), resident_kib(agent.pid)))
+    took_s = time.perf_counter() - began
+    times_ms = sorted(int(found) for found in re.findall(r"Email answered: .* in (\d+) ms", log.read_text()))
+    print(f"{mails} mails in {took_s:.1f} s: {mails / took_s:.0f} mails/s, the start included")
+    print(f"a mail: p50 {statistics.median(times_ms):.0f} ms, p95 {times_ms[len(times_ms) * 95 // 100]} ms")
+    print("answered   agent and servers, MiB")
+    step = max(1, len(memory) // 10)
+    for done, kib in memory[step // 2 :: step]:
+        print(f"{done:>8}   {kib / 1024:.0f}")
+
+
+def idle(company: Company, seconds: float) -> None:
+    company.configure()
+    agent = company.start()
+    time.sleep(10)
+    before = {pid: cpu_s(pid) for pid in family(agent.pid)}
+    time.sleep(seconds)
+    used = sum(cpu_s(pid) - before[pid] for pid in before)
+    mib = resident_kib(agent.pid) / 1024
+    print(f"idle for {seconds:g} s: {used:.2f} s of CPU in {len(before)} processes, {mib:.0f} MiB")
+    company.close()
+
+
+def answered(log: Path) -> int:
+    return log.read_text().count("Email answered")
+
+
+def family(pid: int) -> list[int]:
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def resident_kib(pid: int) -> int:
+    """Of the agent and its servers; what they share counts once for each."""
+    total = 0
+    try:
+        for member in family(pid):
+            status = Path(f"/proc/{member}/status").read_text()
+            total += int(found[1]) if (found := re.search(r"VmRSS:\s+(\d+)", status)) else 0
+    except FileNotFoundError:
+        pass  # it has just ended
+    return total
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+if __name__ == "__main__":
+    main()

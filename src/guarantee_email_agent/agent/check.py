@@ -1,0 +1,188 @@
+"""`check`: everything that `run` needs, tried one by one, each with a line of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from guarantee_email_agent.agent.connections import service_problem
+from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.ledger import Ledger, open_ledger
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.models import Config, McpServer
+from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.llm.provider import check_connection, language_model
+from guarantee_email_agent.runs.terminal import Output, Terminal
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import (
+    EXIT_CONFIGURATION,
+    EXIT_FAILURE,
+    EXIT_MCP_CONNECTION,
+    EXIT_SUCCESS,
+    AgentError,
+    ConfigurationError,
+    IntegrationError,
+    LLMError,
+)
+from guarantee_email_agent.utils.printable import printable
+
+
+def check_all(config_file: Path | None, out: Output, *, inbox: bool) -> int:
+    """Print a line for each part; the exit code is that of the worst: 2 for configuration, then 3 for a connection."""
+    report = _Report(Terminal(out))
+    try:
+        config = load_config(config_file)
+    except ConfigurationError as error:
+        report.bad("Configuration", error)
+        return report.exit_code
+    report.good("Configuration", str(config.source or "built-in defaults"))
+    asyncio.run(_check(config, report, inbox))
+    return report.exit_code
+
+
+async def _check(config: Config, report: _Report, inbox: bool) -> None:
+    report.check("Instructions", lambda: _instructions(config))
+    await report.check_async("Language model", _model(config))
+    key, ledger = _ledger(config, report)
+    try:
+        services = services_of(config, SystemClock(), os.environ, key)
+    except ConfigurationError as error:
+        report.bad("Services", error)
+        if ledger is not None:
+            ledger.close()
+        return
+    try:
+        await _check_services(config, services, report)
+        if inbox and not report.failed("Mailbox"):
+            await _count_inbox(services, ledger, report)
+    finally:
+        await services.close()
+        if ledger is not None:
+            ledger.close()
+
+
+async def _check_services(config: Config, services: Services, report: _Report) -> None:
+    parts = (
+        ("Mailbox", services.mail.test_connection(), _mailbox(config)),
+        (
+            "Warranty system",
+            services.warranty.test_connection(),
+            _place(config.mcp.warranty_api, config.warranties.file),
+        ),
+        (
+            "Ticketing",
+            services.ticketing.test_connection(),
+            _place(config.mcp.ticketing_system, config.tickets.database),
+        ),
+    )
+    problems = await asyncio.gather(*(service_problem(test) for _, test, _ in parts))
+    for (what, _, place), problem in zip(parts, problems, strict=True):
+        if problem is None:
+            report.good(what, place)
+        else:
+            report.bad(what, problem)
+
+
+async def _count_inbox(services: Services, ledger: Ledger | None, report: _Report) -> None:
+    """Every mail of the inbox, by what became of it: as the mailbox itself has it."""
+    try:
+        tally = await services.mail.tally()
+    except IntegrationError as error:
+        report.bad("Inbox", error)
+        return
+    report.good("Inbox", f"{sum(tally.values())} mails")
+    for outcome, count in tally.items():
+        report.line(f"    {outcome.replace('_', ' ')}: {count}")
+    if ledger is None:
+        return
+    for entry in await asyncio.to_thread(ledger.parked):
+        report.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
+
+
+def _instructions(config: Config) -> str:
+    files = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
+    return f"main and {len(files.load().scenarios)} scenarios"
+
+
+async def _model(config: Config) -> str:
+    model = language_model(config, SystemClock())
+    try:
+        await check_connection(model, config)
+    finally:
+        await model.aclose()
+    return "offline" if config.llm.provider == "offline" else config.llm.model
+
+
+def _ledger(config: Config, report: _Report) -> tuple[bytes, Ledger | None]:
+    """The key and the ledger, as far as they can be had."""
+    location, key = config.secrets.ledger_url or config.agent.ledger, b""
+    try:
+        key = identity_key(config)
+        ledger = open_ledger(location, key=key)
+    except AgentError as error:
+        report.bad("Ledger", error)
+        return key, None
+    report.good("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
+    return key, ledger
+
+
+def _mailbox(config: Config) -> str:
+    mailbox = config.mailbox
+    return _place(config.mcp.gmail, mailbox.maildir if mailbox.imap.host is None else mailbox.imap.host)
+
+
+def _place(server: McpServer, built_in: object) -> str:
+    return str(built_in if server.built_in else server.url or server.command)
+
+
+class _Report:
+    """Lines as they come, and the exit code that they come to."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._failed: set[str] = set()
+        self._codes: set[int] = set()
+
+    @property
+    def exit_code(self) -> int:
+        """Of the worst: what a user has to set right before what may heal."""
+        worst_first = (EXIT_CONFIGURATION, EXIT_MCP_CONNECTION, EXIT_FAILURE)
+        return next((code for code in worst_first if code in self._codes), EXIT_SUCCESS)
+
+    def good(self, what: str, detail: str) -> None:
+        self._terminal.outcome(f"✓ {what}: {printable(detail)}")
+
+    def bad(self, what: str, error: AgentError) -> None:
+        first, *others = error.message.splitlines() or [error.code]
+        self._terminal.outcome(
+            "\n".join([f"✗ {what}: {printable(first)}", *(f"    {printable(line)}" for line in others)])
+        )
+        self._failed.add(what)
+        self._codes.add(_exit_code(error))
+
+    def failed(self, what: str) -> bool:
+        return what in self._failed
+
+    def line(self, text: str) -> None:
+        self._terminal.line(text)
+
+    def check(self, what: str, detail: Callable[[], str]) -> None:
+        try:
+            self.good(what, detail())
+        except AgentError as error:
+            self.bad(what, error)
+
+    async def check_async(self, what: str, detail: Awaitable[str]) -> None:
+        try:
+            self.good(what, await detail)
+        except AgentError as error:
+            self.bad(what, error)
+
+
+def _exit_code(error: AgentError) -> int:
+    if isinstance(error, LLMError):
+        return EXIT_FAILURE if error.details.get("retryable") else EXIT_CONFIGURATION
+    return EXIT_MCP_CONNECTION if isinstance(error, IntegrationError) else error.exit_code

@@ -1,0 +1,109 @@
+"""`run`: open everything, watch the inbox, and stop as the signal says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Mapping
+
+from guarantee_email_agent.agent.connections import Connections, connected
+from guarantee_email_agent.agent.watch import OnWorked, Watch, nobody_listens
+from guarantee_email_agent.agent.worker import MailWorker, WorkLimits
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
+from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.logging import reopen_log_files
+
+logger = logging.getLogger(__name__)
+
+
+def run_agent(config: Config, *, once: bool) -> int:
+    """The exit code. Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting."""
+    _forbid_core_files()
+    return asyncio.run(_run(config, once))
+
+
+async def _run(config: Config, once: bool) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, _stop, stop)
+    if hasattr(signal, "SIGHUP"):
+        loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
+    async with connected(config, SystemClock()) as connections:
+        watch = agent_watch(config, connections)
+        logger.info("Watching the inbox%s", " once" if once else "")
+        try:
+            complete = True
+            if once:
+                complete = await watch.drain(stop)
+            else:
+                await watch.run(stop)
+        finally:
+            logger.info("%s", _tally_line(watch.tally))
+        return EXIT_SUCCESS if complete else EXIT_FAILURE
+
+
+def agent_watch(config: Config, connections: Connections, on_worked: OnWorked = nobody_listens) -> Watch:
+    """The agent, put together. Raises ConfigurationError for limits that contradict each other."""
+    copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
+    needed_s = config.agent.mail_budget_s + copy_wait_s
+    if config.agent.lease_s <= needed_s:
+        raise ConfigurationError(
+            f"agent.lease_s is {config.agent.lease_s:g}, but one mail may take {needed_s:g} s (agent.mail_budget_s and "
+            "mailbox.copy_wait_s): another agent would take it up meanwhile. Make agent.lease_s longer",
+            "config_invalid_value",
+        )
+    address, services = config.mailbox.from_address, connections.services
+    processor = EmailProcessor(
+        mail=services.mail,
+        warranty=services.warranty,
+        ticketing=services.ticketing,
+        llm=connections.model,
+        instructions=InstructionFiles(config.instructions.main, config.instructions.scenarios_dir),
+        model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+        clock=connections.clock,
+        own_addresses=frozenset({*config.agent.own_addresses, *([address] if address else [])}),
+        identity_key=connections.key,
+        reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
+    )
+    limits = WorkLimits(
+        budget_s=config.agent.mail_budget_s,
+        lease_s=config.agent.lease_s,
+        copy_wait_s=copy_wait_s,
+        max_attempts=config.agent.max_attempts,
+        max_mail_bytes=config.agent.max_mail_bytes,
+    )
+    worker = MailWorker(services.mail, connections.ledger, processor, limits, f"{socket.gethostname()}:{os.getpid()}")
+    return Watch(
+        services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_worked
+    )
+
+
+def _stop(stop: asyncio.Event) -> None:
+    logger.info("Stopping: nothing new is begun, what is in work comes to its end")
+    stop.set()
+
+
+def _tally_line(tally: Mapping[str, int]) -> str:
+    counts = Counter(tally)
+    left = counts["failed"] + counts["outage"]
+    return (
+        f"Emails answered: {counts['answered']}, not answered: {counts['not_answered']}, quarantined: "
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left}"
+    )
+
+
+def _forbid_core_files() -> None:
+    """A core file would hold customers' mail."""
+    try:
+        import resource
+    except ImportError:  # Windows has neither
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

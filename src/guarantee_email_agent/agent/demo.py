@@ -1,0 +1,121 @@
+"""`run --demo`: a Maildir with sample mails, the agent over it as in real life but offline, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.agent.command import agent_watch
+from guarantee_email_agent.agent.connections import connected
+from guarantee_email_agent.agent.worker import Worked
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.email.message import Email
+from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.runs.terminal import Output, Terminal
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.logging import configure_logging
+from guarantee_email_agent.utils.printable import printable
+
+_SAMPLES: Final = Path(__file__).parent / "samples"
+_TODAY: Final = "2026-01-18"  # the day on which the samples were written, so that their warranties never run out
+_ADDRESS: Final = "support@example.com"
+
+
+def demonstrate(folder: Path | None, out: Output) -> int:
+    """Run the demonstration; the exit code. folder: a new one to keep everything in; by default one for the while.
+
+    Raises ConfigurationError where the folder holds something already.
+    """
+    configure_logging("WARNING", "WARNING", None, as_json=False)
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as place:
+            return _demonstrate(Path(place), out)
+    return _demonstrate(folder, out)
+
+
+def _demonstrate(folder: Path, out: Output) -> int:
+    config = _set_up(folder)
+    terminal = Terminal(out)
+    mails = {file.name: parse_email(file.read_bytes()) for file in _new(config).iterdir()}
+    terminal.line(f"Demo: {len(mails)} sample mails to {_ADDRESS}, answered offline")
+    fates, tickets, complete = asyncio.run(_answer(config))
+    replies = _replies(config)
+    for name, mail in sorted(mails.items()):
+        _show(terminal, mail, fates.get(name, "left unprocessed"), replies.get(mail.message_id))
+    terminal.line(f"Tickets: {len(tickets)}")
+    for ticket in reversed(tickets):
+        terminal.line(f"    {ticket['ticket_id']}  {ticket['serial_number']}  {ticket['customer_email']}")
+    return EXIT_SUCCESS if complete else EXIT_FAILURE
+
+
+def _set_up(folder: Path) -> Config:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigurationError(f"{folder} is not empty. Name a new folder for the demo", "demo_folder_not_empty")
+        maildir = folder / "mailbox"
+        for part in ("cur", "new", "tmp"):
+            (maildir / part).mkdir(parents=True)
+        for file in (_SAMPLES / "mails").iterdir():
+            shutil.copyfile(file, maildir / "new" / file.stem)
+        shutil.copyfile(_SAMPLES / "warranties.csv", folder / "warranties.csv")
+        (folder / "config.yaml").write_text(_configuration(folder), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"The demo cannot be set up in {folder} ({error.strerror}). Name a folder that can be written",
+            "demo_folder_unwritable",
+        ) from None
+    return load_config(folder / "config.yaml", {}, folder)
+
+
+def _configuration(folder: Path) -> str:
+    """One mail at a time, so that its tickets have the same numbers whenever it is run."""
+    warranty = ("-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", str(folder / "warranties.csv"))
+    return (
+        "# Written by `run --demo`: look around, change something, and run again with --config config.yaml\n"
+        f"mailbox: {{from_address: {_ADDRESS}, maildir: mailbox}}\n"
+        "agent: {concurrency: 1}\n"
+        "mcp:\n"
+        f"  warranty_api:  # the built-in server, on the day of the sample mails\n"
+        f"    command: {json.dumps(sys.executable)}\n"
+        f"    args: {json.dumps([*warranty, '--today', _TODAY])}\n"
+    )
+
+
+async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]], bool]:
+    """What became of each mail by the name of its file, the tickets, and whether every mail came to an end."""
+    fates: dict[str, str] = {}
+
+    def note(entry: InboxEntry, worked: Worked) -> None:
+        fates[entry.id] = f"{worked.fate.replace('_', ' ')} ({worked.reason})"
+
+    async with connected(config, SystemClock()) as connections:
+        complete = await agent_watch(config, connections, note).drain(asyncio.Event())
+        return fates, await connections.services.ticketing.list_tickets(), complete
+
+
+def _new(config: Config) -> Path:
+    return config.mailbox.maildir / "new"
+
+
+def _replies(config: Config) -> dict[str, Email]:
+    """Every reply, by the Message-ID of the mail that it answers."""
+    replies = [parse_email(file.read_bytes()) for file in sorted(config.mailbox.maildir.glob(".Sent/*/*"))]
+    return {"".join(reply.headers.get("in-reply-to", ())): reply for reply in replies}
+
+
+def _show(terminal: Terminal, mail: Email, fate: str, reply: Email | None) -> None:
+    """The mail, what became of it, and the paragraph after the greeting, which is what the reply comes to."""
+    sign = "✓" if fate.startswith(("answered", "not answered")) else "✗"
+    terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {fate}")
+    paragraphs = reply.new_text.split("\n\n") if reply else []
+    for line in paragraphs[1].splitlines() if len(paragraphs) > 1 else ():
+        terminal.line(f"    {printable(line)}")

@@ -1,0 +1,72 @@
+"""The secret that the names of mails are keyed with, in the ledger, in Message-IDs and in tickets."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+_KEY_BYTES: Final = 32
+
+
+def identity_key(config: Config) -> bytes:
+    """32 bytes: from LEDGER_KEY, else from a file beside a ledger that is a file, made where it is missing.
+
+    Raises ConfigurationError where there is none and none can be made. Agents on several machines cannot make one each:
+    a mail would have another name on every machine, and be answered by every one.
+    """
+    if config.secrets.ledger_key is not None:
+        return hashlib.sha256(config.secrets.ledger_key.encode("utf-8", "surrogateescape")).digest()
+    location = config.secrets.ledger_url or config.agent.ledger
+    if "://" in location:
+        raise ConfigurationError(
+            "LEDGER_KEY is not set, but the ledger may be shared with other machines. Set it to a long random text, "
+            "the same for every agent on this inbox",
+            "config_missing_secret",
+        )
+    return _key_beside(Path(location))
+
+
+def _key_beside(ledger: Path) -> bytes:
+    file = ledger.with_name(f"{ledger.name}.key")
+    try:
+        if not file.exists():
+            if ledger.exists() and ledger.stat().st_size > 0:
+                raise ConfigurationError(
+                    f"{file} is missing, without which every mail would look new. Restore it from a backup, set "
+                    "LEDGER_KEY, or name another ledger",
+                    "ledger_no_key",
+                )
+            _make(file)
+        key = bytes.fromhex(file.read_text(encoding="ascii"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{file} cannot be read or made ({error.strerror}). Name a ledger in a folder that can be written, or set "
+            "LEDGER_KEY",
+            "ledger_no_key",
+        ) from None
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise ConfigurationError(f"{file} holds no key. Restore it from a backup", "ledger_no_key")
+    return key
+
+
+def _make(file: Path) -> None:
+    """All at once, so that of two agents that start together both read the same key."""
+    draft = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as stream:
+        stream.write(secrets.token_hex(_KEY_BYTES))
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()

@@ -1,0 +1,247 @@
+"""One mail of the inbox, from its id to its mark: fetch, identify, claim, look for proof, process, finish, mark."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from guarantee_email_agent.agent.ledger import Ledger
+from guarantee_email_agent.agent.ledger_entries import Busy, Claim, Done, Waiting
+from guarantee_email_agent.agent.ledger_errors import LeaseLostError, LedgerError
+from guarantee_email_agent.agent.side_effects import SEND_UNKNOWN, LedgeredMail, LedgeredTicketing
+from guarantee_email_agent.email.identity import content_identity, mail_identity
+from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort, Outcome
+from guarantee_email_agent.llm.metering import MeteredModel
+from guarantee_email_agent.utils.errors import AgentError, ProcessingError
+
+logger = logging.getLogger(__name__)
+
+Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "outage", "busy", "gone"]
+"""What became of a mail that was taken up. Without an outcome: its own fault, a service's, somebody else has it."""
+
+FIRST_RETRY_S = 30.0
+LONGEST_RETRY_S = 900.0
+_GONE = "mail_not_found"
+_TOO_LARGE = "mail_too_large"
+_LEASE_LOST = "ledger_lease_lost"
+_WRONG_STAGE = "ledger_wrong_stage"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    """budget_s: seconds one mail may take. copy_wait_s: seconds after which a reply not found was not sent.
+
+    lease_s: seconds a mail stays ours without a sign of life; more than the other two together.
+    """
+
+    budget_s: float
+    lease_s: float
+    copy_wait_s: float
+    max_attempts: int
+    max_mail_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """retry_s: seconds until a mail without an outcome may be taken up again. reason: a code or a scenario."""
+
+    fate: Fate
+    retry_s: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MailWorker:
+    """Deals with one mail at a time, and with any number at once. `owner` names this process in the ledger."""
+
+    inbox: InboxPort
+    ledger: Ledger
+    processor: EmailProcessor
+    limits: WorkLimits
+    owner: str
+
+    async def work(self, entry: InboxEntry, listed_at: float) -> Worked:
+        """A mail without an outcome stays in the inbox as it was. Raises nothing that is an AgentError.
+
+        listed_at: the ledger's time just before the list was asked for in which the mail stood.
+        """
+        try:
+            return await self._work(entry, listed_at)
+        except LeaseLostError:
+            logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
+            return Worked("busy", self.limits.lease_s)
+        except AgentError as error:
+            if error.code == _GONE:
+                logger.info("Email %s is no longer in the inbox", entry.id)
+                return Worked("gone")
+            logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
+            logger.debug("%s", error.message)
+            return Worked("outage", FIRST_RETRY_S)
+
+    async def _work(self, entry: InboxEntry, listed_at: float) -> Worked:
+        place = content_identity(f"place {entry.id}".encode(), self.processor.identity_key)
+        standing = (await asyncio.to_thread(self.ledger.places, [place])).get(place)
+        if isinstance(standing, Busy | Waiting):
+            return Worked("busy", standing.retry_in_s)
+        if isinstance(standing, Done):
+            return await self._done_before(entry, place, standing, listed_at)
+
+        logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
+        raw = await self._read(entry)
+        key = place if raw is None else self._key(raw)
+        claim = await asyncio.to_thread(
+            self.ledger.claim, key, place=place, owner=self.owner, lease_s=self.limits.lease_s
+        )
+        if isinstance(claim, Busy | Waiting):
+            return Worked("busy", claim.retry_in_s)
+        if isinstance(claim, Done):  # the same mail came twice
+            return await self._done_before(entry, place, claim, listed_at)
+        if (worked := await self._proved(entry, claim)) is not None:
+            return worked
+        if raw is None:
+            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
+            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
+        if claim.attempts > self.limits.max_attempts:
+            return await self._quarantine(entry, claim, claim.reason or "crash")
+        return await self._process(entry, claim, raw)
+
+    async def _read(self, entry: InboxEntry) -> bytes | None:
+        """The mail; None if it is too large."""
+        if entry.size > self.limits.max_mail_bytes:
+            return None
+        try:
+            return await self.inbox.read_raw(entry.id, self.limits.max_mail_bytes)
+        except AgentError as error:
+            if error.code == _TOO_LARGE:
+                return None
+            raise
+
+    def _key(self, raw: bytes) -> str:
+        key = self.processor.identity_key
+        try:
+            return mail_identity(parse_email(raw), key)
+        except ProcessingError:
+            return content_identity(raw, key)
+
+    async def _done_before(self, entry: InboxEntry, place: str, done: Done, listed_at: float) -> Worked:
+        """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
+        if done.marked and done.outcome in ("quarantined", "unknown"):
+            if not await asyncio.to_thread(self.ledger.reopen, place, listed_at=listed_at):
+                return Worked("busy", FIRST_RETRY_S)  # the list may be older than the mark
+            logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
+            return Worked("busy")
+        logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
+        await self._mark(entry, place, done.outcome)
+        return Worked(done.outcome)
+
+    async def _proved(self, entry: InboxEntry, claim: Claim) -> Worked | None:
+        """The end of a mail whose reply an earlier try sent, or may have sent; None where none went out."""
+        if claim.previous == "sending":
+            proof = await self.inbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
+            if proof == "unknown":
+                return await self._unknown(entry, claim)
+            if proof == "not_sent":
+                await asyncio.to_thread(self.ledger.not_sent, claim)
+                return None
+        elif claim.previous != "sent":
+            return None
+        logger.info("Email %s was answered before the agent stopped", entry.id)
+        return await self._finish(entry, claim, "answered", "proved")
+
+    async def _process(self, entry: InboxEntry, claim: Claim, raw: bytes) -> Worked:
+        model = MeteredModel(self.processor.llm)
+        processor = replace(
+            self.processor,
+            llm=model,
+            mail=LedgeredMail(self.processor.mail, self.inbox, self.ledger, claim, self.limits.copy_wait_s),
+            ticketing=LedgeredTicketing(self.processor.ticketing, self.ledger, claim),
+        )
+        try:
+            async with asyncio.timeout(self.limits.budget_s):
+                result = await processor.process_email(raw)
+        except TimeoutError:
+            logger.warning("Email %s is left unprocessed: it took over %g s", entry.id, self.limits.budget_s)
+            return await self._release(claim, "processing_budget", counts=True)
+        if model.usage.total:
+            cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
+            logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
+        if result.success:
+            return await self._success(entry, claim, result)
+        return await self._failure(entry, claim, result)
+
+    async def _success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> Worked:
+        took_ms = result.processing_time_ms
+        if not result.email_sent:
+            logger.info("Email not answered: %s (%s) in %d ms", entry.id, result.skip_reason, took_ms)
+            return await self._finish(entry, claim, "not_answered", "no_reply")
+        ticket = f", ticket {result.ticket_id}" if result.ticket_id else ""
+        logger.info("Email answered: %s (%s%s) in %d ms", entry.id, result.scenario_used, ticket, took_ms)
+        return await self._finish(entry, claim, "answered", str(result.scenario_used))
+
+    async def _failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> Worked:
+        code, step = str(result.error_code), str(result.failed_step)
+        logger.debug("%s", result.error_message)
+        if code == SEND_UNKNOWN:
+            return await self._unknown(entry, claim)
+        if code == _LEASE_LOST:
+            raise LeaseLostError(str(result.error_message), code)
+        counts = not _is_outage(step, result.error_details)
+        if counts and claim.attempts >= self.limits.max_attempts:
+            return await self._quarantine(entry, claim, code)
+        attempts = f"try {claim.attempts} of {self.limits.max_attempts}" if counts else "no fault of the mail"
+        logger.warning("Email %s is left unprocessed in step %s: %s (%s)", entry.id, step, code, attempts)
+        return await self._release(claim, code, counts=counts)
+
+    async def _release(self, claim: Claim, code: str, *, counts: bool) -> Worked:
+        """Leave the mail for another try."""
+        retry_s = min(FIRST_RETRY_S * 2 ** (claim.attempts - 1), LONGEST_RETRY_S) if counts else 0.0
+        await asyncio.to_thread(
+            self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
+        )
+        # While a service is down the mails take turns to find out whether it is back: it may be down for one of them.
+        return Worked("failed", retry_s) if counts else Worked("outage", FIRST_RETRY_S)
+
+    async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> Worked:
+        try:
+            worked = await self._finish(entry, claim, "quarantined", code)
+        except LedgerError as error:
+            if error.code != _WRONG_STAGE:
+                raise
+            return await self._unknown(entry, claim)
+        logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
+        return worked
+
+    async def _unknown(self, entry: InboxEntry, claim: Claim) -> Worked:
+        logger.error(
+            "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer it by "
+            "hand or take its mark away",
+            entry.id,
+        )
+        return await self._finish(entry, claim, "unknown", SEND_UNKNOWN)
+
+    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> Worked:
+        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
+        await self._mark(entry, claim.place, outcome)
+        return Worked(outcome, reason=code)
+
+    async def _mark(self, entry: InboxEntry, place: str, outcome: Outcome) -> None:
+        """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
+        await self.inbox.mark(entry.id, outcome)
+        await asyncio.to_thread(self.ledger.marked, place)
+
+
+def _reason(code: str) -> str:
+    """`code` as the ledger takes it: not from a customer, but perhaps from somebody else's server."""
+    return re.sub(r"[^a-z0-9_]", "_", code.lower())[:64]
+
+
+def _is_outage(step: str, details: Mapping[str, object]) -> bool:
+    """Whether the mail is not to blame. Instructions that cannot be read are read anew for the next mail."""
+    return step == "instructions" or bool(details.get("outage"))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.config.models import Agent, Config, Secrets
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+
+def config(ledger: Path | str, key: str | None = None) -> Config:
+    return replace(Config(), agent=Agent(ledger=str(ledger)), secrets=Secrets(ledger_key=key))
+
+
+def refusal(config: Config) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        identity_key(config)
+    return caught.value.message
+
+
+def test_a_file_beside_the_ledger_keeps_it_for_this_user_alone(tmp_path: Path) -> None:
+    key = identity_key(config(tmp_path / "ledger.db"))
+    assert len(key) == 32
+    assert identity_key(config(tmp_path / "ledger.db")) == key
+    assert (tmp_path / "ledger.db.key").stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["ledger.db.key"]
+
+
+def test_the_environment_wins_and_no_file_is_made(tmp_path: Path) -> None:
+    assert identity_key(config(tmp_path / "ledger.db", "one")) != identity_key(config(tmp_path / "ledger.db", "two"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_machines_need_one_key_in_the_environment() -> None:
+    assert "LEDGER_KEY is not set" in refusal(config("postgresql://db.example.com/agent"))
+    assert identity_key(config("postgresql://db.example.com/agent", "one"))
+
+
+def test_a_url_from_the_environment_counts_as_shared(tmp_path: Path) -> None:
+    shared = replace(config(tmp_path / "ledger.db"), secrets=Secrets(ledger_url="postgresql://db.example.com/agent"))
+    assert "LEDGER_KEY is not set" in refusal(shared)
+
+
+def test_a_ledger_that_lost_its_key_is_not_begun_anew(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_bytes(b"rows")
+    assert "every mail would look new" in refusal(config(tmp_path / "ledger.db"))
+
+
+def test_a_damaged_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db.key").write_text("short")
+    assert "holds no key" in refusal(config(tmp_path / "ledger.db"))
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    assert "cannot be read or made" in refusal(config(tmp_path / "none" / "ledger.db"))

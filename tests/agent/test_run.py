@@ -1,0 +1,204 @@
+"""`run` as an operator sees it: real processes, real servers over stdio, a real Maildir."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from company import Company
+
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[Company]:
+    company = Company(tmp_path)
+    yield company
+    company.close()
+
+
+class TestOnce:
+    def test_answers_what_is_there_and_exits(self, company: Company) -> None:
+        company.receive("valid")
+        company.receive("expired", "Is SN20077 still under warranty?")
+        company.receive("robot", headers="Auto-Submitted: auto-replied\n")
+        done = company.run("run", "--once")
+
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        assert len(company.replies()) == 2
+        assert company.tickets() == 1
+        assert company.tally() == {
+            "unprocessed": 0,
+            "answered": 2,
+            "not answered": 1,
+            "quarantined": 0,
+            "unknown": 0,
+        }
+
+    def test_a_reply_has_what_a_mail_program_needs(self, company: Company) -> None:
+        company.receive("valid")
+        company.run("run", "--once")
+
+        (reply,) = company.replies()
+        head, _, body = reply.partition("\n\n")
+        assert "To: customer@example.com" in head
+        assert "From: support@example.com" in head
+        assert "Subject: Re: Dryer valid" in head
+        assert "In-Reply-To: <valid@example.com>" in head
+        assert "References: <valid@example.com>" in head
+        assert "Auto-Submitted: auto-replied" in head
+        assert re.search(r"^Message-ID: <reply-[0-9a-f]{32}@example\.com>$", head, re.MULTILINE)
+        assert "TICKET-000001" in body
+
+    def test_a_second_run_has_nothing_to_do(self, company: Company) -> None:
+        company.receive("valid")
+        company.run("run", "--once")
+        again = company.run("run", "--once")
+
+        assert again.returncode == 0
+        assert "Email received" not in again.stdout
+        assert len(company.replies()) == 1
+
+    def test_the_same_mail_delivered_twice_is_answered_once(self, company: Company) -> None:
+        company.receive("valid")
+        twin = company.folder / "mailbox" / "new"
+        (twin / "twin").write_text((twin / "valid").read_text())
+        company.run("run", "--once")
+
+        assert len(company.replies()) == 1
+        assert company.tally()["answered"] == 2
+
+    def test_a_mail_that_keeps_failing_is_left_for_a_person_after_three_tries(self, company: Company) -> None:
+        (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
+        company.configure(agent={"max_attempts": 1})
+        done = company.run("run", "--once")
+
+        assert done.returncode == 0
+        assert "ERROR Email nobody failed 1 times (email_missing_sender); it is left for a person" in done.stderr
+        assert company.tally()["quarantined"] == 1
+        assert company.replies() == []
+
+    def test_a_mail_that_fails_makes_the_exit_code_1(self, company: Company) -> None:
+        (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
+        company.receive("valid")
+        done = company.run("run", "--once")
+
+        assert done.returncode == 1
+        assert "(try 1 of 3)" in done.stderr
+        assert len(company.replies()) == 1
+        assert company.tally()["unprocessed"] == 1
+
+    def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:
+        company.receive("large", "x" * 5000)
+        company.configure(agent={"max_mail_bytes": 2000})
+        done = company.run("run", "--once")
+
+        assert re.search(r"ERROR Email large has 5\d\d\d bytes, too many to be read", done.stderr)
+        assert company.tally()["quarantined"] == 1
+
+
+class TestWatching:
+    def test_mail_that_comes_is_answered_until_sigterm(self, company: Company) -> None:
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        company.receive("second")
+        company.wait_until(2)
+        agent.send_signal(signal.SIGTERM)
+        out, err = agent.communicate(timeout=30)
+
+        assert agent.returncode == 0, err
+        assert err == ""
+        assert "Emails answered: 2" in out
+        assert all(LINE.fullmatch(line) for line in out.splitlines())
+
+    def test_sigint_stops_at_once(self, company: Company) -> None:
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        agent.send_signal(signal.SIGINT)
+        agent.communicate(timeout=30)
+
+        assert agent.returncode == 130
+
+    def test_two_agents_on_one_inbox_answer_every_mail_once(self, company: Company) -> None:
+        agents = [company.start(), company.start()]
+        for number in range(40):
+            company.receive(f"mail{number:02d}")
+        company.wait_until(40)
+        for agent in agents:
+            agent.send_signal(signal.SIGTERM)
+        for agent in agents:
+            agent.communicate(timeout=30)
+            assert agent.returncode == 0
+
+        assert len(company.replies()) == 40
+        assert company.tickets() == 40
+
+    def test_sighup_goes_on_in_a_new_log_file(self, company: Company) -> None:
+        log = company.folder / "agent.log"
+        company.configure(
+            agent={"poll_interval_s": 0.2},
+            logging={"file": "agent.log"},
+            mailbox={"from_address": "support@example.com"},
+        )
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        log.rename(company.folder / "agent.log.1")
+        agent.send_signal(signal.SIGHUP)
+        company.receive("second")
+        company.wait_until(2)
+        agent.send_signal(signal.SIGTERM)
+        agent.communicate(timeout=30)
+
+        assert "Email answered: first" in (company.folder / "agent.log.1").read_text()
+        assert "Email answered: second" in log.read_text()
+
+    def test_no_process_is_left_when_the_agent_is_killed(self, company: Company) -> None:
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        servers = children_of(agent.pid)
+        assert len(servers) == 3
+        agent.kill()
+        agent.communicate()
+        end = time.monotonic() + 20
+        while any(map(is_running, servers)) and time.monotonic() < end:
+            time.sleep(0.05)
+
+        assert [pid for pid in servers if is_running(pid)] == []
+
+
+class TestParkedMail:
+    def test_taking_the_mark_away_makes_the_agent_try_again(self, company: Company) -> None:
+        """The ledger waits until a mark is a minute old; a clock of its own makes it old here."""
+        (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
+        company.configure(agent={"max_attempts": 1}, mailbox={"from_address": "support@example.com"})
+        company.run("run", "--once")
+        with sqlite3.connect(company.folder / "ledger.db") as ledger:
+            ledger.execute("UPDATE ledger_places SET marked_at = marked_at - 120")
+        (marked,) = (company.folder / "mailbox" / "cur").iterdir()
+        marked.rename(company.folder / "mailbox" / "new" / "nobody")
+        again = company.run("run", "--once")
+
+        assert "Email nobody is taken up anew" in again.stdout
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -1,0 +1,196 @@
+"""What an operator gets wrong, and what breaks under a running agent: one clear line, the right code, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from company import ADDRESS, Company
+
+OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Iterator[Company]:
+    company = Company(tmp_path)
+    yield company
+    company.close()
+
+
+def refusal(company: Company, code: int) -> str:
+    """The one line on stderr with which both commands end; `check` has it on stdout, behind its sign."""
+    done = company.run("run", "--once")
+    assert done.returncode == code, done.stderr
+    (line,) = done.stderr.splitlines()
+    checked = company.run("check")
+    assert checked.returncode == code
+    assert line.removeprefix("guarantee-email-agent: ") in checked.stdout.replace("\n    ", "\n")
+    return line
+
+
+class TestAtTheStart:
+    def test_an_inbox_that_is_missing(self, company: Company) -> None:
+        (company.folder / "mailbox").rename(company.folder / "elsewhere")
+        assert "mailbox" in refusal(company, 3)
+
+    def test_no_address_to_answer_from(self, company: Company) -> None:
+        company.configure(mailbox={})
+        assert "mailbox.from_address is missing" in refusal(company, 2)
+
+    def test_a_password_that_is_missing(self, company: Company) -> None:
+        company.configure(mailbox={"from_address": ADDRESS, "imap": {"host": "localhost"}}, agent={})
+        assert "IMAP_PASSWORD is not set" in refusal(company, 2)
+
+    def test_a_mail_server_that_is_not_there(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("IMAP_PASSWORD", "hush")
+        server = {"host": "127.0.0.1", "port": 9, "security": "none"}
+        company.configure(mailbox={"from_address": ADDRESS, "imap": server, "smtp": server}, agent={})
+        line = refusal(company, 3)
+        assert "127.0.0.1" in line
+        assert "hush" not in line
+
+    def test_a_server_program_that_is_missing(self, company: Company) -> None:
+        company.configure(mcp={"warranty_api": {"command": "no-such-program"}})
+        assert "no-such-program" in refusal(company, 3)
+
+    def test_a_server_that_prints_rubbish_and_ends(self, company: Company) -> None:
+        company.configure(mcp={"warranty_api": {"command": sys.executable, "args": ["-c", "print('rubbish')"]}})
+        assert "warranty_api" in refusal(company, 3)
+
+    def test_a_warranty_list_that_is_missing(self, company: Company) -> None:
+        (company.folder / "warranties.csv").unlink()
+        assert "warranties.csv" in refusal(company, 3)
+
+    def test_an_instruction_file_that_is_broken(self, company: Company) -> None:
+        scenarios = company.folder / "instructions" / "scenarios"
+        scenarios.mkdir(parents=True)
+        (company.folder / "instructions" / "main.md").write_text("no frontmatter")
+        done = company.run("run", "--once")
+        assert done.returncode == 2
+        assert "main.md" in done.stderr
+
+    def test_a_ledger_without_a_folder(self, company: Company) -> None:
+        company.configure(agent={"ledger": "nowhere/ledger.db"})
+        assert "nowhere" in refusal(company, 2)
+
+    def test_a_ledger_that_is_none(self, company: Company) -> None:
+        company.run("check")
+        (company.folder / "ledger.db").write_text("my notes, " * 1000)
+        assert "ledger.db" in company.run("run", "--once").stderr
+
+    def test_a_ledger_of_another_key(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("LEDGER_KEY", "one")
+        company.run("check")
+        monkeypatch.setenv("LEDGER_KEY", "two")
+        assert "LEDGER_KEY" in refusal(company, 2)
+
+    def test_a_lease_that_ends_before_the_work(self, company: Company) -> None:
+        company.configure(agent={"lease_s": 10, "mail_budget_s": 20})
+        done = company.run("run", "--once")
+        assert done.returncode == 2
+        assert "agent.lease_s" in done.stderr
+
+    def test_a_demo_in_a_folder_with_something_in_it(self, company: Company) -> None:
+        done = company.run("run", "--demo", ".")
+        assert done.returncode == 2
+        assert "is not empty" in done.stderr
+
+    def test_all_services_that_fail_are_named_at_once(self, company: Company) -> None:
+        (company.folder / "warranties.csv").unlink()
+        (company.folder / "mailbox").rename(company.folder / "elsewhere")
+        done = company.run("run")
+        assert done.returncode == 3
+        assert len(done.stderr.splitlines()) == 2
+
+
+class TestWhileItRuns:
+    def test_a_locked_ledger_holds_mail_up_and_loses_none(self, company: Company) -> None:
+        company.start()
+        company.receive("first")
+        company.wait_until(1)
+        with sqlite3.connect(company.folder / "ledger.db", isolation_level=None) as others:
+            others.execute("BEGIN EXCLUSIVE")
+            company.receive("second")
+            time.sleep(1)
+            assert len(company.replies()) == 1
+            others.execute("COMMIT")
+        company.wait_until(2)
+
+    def test_mail_waits_while_the_warranty_system_is_down(self, company: Company) -> None:
+        up = company.folder / "up"
+        up.touch()
+        script = f"test -e up && exec {sys.executable} {' '.join(OURS)}"
+        company.configure(
+            mcp={"warranty_api": {"command": "sh", "args": ["-c", script]}},
+            agent={"poll_interval_s": 0.2, "lease_s": 40, "mail_budget_s": 30, "max_attempts": 1},
+            logging={"file": "agent.log"},
+        )
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        up.unlink()
+        (server,) = [child for child in children_of(agent.pid) if "warranty" in command_of(child)]
+        os.kill(server, signal.SIGKILL)
+        company.receive("second")
+        company.receive("about nothing", "An application as a driver.")
+        company.wait_until(2)
+        while "(no fault of the mail)" not in (company.folder / "agent.log").read_text():
+            time.sleep(0.1)
+        up.touch()
+        company.wait_until(3, seconds=90)
+        agent.send_signal(signal.SIGTERM)
+        agent.communicate(timeout=30)
+
+        assert agent.returncode == 0
+        assert company.tickets() == 2
+
+    def test_a_broken_instruction_holds_mail_up_until_it_is_mended(self, company: Company) -> None:
+        source = Path(__file__).parents[2] / "instructions"
+        for file in source.rglob("*.md"):
+            copy = company.folder / "instructions" / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+        main = company.folder / "instructions" / "main.md"
+        agent = company.start()
+        company.receive("first")
+        company.wait_until(1)
+        good = main.read_bytes()
+        main.write_text("no frontmatter")
+        company.receive("second")
+        time.sleep(1)
+        main.write_bytes(good)
+        company.wait_until(2)
+        agent.send_signal(signal.SIGTERM)
+        _, err = agent.communicate(timeout=30)
+
+        assert "in step instructions" in err
+
+    def test_mail_that_is_deleted_while_it_waits_is_no_trouble(self, company: Company) -> None:
+        company.configure(agent={"concurrency": 1})
+        for number in range(50):
+            company.receive(f"mail{number:02d}")
+        agent = company.start()
+        company.wait_until(1)
+        gone = [file for file in (company.folder / "mailbox" / "new").iterdir() if file.name > "mail40"]
+        for file in gone:
+            file.unlink()
+        company.wait_until(50 - len(gone))
+        agent.send_signal(signal.SIGTERM)
+        out, _ = agent.communicate(timeout=30)
+
+        assert agent.returncode == 0
+        assert out.count("is no longer in the inbox") <= len(gone)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
