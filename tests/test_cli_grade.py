@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +138,54 @@ class TestFolder:
         (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml"))
         assert (suite.tests, suite.failures, suite.errors) == (1, 0, 0)
 
+    @pytest.mark.parametrize("option", ["--json", "--junit"])
+    def test_a_full_disk_costs_the_report_alone(self, task: Path, option: str) -> None:
+        done = grade(task, "--answer", "42", option, "/dev/full")
+        assert done.returncode == 2
+        assert "✓ six: said '42'" in lines(done.stdout)
+        (line,) = lines(done.stderr)
+        assert "/dev/full: the report cannot be written (No space left on device)" in line
+
+    def test_no_report_takes_the_place_of_a_record(self, task: Path, results: Path) -> None:
+        record = results / "six.json"
+        for arguments in (["--result", record, "--json", record], ["--result", record, "--junit", record]):
+            done = grade(task, *arguments)
+            assert done.returncode == 2
+            assert "the report would take the place of a record" in done.stderr.decode()
+        for name in ("six.json", "seven.json"):
+            assert grade(task.parent, "--results", results, "--json", results / name).returncode == 2
+        assert record.read_text(encoding="utf-8") == '{"task_result": "42"}'
+        assert grade(task.parent, "--results", results, "--json", results / "_report.json").returncode == 0
+        assert grade(task.parent, "--results", results).returncode == 0
+
+    def test_a_reader_that_leaves(self, task: Path, results: Path) -> None:
+        command = [sys.executable, "-m", "guarantee_email_agent", "grade", task.parent, "--results", results]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout
+            process.stdout.close()
+            assert process.stderr
+            assert process.stderr.read() == b""
+        assert process.returncode == 0
+
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_ctrl_c(self, task: Path, results: Path, tmp_path: Path, jobs: str) -> None:
+        for name in ("seven", "ten"):
+            shutil.copytree(task, task.with_name(name))
+            (results / f"{name}.json").write_text('{"task_result": "42"}', encoding="utf-8")
+        (task / "test.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+        (tmp_path / "r.json").write_text("an earlier one")
+        command = [sys.executable, "-u", "-m", "guarantee_email_agent", "grade", task.parent, "--results", results]
+        command += ["--jobs", jobs, "--json", tmp_path / "r.json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout
+            assert process.stdout.readline() == b"Grading 3 results...\n"
+            assert process.stdout.readline().decode() == "✓ seven: said '42'\n"
+            process.send_signal(signal.SIGINT)
+            printed, complaints = process.communicate(timeout=60)
+        assert (process.returncode, complaints) == (130, b"")
+        assert lines(printed)[-1] == "Interrupted: 1 of 3 were judged"
+        assert (tmp_path / "r.json").read_text() == "an earlier one"
+
 
 class TestValidation:
     def test_of_one_task(self, task: Path) -> None:
@@ -172,6 +222,7 @@ class TestBadUsage:
             (["six", "--answer", "42", "--timeout", "0"], "'0' is not seconds above 0"),
             (["six", "--answer", "42", "--jobs", "0"], "is not a whole number"),
             (["six", "--answer", "42", "--json", "absent/r.json"], "the report cannot be written"),
+            (["six", "--answer", "42", "--json", "r", "--junit", "r"], "--json and --junit name the same file"),
         ],
     )
     def test_is_one_line_and_exit_code_2(self, task: Path, arguments: list[str], said: str) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,27 @@ class TestGrade:
     def test_a_directory_that_is_no_task(self, tmp_path: Path) -> None:
         with pytest.raises(TaskError, match="does not exist"):
             grade(tmp_path / "absent", "42")
+
+    @pytest.mark.parametrize("result", [None, 42, b"42", ["42"], Path("six.json")], ids=repr)
+    def test_what_is_no_result(self, tmp_path: Path, result: Any) -> None:
+        with pytest.raises(TaskError, match=r"six: a value of type \w+ is no result\. Pass a record such as") as caught:
+            grade(make_task(tmp_path / "six"), result)
+        assert caught.value.code == "task_record_invalid"
+
+    @pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan"), 1e9])
+    def test_what_is_no_deadline(self, tmp_path: Path, timeout_s: float) -> None:
+        with pytest.raises(TaskError, match="Pass seconds above 0 and at most 86400") as caught:
+            grade(make_task(tmp_path / "six"), "42", timeout_s=timeout_s)
+        assert caught.value.code == "task_invalid_value"
+
+    def test_a_record_of_any_objects_is_a_verdict_all_the_same(self, tmp_path: Path) -> None:
+        class Mute:
+            def __str__(self) -> str:
+                raise RuntimeError("no words")
+
+        task = make_task(tmp_path / "six")
+        assert grade(task, {"task_result": {42}}).feedback == "said {42}"
+        assert str(grade(task, {"task_result": Mute()}).error).endswith("is no JSON: no words")
 
     def test_the_deadline_of_the_task_and_that_of_the_caller(self, tmp_path: Path) -> None:
         forever = "def test(result):\n    while True:\n        pass\n"

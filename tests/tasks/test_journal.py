@@ -9,7 +9,7 @@ from guarantee_email_agent.tasks.journal import Journal, kept_verdict
 from guarantee_email_agent.tasks.judge import Verdict
 from guarantee_email_agent.tasks.limits import Limits
 from guarantee_email_agent.tasks.models import Task
-from guarantee_email_agent.tasks.tools import ToolCall
+from guarantee_email_agent.tasks.tools import Outcome, ToolCall
 
 MakeTask = Callable[..., Task]
 
@@ -39,3 +39,17 @@ def test_verdict_comes_back_as_it_was_kept(make_task: MakeTask, tmp_path: Path) 
     verdict = Verdict("failed", "why", {"score": 0.5}, None, "printed", 3.5)
     kept.judged(verdict)
     assert kept_verdict(json.loads((tmp_path / "sum.json").read_text()), task) == verdict
+
+
+def test_conversation_of_a_program_has_the_call_before_what_came_of_it(make_task: MakeTask, tmp_path: Path) -> None:
+    kept = journal(make_task(), tmp_path / "sum.json")
+    call = ToolCall("call_1", "task_complete", {"result": "42"})
+    kept.open([{"role": "user", "content": "Add."}], {})
+    kept.turn("", [call], NO_TOKENS, 0.0)
+    kept.merge({"conversation": [{"role": "user", "content": "40 + 2?"}], "status": "failed", "notes": "mine"})
+    kept.outcome(Outcome(call, "42", done=True), {"action_type": "task_complete", "result": "42"}, 0.0)
+    record = json.loads((tmp_path / "sum.json").read_text())
+    assert [message["role"] for message in record["conversation"]] == ["user", "assistant", "tool"]
+    assert record["conversation"][0]["content"] == "40 + 2?"
+    assert record["conversation"][1]["tool_calls"][0]["id"] == record["conversation"][2]["tool_call_id"]
+    assert record["notes"] == "mine"

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,6 @@ def said(folder: Path, source: str, record: dict[str, Any] | None = None, timeou
     file = folder / "test.py"
     file.write_text(source, encoding="utf-8")
     return judge(file, {} if record is None else record, timeout_s)
-
-
-def running() -> str:
-    """The command lines of everything that runs here."""
-    return subprocess.run(["ps", "-Awwo", "args"], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_judge_may_pass_a_record(tmp_path: Path) -> None:
@@ -157,21 +152,23 @@ def test_after_a_judge_that_hung_the_next_one_is_heard(tmp_path: Path) -> None:
     assert said(tmp_path, f"def test(result): return {FINE}\n").verdict == "passed"
 
 
-def test_what_a_judge_started_ends_with_it(tmp_path: Path) -> None:
+def test_what_a_judge_started_ends_with_it(tmp_path: Path, is_running: Callable[[str], bool]) -> None:
     token = f"98765.{uuid.uuid4().int % 10**9}"
     source = f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'])\ntime.sleep(600)\n"
     assert said(tmp_path, source, timeout_s=0.6).verdict == "error"
-    assert token not in running()
+    assert not is_running(token)
 
 
-def test_what_a_judge_leaves_running_does_not_hold_up_its_verdict(tmp_path: Path) -> None:
+def test_what_a_judge_leaves_running_does_not_hold_up_its_verdict(
+    tmp_path: Path, is_running: Callable[[str], bool]
+) -> None:
     token = f"98765.{uuid.uuid4().int % 10**9}"
     source = (
         "import subprocess\n"
         f"def test(result):\n    subprocess.Popen(['sleep', '{token}'], start_new_session=True)\n    return {FINE}\n"
     )
     assert said(tmp_path, source).verdict == "passed"
-    assert token not in running()
+    assert not is_running(token)
 
 
 def test_prints_are_captured(tmp_path: Path) -> None:

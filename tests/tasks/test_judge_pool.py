@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -32,10 +33,6 @@ def sleeper(folder: Path, token: str) -> Path:
     file = folder / "test.py"
     file.write_text(f"import os\nos.execvp('sleep', ['sleep', '{token}'])\n", encoding="utf-8")
     return file
-
-
-def running() -> str:
-    return subprocess.run(["ps", "-Awwo", "args"], capture_output=True, text=True, check=True).stdout
 
 
 def happens(condition: Callable[[], bool]) -> bool:
@@ -85,7 +82,9 @@ def test_a_server_that_was_killed_is_an_error_and_is_replaced(tmp_path: Path, ec
 
 
 @pytest.mark.parametrize("namespaces", [True, False])
-def test_where_the_caller_is_killed_its_judge_ends(tmp_path: Path, token: str, namespaces: bool) -> None:
+def test_where_the_caller_is_killed_its_judge_ends(
+    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
+) -> None:
     file = sleeper(tmp_path, token)
     program = (
         "from pathlib import Path\nfrom guarantee_email_agent.tasks.judge import JudgePool\n"
@@ -93,28 +92,117 @@ def test_where_the_caller_is_killed_its_judge_ends(tmp_path: Path, token: str, n
     )
     caller = subprocess.Popen([sys.executable, "-c", program])
     try:
-        assert happens(lambda: f"sleep {token}" in running())
+        assert happens(lambda: is_running(f"sleep {token}"))
     finally:
         caller.kill()
         caller.wait()
-    assert happens(lambda: f"sleep {token}" not in running())
+    assert happens(lambda: not is_running(f"sleep {token}"))
 
 
-def test_after_ctrl_c_nothing_runs_on(tmp_path: Path, token: str) -> None:
-    file = sleeper(tmp_path, token)
+@pytest.mark.parametrize("namespaces", [True, False])
+def test_after_ctrl_c_nothing_runs_on(
+    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
+) -> None:
+    file = tmp_path / "test.py"
+    file.write_text(
+        f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'], start_new_session=True)\ntime.sleep(600)\n"
+    )
     program = (
-        "from pathlib import Path\nfrom guarantee_email_agent.tasks.judge import judge\n"
-        f"judge(Path({str(file)!r}), {{}})\n"
+        "from pathlib import Path\nfrom guarantee_email_agent.tasks.judge import JudgePool\n"
+        f"JudgePool(namespaces={namespaces}).judge(Path({str(file)!r}), {{}})\n"
     )
     caller = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     try:
-        assert happens(lambda: f"sleep {token}" in running())
+        assert happens(lambda: is_running(f"sleep {token}"))
         caller.send_signal(signal.SIGINT)
         assert caller.wait(20) == -signal.SIGINT
     finally:
         caller.kill()
         caller.wait()
-    assert happens(lambda: f"sleep {token}" not in running())
+    assert happens(lambda: not is_running(f"sleep {token}"))
+
+
+def test_a_caller_that_ignores_the_end_of_its_children(echo: Path) -> None:
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom guarantee_email_agent.tasks.judge import judge\n"
+        f"sys.exit(judge(Path({str(echo)!r}), {{'n': 1}}).feedback)\n"
+    )
+    ignoring = (
+        "import os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", ignoring, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == "1\n"
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")
+def test_tasks_and_temporary_files_may_stand_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        file = Path(place, "test.py")
+        file.write_text(ECHO, encoding="utf-8")
+        assert judge(file, {"n": 1}).feedback == "1"
+        monkeypatch.setattr("tempfile.tempdir", place)
+        with JudgePool() as pool:
+            assert pool.judge(file, {"n": 2}).feedback == "2"
+
+
+def test_in_a_container_whose_root_may_do_less(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir(mode=0o700)
+    file = tmp_path / "own" / "test.py"
+    file.write_text("import decimal\n" + ECHO, encoding="utf-8")
+    file.chmod(0o600)
+    # What Docker leaves out: CAP_SYS_ADMIN for namespaces, and CAP_DAC_READ_SEARCH.
+    program = (
+        "import ctypes\nfrom pathlib import Path\nfrom guarantee_email_agent.tasks.judge import JudgePool\n"
+        "for capability in (2, 21): ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)\n"
+        f"print(JudgePool().judge(Path({str(file)!r}), {{'n': 1}}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "feedback='1'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda file: None, "does not exist. Write it"),
+        (lambda file: file.mkdir(), "is no file. Write one"),
+        (os.mkfifo, "is no file. Write one"),
+        (lambda file: file.symlink_to("/dev/zero"), "is no file. Write one"),
+        (lambda file: file.symlink_to(file), "cannot be read: Too many levels of symbolic links"),
+        (lambda file: (file.touch(), os.truncate(file, 1 << 36)), "is larger than 10,000,000 bytes"),
+    ],
+    ids=["absent", "folder", "pipe", "device", "loop", "huge"],
+)
+def test_a_judge_that_is_no_usable_file(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+    make(tmp_path / "test.py")
+    verdict = judge(tmp_path / "test.py", {})
+    assert verdict.verdict == "error"
+    assert str(verdict.error).startswith(said)
+
+
+def test_terminals_and_processes_of_its_own_where_there_are_namespaces(tmp_path: Path) -> None:
+    file = tmp_path / "test.py"
+    file.write_text(
+        "import multiprocessing, os\n"
+        "def test(result):\n"
+        "    ours, theirs = os.openpty()\n"
+        "    os.write(theirs, b'hello')\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool: lengths = pool.map(len, ['a', 'bc'])\n"
+        "    return {'passed': lengths == [1, 2], 'feedback': os.read(ours, 9).decode()}\n"
+    )
+    with JudgePool() as pool:
+        if not pool.isolation().namespaces:
+            pytest.skip(f"this machine has no namespaces for judges: {pool.isolation().why}")
+        verdict = pool.judge(file, {})
+    assert (verdict.verdict, verdict.feedback) == ("passed", "hello")
+
+
+def test_a_judge_may_be_a_link(tmp_path: Path, echo: Path) -> None:
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "helper.py").write_text("WORD = 'beside the link'\n", encoding="utf-8")
+    echo.write_text("import helper\ndef test(result): return {'passed': True, 'feedback': helper.WORD}\n")
+    (tmp_path / "task" / "test.py").symlink_to(echo)
+    assert judge(tmp_path / "task" / "test.py", {}).feedback == "beside the link"
 
 
 def test_a_fork_of_ours_judges_with_a_server_of_its_own(echo: Path) -> None:

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import py_compile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.tasks.judge import JudgePool, Verdict
+from guarantee_email_agent.runs.report_files import as_json
+from guarantee_email_agent.tasks.judge import Verdict
+from guarantee_email_agent.tasks.models import Graded
+from guarantee_email_agent.tasks.report import as_report
 
-WAYS: dict[str, dict[str, bool]] = {"forked": {}, "fresh": {"fresh": True}}
+pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
 OK = 'return {"passed": True, "feedback": "fine"}'
 
 Ask = Callable[..., Verdict]
-
-
-@pytest.fixture(scope="module", params=WAYS)
-def pool(request: pytest.FixtureRequest) -> Iterator[JudgePool]:
-    with JudgePool(**WAYS[request.param]) as pool:
-        yield pool
-
-
-@pytest.fixture
-def ask(pool: JudgePool, tmp_path: Path) -> Iterator[Ask]:
-    """Judge with the body of a `test(result)`; whatever it did, the next judge must find everything as it was."""
-    file = tmp_path / "test.py"
-
-    def ask(*body: str, head: str = "", record: Any = None, timeout_s: float = 20, **how: Any) -> Verdict:
-        lines = "".join(f"    {line}\n" for part in body for line in part.splitlines())
-        source = f"{head}\ndef test(result):\n{lines}" if body else head
-        file.write_text(source, encoding="utf-8")
-        verdict = pool.judge(file, record or {}, timeout_s, **how)
-        assert file.read_text(encoding="utf-8") == source
-        return verdict
-
-    yield ask
-    assert ask(OK).verdict == "passed"
 
 
 class TestRecordAndOutput:
@@ -186,17 +167,128 @@ class TestImports:
         assert verdict.verdict == "passed"
         assert Path(verdict.feedback).parts[-2:] == ("test", "__init__.py")
 
-    def test_a_package_named_test_beside_it(self, ask: Ask, tmp_path: Path) -> None:
-        (tmp_path / "test").mkdir()
-        (tmp_path / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
+    def test_a_package_named_test_beside_it(self, ask: Ask, folder: Path) -> None:
+        (folder / "test").mkdir()
+        (folder / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
         assert ask("import test", 'return {"passed": True, "feedback": test.WORD}').feedback == "package"
 
     def test_its_own_name_is_no_name_of_ours(self, ask: Ask) -> None:
         assert ask('return {"passed": True, "feedback": __name__}').feedback == "judge_under_test"
 
-    def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, tmp_path: Path) -> None:
-        other = tmp_path / "other.py"
+    def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, folder: Path) -> None:
+        other = folder / "other.py"
         other.write_text("def test(result): return {'passed': True, 'feedback': 'compiled'}\n", encoding="utf-8")
-        target = importlib.util.cache_from_source(str(tmp_path / "test.py"))
+        target = importlib.util.cache_from_source(str(folder / "test.py"))
         py_compile.compile(str(other), target, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
         assert ask(OK).feedback == "fine"
+
+
+# How a judge finds what only this side of the channel should know: it is in the same process, after all.
+CHANNEL = """\
+import os, sys
+frame = sys._getframe()
+while "nonce" not in frame.f_locals: frame = frame.f_back
+nonce, channel = frame.f_locals["nonce"], frame.f_locals["channel"]
+def say(payload, length=None):
+    os.write(channel, f"{nonce}{length or format(len(payload), '016x')}".encode() + payload)
+"""
+
+
+class TestForgery:
+    """A judge that writes its verdict itself has written no more than its own, and that has the shape of one."""
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            "b''",
+            "b'null'",
+            "b'not json'",
+            "b'\\xff\\xfe'",
+            "b'[' * 200_000",
+            "b'{}'",
+            """b'{"error": 5}'""",
+            """b'{"error": ""}'""",
+            """b'{"returned": null}'""",
+            """b'{"returned": {"passed": true}}'""",
+            """b'{"returned": {"passed": 1, "feedback": "", "details": {}}}'""",
+            """b'{"returned": {"passed": true, "feedback": null, "details": {}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": []}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": NaN}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": 1e999}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": ' + b'[' * 500 + b']' * 500 + b'}}}'""",
+        ],
+    )
+    def test_of_what_is_no_verdict(self, ask: Ask, payload: str) -> None:
+        verdict = ask(CHANNEL, f"say({payload})", "os._exit(0)")
+        assert verdict.verdict == "error"
+        assert verdict.error in (
+            "wrote to the channel of its verdict what is no verdict",
+            "ended its process with exit code 0 and without a verdict",
+        )
+
+    @pytest.mark.parametrize("length", ["z" * 16, "-000000000000001", "f" * 16])
+    def test_of_a_length(self, ask: Ask, length: str) -> None:
+        verdict = ask(CHANNEL, f"say(b'{{}}', {length!r})", "os._exit(0)")
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"
+
+    def test_the_report_can_still_be_written(self, ask: Ask) -> None:
+        verdict = ask(CHANNEL, """say(b'{"error": "\\\\ud800"}')""", "os._exit(0)")
+        report = as_json(as_report([Graded("forged", verdict)]))
+        assert json.loads(report)["totals"]["error"] == 1
+
+
+class TestWhatAJudgeLeavesBehindInItsOwnProcess:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "sys.settrace(lambda *_: None); sys.setprofile(lambda *_: None)",
+            "sys.modules.clear()",
+            "sys.setrecursionlimit(30)",
+            "signal.signal(signal.SIGALRM, signal.SIG_DFL); signal.setitimer(signal.ITIMER_REAL, 5)",
+            "gc.disable(); sys.setswitchinterval(1)",
+            "json.dumps = json.loads = os.write = os.fstat = os._exit = os.getpid = None",
+            "sys.stdout = sys.stderr = io.StringIO()",
+            "sys.stdout = sys.stderr = type('Broken', (), {'flush': lambda self: 1 / 0})()",
+            "sys.excepthook = sys.unraisablehook = lambda *_: os._exit(1)",
+            "atexit.register(os._exit, 1)",
+            "threading.Thread(target=time.sleep, args=(600,)).start()",
+            "os.chdir('/'); os.umask(0o777); os.environ.clear()",
+            "locale.setlocale(locale.LC_ALL, 'C')",
+        ],
+    )
+    def test_does_not_cost_it_its_verdict(self, ask: Ask, body: str) -> None:
+        head = "import atexit, gc, io, json, locale, os, signal, sys, threading, time"
+        assert ask(body, OK, head=head).feedback == "fine"
+
+    def test_its_timers_do_not_interrupt_the_reading_of_its_verdict(self, ask: Ask) -> None:
+        head = (
+            "import os, signal\n"
+            "def late(*_): raise RuntimeError('late')\n"
+            "class Alarming:\n"
+            "    def __repr__(self): os.kill(os.getpid(), signal.SIGALRM); return 'alarming'\n"
+        )
+        verdict = ask(
+            "signal.signal(signal.SIGALRM, late)",
+            "return {'passed': True, 'feedback': 'fine', 'details': {'n': Alarming()}}",
+            head=head,
+        )
+        assert verdict.details == {"n": "alarming (judge_under_test.Alarming)"}
+
+    @pytest.mark.parametrize("body", ["builtins.isinstance = lambda *_: True; return 1", "builtins.len = None"])
+    def test_where_it_does_the_error_says_so(self, ask: Ask, body: str) -> None:
+        error = ask(body, OK, head="import builtins").error
+        assert error == "got in the way of what reads its verdict, as by a timer or a changed built-in function"
+
+    def test_a_thread_that_ends_everything(self, ask: Ask) -> None:
+        verdict = ask(
+            "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(600)", head="import os, threading, time"
+        )
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"
+
+    def test_a_judge_that_stops_itself(self, ask: Ask) -> None:
+        verdict = ask("os.kill(os.getpid(), signal.SIGSTOP)", OK, head="import os, signal", timeout_s=0.5)
+        assert verdict.error == "gave no verdict within 0.5 s"
+
+    def test_a_fork_whose_parent_goes(self, ask: Ask) -> None:
+        verdict = ask("if os.fork(): os._exit(0)", "time.sleep(0.1)", OK, head="import os, time")
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,17 @@ def refusal(folder: Path) -> TaskError:
     with pytest.raises(TaskError) as caught:
         load_task(folder)
     return caught.value
+
+
+@contextmanager
+def as_a_plain_user() -> Iterator[None]:
+    """Root may read everything, so it is somebody else for a moment."""
+    ours = os.geteuid()
+    os.seteuid(ours or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(ours)
 
 
 class TestLoad:
@@ -116,6 +130,32 @@ class TestRefusals:
         (tmp_path / "file").touch()
         assert "is not a folder" in refusal(tmp_path / "file").message
 
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("a" * 300, "cannot be read (File name too long)"),
+            ("a\0b", "cannot be read (embedded null byte)"),
+            ("loop", "cannot be read (Too many levels of symbolic links)"),
+            ("moved", "is a link to what does not exist"),
+            ("file/below", "does not exist. Correct the path"),
+        ],
+    )
+    def test_of_a_path_that_leads_nowhere(self, tmp_path: Path, name: str, said: str) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        (tmp_path / "moved").symlink_to("absent")
+        (tmp_path / "file").touch()
+        assert said in refusal(tmp_path / name).message
+
+    @pytest.mark.parametrize("mode", [0o000, 0o444])
+    def test_of_a_folder_that_is_closed_to_us(self, folder: Path, mode: int) -> None:
+        task = make_task(folder / "closed")
+        task.chmod(mode)
+        with as_a_plain_user():
+            error = refusal(task)
+        task.chmod(0o755)
+        assert (error.code, error.exit_code) == ("task_unreadable", 2)
+        assert error.message.endswith("closed: cannot be read (Permission denied). Check its permissions")
+
     def test_of_a_folder_with_nothing_in_it(self, tmp_path: Path) -> None:
         assert "has neither task.yaml nor test.py, so it is no task. Add both" in refusal(tmp_path).message
 
@@ -145,6 +185,17 @@ class TestDiscovery:
         assert isinstance(broken, InvalidTask)
         assert (broken.code, broken.directory) == ("task_wrong_type", tmp_path / "c")
         assert "instruction is the number 1" in broken.message
+
+    def test_a_link_is_followed_and_one_that_leads_nowhere_does_not_disappear(self, tmp_path: Path) -> None:
+        make_task(tmp_path / "elsewhere" / "task")
+        (tmp_path / "tasks").mkdir()
+        (tmp_path / "tasks" / "linked").symlink_to(tmp_path / "elsewhere" / "task")
+        (tmp_path / "tasks" / "moved").symlink_to(tmp_path / "absent")
+        linked, moved = discover_tasks(tmp_path / "tasks")
+        assert isinstance(linked, Task)
+        assert linked.name == "linked"
+        assert isinstance(moved, InvalidTask)
+        assert "is a link to what does not exist" in moved.message
 
     def test_names_that_begin_with_a_dot_or_an_underscore_are_no_tasks(self, tmp_path: Path) -> None:
         for name in ("_records", ".git", "task"):

@@ -149,6 +149,14 @@ class TestFiles:
         with pytest.raises(TaskError, match=r"^stdin: no JSON"):
             parse_record("nonsense", "stdin")
 
+    @pytest.mark.parametrize("value", [{(1, 2): 3}, 10**5000], ids=["key", "number"])
+    def test_what_json_cannot_hold_leaves_the_former_record(self, tmp_path: Path, value: Any) -> None:
+        write_record(tmp_path / "six.json", {"task_result": "42"})
+        with pytest.raises(TaskError, match="the record cannot be written as JSON") as caught:
+            write_record(tmp_path / "six.json", {"task_result": value})
+        assert caught.value.code == "task_record_unwritable"
+        assert read_record(tmp_path / "six.json") == {"task_result": "42"}
+
     def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(TaskError, match="the record cannot be written") as caught:
             write_record(tmp_path / "absent" / "six.json", {})

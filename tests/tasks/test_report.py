@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import junitparser
@@ -10,7 +11,8 @@ from guarantee_email_agent.runs.report_files import as_junit
 from guarantee_email_agent.runs.terminal import Progress
 from guarantee_email_agent.tasks.judge import Verdict
 from guarantee_email_agent.tasks.models import Graded
-from guarantee_email_agent.tasks.report import GradeReporter, as_report, described, junit_case
+from guarantee_email_agent.tasks.report import GradeReporter, ReportFiles, as_report, described, junit_case
+from guarantee_email_agent.utils.errors import ConfigurationError
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
@@ -146,6 +148,29 @@ class TestJson:
                 },
             ],
         }
+
+
+class TestFiles:
+    def test_both_are_written(self, tmp_path: Path) -> None:
+        files = ReportFiles("grade", tmp_path / "r.json", tmp_path / "r.xml")
+        files.check()
+        files.write(RESULTS, 1.5)
+        assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 3
+        assert junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml")).name == "guarantee-email-agent grade"
+
+    def test_none_is_wanted(self) -> None:
+        ReportFiles("grade").check()
+        assert ReportFiles("grade").wanted == []
+
+    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="the report cannot be written"):
+            ReportFiles("grade", tmp_path / "absent" / "r.json", tmp_path / "r.xml").write(RESULTS, 1.5)
+        assert (tmp_path / "r.xml").exists()
+
+    def test_they_are_two_files(self, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "r.json")
+        with pytest.raises(ConfigurationError, match="--json and --junit name the same file"):
+            ReportFiles("grade", tmp_path / "r.json", tmp_path / "link").check()
 
 
 class TestJunit:

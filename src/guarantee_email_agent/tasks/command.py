@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.runs.report_files import as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.runs.terminal import Output, Progress
 from guarantee_email_agent.tasks.grading import (
     Pair,
     grade_pair,
     grade_task,
     in_order,
+    is_record_name,
     pairs,
     validate_task,
 )
@@ -24,13 +25,19 @@ from guarantee_email_agent.tasks.judge import Verdict
 from guarantee_email_agent.tasks.loader import discover_tasks, is_task, load_task
 from guarantee_email_agent.tasks.models import Graded, InvalidTask, Record, Task
 from guarantee_email_agent.tasks.record import parse_record, read_record, record_of_answer
-from guarantee_email_agent.tasks.report import GradeReporter, as_report, junit_case
-from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS, TaskError
+from guarantee_email_agent.tasks.report import GradeReporter, ReportFiles
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    ConfigurationError,
+    TaskError,
+)
+from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
 
 STDIN: Final = "-"
-_UNWRITABLE: Final = "task_report_unwritable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +73,24 @@ def grade_command(options: GradeOptions, stream: Output, console: Output, read_s
     """Judge what the options name, print the outcome to `stream` and progress to `console`; the exit code.
 
     0 if there is a verdict and every one is a pass, else 4; 130 after Ctrl-C. Raises TaskError for a directory or a
-    single record that cannot be used, and ConfigurationError for a report that cannot be written.
+    single record that cannot be used, and ConfigurationError for a report that cannot be written, or not there.
     """
-    for file in (options.json_file, options.junit_file):
-        if file is not None:
-            check_writable(file, _UNWRITABLE)
+    reports = ReportFiles("grade", options.json_file, options.junit_file)
+    reports.check()
+    _spare_records(reports, options)
     work = _work(options, read_stdin)
     began = time.perf_counter()
     progress = Progress(console, len(work.items), "judged")
     reporter = GradeReporter(stream, progress)
     reporter.header(work.title)
     kept: list[Graded] = []
-    wants_all = options.json_file is not None or options.junit_file is not None
     interrupted = False
     results = in_order(work.judge_one, work.items, options.jobs)
     try:
         for graded in results:
             logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
             reporter.add(graded)
-            if wants_all:
+            if reports.wanted:
                 kept.append(graded)
     except KeyboardInterrupt:
         interrupted = True
@@ -93,11 +99,7 @@ def grade_command(options: GradeOptions, stream: Output, console: Output, read_s
     stream.flush()
     if interrupted:
         return EXIT_INTERRUPTED
-    if options.json_file is not None:
-        write_report(options.json_file, as_json(as_report(kept)), _UNWRITABLE)
-    if options.junit_file is not None:
-        content = as_junit("guarantee-email-agent grade", "tasks", map(junit_case, kept), duration_s)
-        write_report(options.junit_file, content, _UNWRITABLE)
+    reports.write(kept, duration_s)
     return EXIT_SUCCESS if reporter.totals.all_passed else EXIT_EVALUATION
 
 
@@ -117,6 +119,19 @@ def _work(options: GradeOptions, read_stdin: Callable[[], bytes]) -> _Work:
     return _Work(
         "Grading 1 result...", [task], lambda task: Graded(task.name, grade_task(task, record, timeout_s=timeout_s))
     )
+
+
+def _spare_records(reports: ReportFiles, options: GradeOptions) -> None:
+    """Refuse a report in the place of a record, or where the next call would take it for one."""
+    record = None if options.result_file in (None, STDIN) else os.path.realpath(str(options.result_file))
+    records = None if options.results_dir is None else os.path.realpath(options.results_dir)
+    for file in reports.wanted:
+        place = os.path.realpath(file)
+        if place == record or (os.path.dirname(place) == records and is_record_name(os.path.basename(place))):
+            raise ConfigurationError(
+                f"{printable(str(file))}: the report would take the place of a record. Name a file in another folder",
+                "task_report_is_record",
+            )
 
 
 def _validated(task: Task | InvalidTask, timeout_s: float | None) -> Graded:

@@ -25,6 +25,7 @@ from guarantee_email_agent.tasks.toolbox import ClientType, SandboxApi, is_alive
 from guarantee_email_agent.tasks.tools import Outcome, Tools
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
+from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +118,8 @@ class TaskExecutor:
         Raises TaskError where the record cannot be written, and KeyboardInterrupt; the record on disk is then as of
         the step before. Whatever else goes wrong is part of the record and of the verdict.
         """
+        if self._interruption.requested():  # then the former record, if there is one, stays as it is
+            return Graded(task.name, _not_done(INTERRUPTED))
         journal = Journal(self.record_file(task), task, self._controller_name, self._limits, self._started())
         try:
             client_type = ClientType.of(task)
@@ -133,20 +136,25 @@ class TaskExecutor:
                 try:
                     reason = self._work(task, sandbox, client_type, journal)
                     journal.end(reason)
+                    if reason is not None and not reason.again:  # of the others the verdict tells
+                        logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
                     verdict = self._verdict(task, journal, reason)
                     journal.judged(verdict)
                 finally:
                     self._running.discard(sandbox)
-        except AgentError as error:
-            if error.code == RECORD_UNWRITABLE:
+        except Exception as error:  # a bug costs one task, not those beside it
+            if isinstance(error, AgentError) and error.code == RECORD_UNWRITABLE:
                 raise
+            logger.debug("%s", printable(task.name), exc_info=True)
+            reason = self._interrupted() or _reason_of(error)
             if verdict is None:
-                reason = self._interrupted() or Reason("sandbox_error", error.message, again=True)
                 journal.end(reason)
-                verdict = self._verdict(task, journal, reason)
+                verdict = _not_done(reason)
                 journal.judged(verdict)
             else:
-                logger.warning("%s: the sandbox did not end cleanly: %s", task.name, error.message)
+                logger.warning(
+                    "%s: the sandbox did not end cleanly: %s", printable(task.name), printable(reason.message)
+                )
         return Graded(task.name, verdict)
 
     def _tell_gaps(self, gaps: Sequence[str]) -> None:
@@ -158,7 +166,7 @@ class TaskExecutor:
 
     def _verdict(self, task: Task, journal: Journal, reason: Reason | None) -> Verdict:
         if reason is not None and reason.again:
-            return Verdict("error", error=f"{reason.message}. The next call repeats this task")
+            return _not_done(reason)
         began = self._clock.monotonic()
         verdict = grade_task(task, journal.record, timeout_s=self._judge_timeout_s)
         journal.took("judge_s", self._clock.monotonic() - began)
@@ -247,3 +255,13 @@ class TaskExecutor:
 
     def _interrupted(self) -> Reason | None:
         return INTERRUPTED if self._interruption.requested() else None
+
+
+def _not_done(reason: Reason) -> Verdict:
+    return Verdict("error", error=f"{reason.message}. The next call repeats this task")
+
+
+def _reason_of(error: Exception) -> Reason:
+    if isinstance(error, AgentError):
+        return Reason("sandbox_error", error.message, again=True)
+    return Reason("crashed", f"unexpected {type(error).__name__}: {error}", again=True)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from guarantee_email_agent.tasks.controls import negative_controls
 from guarantee_email_agent.tasks.judge import DEFAULT_TIMEOUT_S, Verdict, judge
 from guarantee_email_agent.tasks.loader import discover_tasks, load_task
-from guarantee_email_agent.tasks.models import Graded, InvalidTask, Task
+from guarantee_email_agent.tasks.models import MAX_TIMEOUT_S, Graded, InvalidTask, Task
 from guarantee_email_agent.tasks.record import complete_record, read_record, record_of_answer
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
@@ -28,14 +28,21 @@ def grade(task_dir: str | Path, result: Mapping[str, Any] | str, *, timeout_s: f
     result: the record of the run, of which any key may be missing, or just the agent's answer. timeout_s: seconds that
     the judge may take; None: as `task.yaml` says, else 60.
 
-    Raises TaskError where the directory is no usable task. Whatever its judge does is a verdict, never an exception.
+    Raises TaskError where the directory is no usable task, or `result` or `timeout_s` are nothing that it could be
+    judged with. Whatever its judge does is a verdict, never an exception.
     """
     return grade_task(load_task(task_dir), result, timeout_s=timeout_s)
 
 
 def grade_task(task: Task, result: Mapping[str, Any] | str, *, timeout_s: float | None = None) -> Verdict:
     """As `grade`, for a task that is loaded."""
-    record = record_of_answer(result) if isinstance(result, str) else result
+    record: object = record_of_answer(result) if isinstance(result, str) else result
+    if not isinstance(record, Mapping):
+        kind = type(record).__name__
+        problem = (
+            f"a value of type {kind} is no result. Pass a record such as {{'task_result': …}}, or an answer as text"
+        )
+        raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
     return _judged(task, complete_record(record, task), timeout_s)
 
 
@@ -158,6 +165,9 @@ def _verdict_on(pair: Pair, timeout_s: float | None) -> Verdict:
 def _judged(task: Task, record: Mapping[str, Any], timeout_s: float | None) -> Verdict:
     if timeout_s is None:
         timeout_s = DEFAULT_TIMEOUT_S if task.judge_timeout_s is None else task.judge_timeout_s
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+        problem = f"timeout_s is {timeout_s:g}. Pass seconds above 0 and at most {MAX_TIMEOUT_S}"
+        raise TaskError(f"{printable(task.name)}: {problem}", "task_invalid_value")
     verdict = judge(task.test_file, record, timeout_s, network=task.judge_network)
     return verdict if verdict.error is None else replace(verdict, error=f"{task.test_file.name} {verdict.error}")
 
@@ -172,11 +182,12 @@ def _record_files(folder: Path) -> dict[str, Path]:
             "task_results_not_found",
             {"path": str(folder)},
         ) from None
-    return {
-        name.removesuffix(_RECORD_ENDING): folder / name
-        for name in names
-        if name[0] not in "._" and name.endswith(_RECORD_ENDING)
-    }
+    return {name.removesuffix(_RECORD_ENDING): folder / name for name in names if is_record_name(name)}
+
+
+def is_record_name(name: str) -> bool:
+    """Whether a file of this name counts as a record in a folder of them."""
+    return name[0] not in "._" and name.endswith(_RECORD_ENDING)
 
 
 def _shown(path: Path | None) -> str:

@@ -103,9 +103,14 @@ class Journal:
 
     def merge(self, told: Mapping[str, Any]) -> None:
         """What a program tells of its own run; what we know of it ourselves stays."""
-        if told:
-            self.record |= {key: value for key, value in told.items() if key not in _OURS}
-            self.write()
+        if not told:
+            return
+        last = self.record["conversation"][-1:]
+        self.record |= {key: value for key, value in told.items() if key not in _OURS}
+        if "conversation" in told and last and last[0].get("tool_calls"):
+            # What comes of a call stands behind the message that has the call.
+            self.record["conversation"] = [*told["conversation"], *last]
+        self.write()
 
     def end(self, reason: Reason | None) -> None:
         """The agent is done, or `reason` says why it is not."""

@@ -15,7 +15,8 @@ def send(sock: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> N
     """Raises OSError where the other end is gone."""
     head = json.dumps(header).encode()
     sock.sendall(_LENGTHS.pack(len(head), len(body)) + head)
-    sock.sendall(body)
+    if body:  # without one the other end may be done, and gone
+        sock.sendall(body)
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], bytes]:

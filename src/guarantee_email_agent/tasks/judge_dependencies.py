@@ -1,19 +1,24 @@
-"""The packages that a judge declares in its source (PEP 723), provided by uv."""
+"""The packages that a judge declares in its source (PEP 723), provided by uv.
+
+Nothing of a package runs while it is installed, since that happens outside of the judge's isolation: no package is
+built, no setting for uv is taken from the judge or the folders around it, and once there are packages in an environment
+uv does not look into it again.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 UV_TIMEOUT_S = 600.0
 _START = re.compile(rb"^# /// script[ \t\r]*$", re.MULTILINE)
 _PLAIN_REQUIREMENT = re.compile(r">=\s*3\.(\d{1,4})(?:\.0)?")
 
-_interpreters: dict[tuple[Path, bytes], str | DependencyError] = {}
+_interpreters: dict[_Declared, str | DependencyError] = {}
 _one_at_a_time = threading.Lock()
 
 
@@ -21,10 +26,22 @@ class DependencyError(Exception):
     """Why a judge cannot have what it declares; to follow the name of its file."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What a judge wants. python: a version specifier, empty where any Python will do."""
+
+    dependencies: tuple[str, ...]
+    python: str
+
+    def __str__(self) -> str:
+        return ", ".join(self.dependencies) or f"Python {self.python}"
+
+
 def interpreter_for(judge: Path) -> str | None:
     """The Python that has what `judge` declares; None where it declares nothing that this one lacks.
 
-    uv resolves and installs once for each version of the file. Raises DependencyError.
+    uv installs once for all judges that declare the same, into a folder that this process takes away at its end.
+    Raises DependencyError.
     """
     try:
         source = judge.read_bytes()
@@ -32,20 +49,22 @@ def interpreter_for(judge: Path) -> str | None:
         return None  # the judge's own process says why
     if not _START.search(source):
         return None
-    key = (judge.absolute(), source)
+    declared = _declared(source)
+    if not declared.dependencies and _suits(declared.python):
+        return None
     with _one_at_a_time:
-        if key not in _interpreters:
+        if declared not in _interpreters:
             try:
-                _interpreters[key] = _provided(judge, _declared(source))
+                _interpreters[declared] = _provided(declared)
             except DependencyError as error:
-                _interpreters[key] = error
-        found = _interpreters[key]
+                _interpreters[declared] = error
+        found = _interpreters[declared]
     if isinstance(found, DependencyError):
         raise found
-    return found or None
+    return found
 
 
-def _declared(source: bytes) -> Mapping[str, Any]:
+def _declared(source: bytes) -> _Declared:
     """The `script` block, as PEP 723 reads it."""
     import tomllib  # few judges declare anything
 
@@ -71,25 +90,44 @@ def _declared(source: bytes) -> Mapping[str, Any]:
     dependencies = declared.get("dependencies", [])
     if not (isinstance(dependencies, list) and all(isinstance(each, str) for each in dependencies)):
         raise DependencyError("declares 'dependencies' not as a list of texts")
-    if not isinstance(declared.get("requires-python", ""), str):
+    python = declared.get("requires-python", "")
+    if not isinstance(python, str):
         raise DependencyError("declares 'requires-python' not as a text")
-    return declared
+    tools = declared.get("tool")
+    if isinstance(tools, dict) and "uv" in tools:
+        # To leave out a source that stands there would mean to install another package of that name.
+        raise DependencyError("has settings for uv, which a judge cannot make. Remove [tool.uv] from the block")
+    return _Declared(tuple(dependencies), python.strip())
 
 
-def _provided(judge: Path, declared: Mapping[str, Any]) -> str:
-    if not declared.get("dependencies") and _suits(declared.get("requires-python", "")):
-        return ""
-    wanted = ", ".join(map(str, declared.get("dependencies", ()))) or f"Python {declared['requires-python']}"
+def _provided(declared: _Declared) -> str:
+    """The Python of a new environment that has what is declared."""
+    import atexit
+    import tempfile
+
     uv = _uv()
     if uv is None:
         raise DependencyError(
-            f"declares what it needs ({wanted}), and there is no uv to provide it. Install uv: pip install uv"
+            f"declares what it needs ({declared}), and there is no uv to provide it. Install uv: pip install uv"
         )
-    _run(uv, wanted, "sync", "--quiet", "--script", str(judge))
-    python = _run(uv, wanted, "python", "find", "--script", str(judge)).strip()
-    if not python:
-        raise DependencyError(f"declares what it needs ({wanted}), and uv named no Python that has it. Update uv")
-    return python
+    folder = tempfile.mkdtemp(prefix="judge-packages-")
+    atexit.register(_remove, folder, os.getpid())
+    os.chmod(folder, 0o755)  # noqa: S103 - a judge may be another user than we are
+    environment = f"{folder}/environment"
+    python = sys.executable if _suits(declared.python) else declared.python
+    _run(uv, declared, "venv", "--quiet", "--python", python, environment)
+    if declared.dependencies:
+        no_code = ("--no-build", "--no-compile-bytecode")
+        where = ("--python", environment, "--", *declared.dependencies)
+        _run(uv, declared, "pip", "install", "--quiet", *no_code, *where)
+    return f"{environment}/bin/python"
+
+
+def _remove(folder: str, owner: int) -> None:
+    import shutil
+
+    if os.getpid() == owner:  # and not a process that was forked from ours
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _suits(requirement: str) -> bool:
@@ -108,7 +146,7 @@ def _uv() -> tuple[str, ...] | None:
     return (sys.executable, "-m", "uv") if importlib.util.find_spec("uv") else None
 
 
-def _run(uv: tuple[str, ...], wanted: str, *arguments: str) -> str:
+def _run(uv: tuple[str, ...], declared: _Declared, *arguments: str) -> None:
     import subprocess
 
     try:
@@ -117,12 +155,13 @@ def _run(uv: tuple[str, ...], wanted: str, *arguments: str) -> str:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
+            cwd="/",  # where no project's settings are found
             timeout=UV_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DependencyError(f"declares what it needs ({wanted}), and uv did not run: {error}") from None
+        raise DependencyError(f"declares what it needs ({declared}), and uv did not run: {error}") from None
     if done.returncode != 0:
         said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise DependencyError(f"declares what it needs ({wanted}), and uv cannot provide it: {said[-1000:]}")
-    return done.stdout
+        raise DependencyError(f"declares what it needs ({declared}), and uv cannot provide it: {said[-1000:]}")

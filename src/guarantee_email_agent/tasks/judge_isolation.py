@@ -2,8 +2,9 @@
 
 Linux namespaces where they can be had: as root, or as a user where the system lets users have them. Then everything is
 read-only but a temporary folder in memory, there is no network, no other process is visible, and all that a judge
-started ends with one signal. Elsewhere Landlock (no changes outside the temporary folder) and seccomp (no network);
-as root, a user id of its own; and everywhere the resource limits. `Isolation` says which of it holds.
+started ends with one signal. With them or without, Landlock (no changes outside the temporary folder) and seccomp (no
+sockets, no namespaces of its own) where the kernel has them; as root, a user id of its own; and everywhere the resource
+limits. `Isolation` says which of it holds.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from guarantee_email_agent.tasks.judge_limits import LINUX, MIB, Isolation, JudgeLimits
-from guarantee_email_agent.tasks.judge_usage import threads_of_user
+from guarantee_email_agent.tasks.judge_usage import remove_tree, threads_of_user
 
 if LINUX:
     from guarantee_email_agent.tasks import judge_kernel as kernel
 
-_SINKS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
+_SINKS = ("/dev/null", "/dev/full", "/dev/tty")  # not /dev/zero, which can be made into memory of no process
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the kernel's name for it
-_SETGID, _SETUID = 6, 7
 
 
 class NamespacesUnavailableError(Exception):
@@ -33,40 +33,68 @@ class NamespacesUnavailableError(Exception):
 
 @dataclass(slots=True)
 class Surroundings:
-    """The server's side: what each judge it forks is put into. temp_dir: the only folder that judges write to."""
+    """The server's side: what each judge it forks is put into.
+
+    temp_dir: the only folder that judges write to. terminals: where they open ones of their own.
+    """
 
     isolation: Isolation
     network: bool
     temp_dir: str
     user: int | None
-    _mounted: dict[str, str] = field(default_factory=dict)
+    terminals: tuple[str, ...] = ()
+    _mounted: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _capabilities: tuple[int, ...] = ()
+    _filters: tuple[bytes, ...] = ()
     _counted_at: float = 0.0
     _others: int = 0
 
-    def empty_temp_dir(self, limits: JudgeLimits) -> None:
-        """Make the temporary folder new: nothing of an earlier judge, and this judge's size."""
-        if self.isolation.namespaces:
-            owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
-            options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
-            for folder in filter(os.path.isdir, (self.temp_dir, _SHARED_MEMORY)):
-                if self._mounted.get(folder) != options or os.listdir(folder):
-                    if folder in self._mounted:
-                        kernel.unmount(folder)
-                    kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
-                    self._mounted[folder] = options
-        elif os.listdir(self.temp_dir):
-            for command in (["chmod", "-R", "u+rwX", self.temp_dir], ["rm", "-rf", *_inside(self.temp_dir)]):
-                # A judge can nest folders deeper than Python's own rmtree goes.
-                os.waitpid(os.posix_spawnp(command[0], command, {"PATH": os.defpath}), 0)
+    def __post_init__(self) -> None:
+        """What is the same for each judge is found out before there is one."""
+        if LINUX and self.user is not None:
+            self._capabilities = _to_read_as_root_can()
+        if LINUX and kernel.can_refuse_system_calls():
+            self._filters = kernel.system_call_filters(network=self.network)
+
+    def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
+        """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
+        if not self.isolation.namespaces:
+            if not os.path.isdir(self.temp_dir):
+                os.mkdir(self.temp_dir, 0o700)
+            if self.user is not None:
+                os.chown(self.temp_dir, self.user, self.user)
+            return
+        owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
+        options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
+        folders = self._temp_dirs(judge)
+        if self._mounted == {folder: (options, _marks(folder)) for folder in folders}:
+            return  # nobody has touched them
+        for folder in reversed(self._mounted):
+            kernel.unmount(folder)
+        self._mounted = {}
+        for folder in folders:
+            kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+            self._mounted[folder] = (options, _marks(folder))
+
+    def clear_temp_dir(self) -> None:
+        """Where it takes time, it takes that of the judge who filled the folder, not of the next one."""
+        if not self.isolation.namespaces:
+            with suppress(FileNotFoundError):
+                remove_tree(self.temp_dir)
+
+    def _temp_dirs(self, judge: str) -> tuple[str, ...]:
+        """The temporary folder, and that of shared memory where nothing else that is needed stands in it."""
+        needed = (judge, self.temp_dir, sys.prefix, sys.base_prefix, sys.executable, *sys.path)
+        is_in_use = any(os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/") for place in needed if place)
+        return (self.temp_dir, _SHARED_MEMORY) if os.path.isdir(_SHARED_MEMORY) and not is_in_use else (self.temp_dir,)
 
     def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:
         """In the judge's process, as its last privileged act. Raises OSError where what must hold does not."""
         os.setsid()
         if LINUX:
             kernel.set_dumpable(True)  # else our own entries in /proc belong to root
-            with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-                file.write("1000")  # where memory runs out, a judge goes first
-            if self.isolation.namespaces:
+            _go_first_where_memory_runs_out()
+            if self.isolation.namespaces and not self._filters:
                 kernel.unshare(kernel.CLONE_NEWIPC)
         self._limit(limits, timeout_s)
         if self.user is not None:
@@ -119,15 +147,15 @@ class Surroundings:
         os.setresuid(user, user, user)
 
     def _give_up_privileges(self) -> None:
-        # As root the judge's files may be readable for root alone: it may read them, as it may for any other user.
-        kernel.set_capabilities([kernel.CAP_DAC_READ_SEARCH] if self.user is not None else [])
+        kernel.set_capabilities(self._capabilities)
         kernel.no_new_privileges()
         kernel.set_dumpable(True)
         kernel.die_with_parent()
-        if not self.isolation.namespaces and self.isolation.files_kept:
-            kernel.allow_changes_only_in([self.temp_dir], filter(os.path.exists, _SINKS))
-        if kernel.can_refuse_system_calls():
-            kernel.refuse_system_calls(network=self.network)
+        if kernel.landlock_version():
+            # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
+            folders = self._mounted or (self.temp_dir,)
+            kernel.allow_changes_only_in(folders, filter(os.path.exists, (*_SINKS, *self.terminals)))
+        kernel.refuse_system_calls(self._filters)
 
 
 def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
@@ -158,13 +186,14 @@ def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
     _try("read-only mounts", kernel.make_all_mounts_read_only)
     safe = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
     _try("own /proc", kernel.mount, "proc", "/proc", "proc", safe)
-    if not network and not _needed_below("/run"):
-        # Sockets of the machine's services stand there; connecting to one needs no writable file system.
-        _try("empty /run", kernel.mount, "tmpfs", "/run", "tmpfs", safe, "mode=0755,size=64k")
+    own_terminals: tuple[str, ...] = ()
+    with suppress(OSError):
+        kernel.mount("devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666")
+        own_terminals = ("/dev/pts", "/dev/ptmx")
     isolation = Isolation(
         namespaces=True, network_cut=True, files_kept=True, processes_kept=True, processes_limited=True
     )
-    return Surroundings(isolation, network, temp_dir, user)
+    return Surroundings(isolation, network, temp_dir, user, own_terminals)
 
 
 def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
@@ -174,8 +203,6 @@ def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
         return Surroundings(Isolation(why=why), network, temp_dir, user)
     kernel.adopt_orphans()
     kernel.set_dumpable(False)
-    if user is not None:
-        os.chown(temp_dir, user, user)
     landlock = kernel.landlock_version()
     isolation = Isolation(
         network_cut=kernel.can_refuse_system_calls(),
@@ -185,6 +212,30 @@ def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
         why=why,
     )
     return Surroundings(isolation, network, temp_dir, user)
+
+
+def _to_read_as_root_can() -> tuple[int, ...]:
+    """The capabilities for it: as root, the judge's files and Python itself may be readable for root alone."""
+    has = kernel.capabilities()
+    if kernel.CAP_DAC_READ_SEARCH in has:
+        return (kernel.CAP_DAC_READ_SEARCH,)
+    # A container's root may lack it. The other one is for writing, too, which Landlock then forbids.
+    landlock_holds = kernel.landlock_version() >= kernel.LANDLOCK_KEEPS_FILES_FROM_ALL
+    return (kernel.CAP_DAC_OVERRIDE,) if kernel.CAP_DAC_OVERRIDE in has and landlock_holds else ()
+
+
+def _go_first_where_memory_runs_out() -> None:
+    with suppress(OSError):
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(descriptor, b"1000")
+        os.close(descriptor)
+
+
+def _marks(folder: str) -> tuple[int, ...]:
+    """What tells whether a folder was so much as looked into."""
+    now = os.stat(folder)
+    times = (now.st_atime_ns, now.st_mtime_ns, now.st_ctime_ns)
+    return (now.st_dev, now.st_mode, now.st_nlink, now.st_size, *times, len(os.listxattr(folder)))
 
 
 def _try(step: str, call: Callable[..., object], *arguments: object) -> None:
@@ -199,22 +250,11 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _needed_below(folder: str) -> bool:
-    places = (sys.prefix, sys.base_prefix, sys.executable, *sys.path)
-    return any(os.path.realpath(place).startswith(folder + os.sep) for place in places if place)
-
-
-def _inside(folder: str) -> list[str]:
-    return [os.path.join(folder, name) for name in os.listdir(folder)]
-
-
 def _user_for_judges() -> int | None:
     """As root: a user id that nobody has, another one for each server, so that their processes are counted apart."""
     if not LINUX or os.geteuid() != 0:
         return None
-    with open("/proc/self/status", encoding="utf-8") as file:
-        capabilities = int(next(line for line in file if line.startswith("CapEff:")).split()[1], 16)
-    if not (capabilities >> _SETUID & 1 and capabilities >> _SETGID & 1):
+    if not {kernel.CAP_SETUID, kernel.CAP_SETGID} <= kernel.capabilities():
         return None
     with open("/proc/self/uid_map", encoding="ascii") as file:
         mapped = [(int(inside), int(count)) for inside, _, count in (line.split() for line in file)]

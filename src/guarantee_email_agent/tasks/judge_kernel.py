@@ -8,6 +8,8 @@ import platform
 import struct
 from collections.abc import Iterable
 
+from guarantee_email_agent.tasks.sandbox.seccomp import filter_program
+
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 1 << 27, 1 << 28, 1 << 29, 1 << 30
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 
@@ -16,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
 _PR_CAP_AMBIENT_RAISE = 2
-CAP_DAC_READ_SEARCH = 2
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
 _CAPABILITY_VERSION = 0x20080522
 
 # These numbers are the same on every architecture: they came after the tables were merged.
@@ -78,24 +80,33 @@ def keep_capabilities_over_setuid() -> None:
     _prctl(_PR_SET_KEEPCAPS, 1)
 
 
-def set_capabilities(keep: Iterable[int] = ()) -> None:
-    """Leave this process and the programs it starts `keep`, of those it has, and no other capability."""
-    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+def capabilities() -> set[int]:
+    """Those that this process has."""
     has = ctypes.create_string_buffer(24)
-    _call("capget", header, has)
-    permitted = struct.unpack("=6I", has.raw)[1]
-    kept = [number for number in keep if permitted >> number & 1]
+    _call("capget", _capability_header(), has)
+    # Effective, permitted and inheritable ones, the lower 32 of each first.
+    _, permitted, _, _, permitted_too, _ = struct.unpack("=6I", has.raw)
+    return {number for number in range(64) if (permitted | permitted_too << 32) >> number & 1}
+
+
+def set_capabilities(keep: Iterable[int] = ()) -> None:
+    """Leave this process and the programs it starts `keep`, which it has, and no other capability."""
+    kept = list(keep)
     mask = sum(1 << number for number in kept)
-    _call("capset", header, struct.pack("=6I", mask, mask, mask, 0, 0, 0))
+    _call("capset", _capability_header(), struct.pack("=6I", mask, mask, mask, 0, 0, 0))
     for number in kept:
         _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, number)
 
 
+def _capability_header() -> bytes:
+    return struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+
+
 # --- Landlock: what files may be changed, without any privilege (Linux 5.13; signals 6.12) ---
 
-_MAY_WRITE_FILE, _MAY_TRUNCATE = 1 << 1, 1 << 14
-_MAY_CHANGE = {1: sum(1 << bit for bit in (1, *range(4, 13))), 2: 1 << 13, 3: _MAY_TRUNCATE}
-LANDLOCK_KEEPS_PROCESSES = 6
+_MAY_WRITE_FILE, _MAY_TRUNCATE, _MAY_SET_UP_DEVICE = 1 << 1, 1 << 14, 1 << 15
+_MAY_CHANGE = {1: sum(1 << bit for bit in (1, *range(4, 13))), 2: 1 << 13, 3: _MAY_TRUNCATE, 5: _MAY_SET_UP_DEVICE}
+LANDLOCK_KEEPS_FILES_FROM_ALL, LANDLOCK_KEEPS_PROCESSES = 3, 6
 _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
@@ -118,7 +129,7 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
     try:
         for place, rights in (
             *((folder, changes) for folder in folders),
-            *((file, changes & (_MAY_WRITE_FILE | _MAY_TRUNCATE)) for file in files),
+            *((file, changes & (_MAY_WRITE_FILE | _MAY_TRUNCATE | _MAY_SET_UP_DEVICE)) for file in files),
         ):
             descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
             try:
@@ -133,40 +144,46 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
 
 # --- seccomp: system calls refused, without any privilege ---
 
-# Memory that belongs to no process, and a way around this very filter.
-_REFUSED = {"x86_64": (319, 447, 29, 425), "aarch64": (279, 447, 194, 425)}  # memfd_*, shmget, io_uring_setup
+# What outlives a process: shmget, semget, mq_open. And memory of none: mmap where the mapping is shared and of no file.
+_LASTING = {"x86_64": (29, 64, 240), "aarch64": (194, 190, 180)}
+_MMAP = {"x86_64": 9, "aarch64": 222}
+_MAP_SHARED_ANONYMOUS = 0x21
 _SOCKET = {"x86_64": 41, "aarch64": 198}
-_AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_ALLOW, _REFUSE, _AF_UNIX, _ENETUNREACH, _ENOSYS = 0x7FFF0000, 0x00050000, 1, 101, 38
-_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _REFUSE, _EPERM, _ENOSYS, _ENETUNREACH = 0x7FFF0000, 0x00050000, 1, 38, 101
+_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER, _FLAGS_OF_MMAP = 0, 16 + 3 * 8
 
 
 def can_refuse_system_calls() -> bool:
     return platform.machine() in _SOCKET and struct.calcsize("P") == 8
 
 
-def refuse_system_calls(*, network: bool) -> None:
-    """No memory outside of a process, and without `network` no socket but a Unix one. Needs `no_new_privileges()`."""
+def system_call_filters(*, network: bool) -> tuple[bytes, ...]:
+    """What refuses that which a sandbox refuses, what belongs to no process, and without `network` every socket.
+
+    Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
+    """
     machine = platform.machine()
-    program = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_IF_EQUAL, 1, 0, _AUDIT_ARCHITECTURE[machine]),
-        (_RETURN, 0, 0, _REFUSE | _ENOSYS),  # a 32-bit program, whose calls have other numbers
-        (_LOAD, 0, 0, _NUMBER),
-        (_JUMP_IF_AT_LEAST, 0, 1, 0x40000000),  # the x32 numbering
-        (_RETURN, 0, 0, _REFUSE | _ENOSYS),
-    ]
-    for number in _REFUSED[machine]:
-        program += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | _ENOSYS)]
+    steps = [(_LOAD, 0, 0, _NUMBER)]
+    for number in _LASTING[machine]:
+        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | _ENOSYS)]
     if not network:
-        program += [
-            (_JUMP_IF_EQUAL, 0, 3, _SOCKET[machine]),
-            (_LOAD, 0, 0, _FIRST_ARGUMENT),
-            (_JUMP_IF_EQUAL, 1, 0, _AF_UNIX),
-            (_RETURN, 0, 0, _REFUSE | _ENETUNREACH),
-        ]
-    program.append((_RETURN, 0, 0, _ALLOW))
-    instructions = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    header = struct.pack("@HP", len(program), ctypes.addressof(instructions))
-    _call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(2), header, ctypes.c_ulong(0), ctypes.c_ulong(0))
+        steps += [(_JUMP_IF_EQUAL, 0, 1, _SOCKET[machine]), (_RETURN, 0, 0, _REFUSE | _ENETUNREACH)]
+    steps += [
+        (_JUMP_IF_EQUAL, 0, 4, _MMAP[machine]),
+        (_LOAD, 0, 0, _FLAGS_OF_MMAP),
+        (_AND, 0, 0, _MAP_SHARED_ANONYMOUS),
+        (_JUMP_IF_EQUAL, 0, 1, _MAP_SHARED_ANONYMOUS),
+        (_RETURN, 0, 0, _REFUSE | _EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    ours = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return tuple(filter(None, (filter_program(), ours)))
+
+
+def refuse_system_calls(filters: Iterable[bytes]) -> None:
+    """From here on, in this process and its children. Needs `no_new_privileges()`."""
+    for program in filters:
+        instructions = ctypes.create_string_buffer(program, len(program))
+        header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+        _call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(2), header, ctypes.c_ulong(0), ctypes.c_ulong(0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,10 +19,12 @@ from typing import Any, Self
 from guarantee_email_agent.tasks import judge_channel
 from guarantee_email_agent.tasks.judge_dependencies import DependencyError, interpreter_for
 from guarantee_email_agent.tasks.judge_limits import LINUX, Isolation, JudgeLimits
+from guarantee_email_agent.tasks.judge_usage import remove_tree
 from guarantee_email_agent.tasks.judge_verdict import Verdict, verdict_of
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_LIMITS = JudgeLimits()
+MAX_JUDGE_BYTES = 10_000_000
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _GRACE_S = 10.0
 _PACKAGES = str(Path(__file__).resolve().parents[2])
@@ -71,15 +73,15 @@ class JudgePool:
 
         timeout_s: seconds from the start of its process. network: whether the judge has one.
         """
-        if not path.is_file():
-            return Verdict("error", error="does not exist. Write it, with a function test(result)")
+        if (problem := _why_unusable(path)) is not None:
+            return Verdict("error", error=problem)
         try:
             python = interpreter_for(path) or (sys.executable if self._fresh else None)
         except DependencyError as error:
             return Verdict("error", error=str(error))
         try:
             body = json.dumps(record, default=str).encode()
-        except (TypeError, ValueError, RecursionError) as error:
+        except Exception as error:  # noqa: BLE001 - a record from Python may hold any object
             return Verdict("error", error=f"cannot be given this record, which is no JSON: {error}")
         request = {
             "judge": os.path.abspath(path),
@@ -122,7 +124,7 @@ class JudgePool:
             server.kill()
             return Verdict("error", error="ended the process that watches it")
         except BaseException:
-            server.kill()
+            server.close()  # it ends the judge with all that it started
             raise
         if reply["end"] == "unstoppable":
             server.kill()
@@ -147,6 +149,20 @@ class JudgePool:
                 self._idle[server.network].append(server)
                 return
         server.close()
+
+
+def _why_unusable(judge: Path) -> str | None:
+    try:
+        status = os.stat(judge)
+    except (FileNotFoundError, NotADirectoryError):
+        return "does not exist. Write it, with a function test(result)"
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is no file. Write one, with a function test(result)"
+    if status.st_size > MAX_JUDGE_BYTES:
+        return f"is larger than {MAX_JUDGE_BYTES:,} bytes. Move its data to a file beside it"
+    return None
 
 
 class _Server:
@@ -207,4 +223,5 @@ class _Server:
             self._process.kill()
         self._process.wait()
         if self._temp_dir is not None:
-            shutil.rmtree(self._temp_dir, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(self._temp_dir)

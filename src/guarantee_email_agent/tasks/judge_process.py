@@ -15,19 +15,25 @@ import json
 import math
 import os
 import reprlib
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, CoroutineType, ModuleType, TracebackType
 from typing import NoReturn
 
 MODULE_NAME = "judge_under_test"
-CHANNEL_CLOSED = 71
+CHANNEL_CLOSED, IN_THE_WAY = 71, 72
 LENGTH_DIGITS = 16
 DEEPEST = 100
 LONGEST_MESSAGE = 2000
 LONGEST_INT = 1 << 1024
+
+
+# As they are before a judge can put something in their place.
+_exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
+_as_json, _recursion_limit = json.JSONEncoder(ensure_ascii=False).encode, sys.getrecursionlimit()
 
 
 class JudgeError(Exception):
@@ -36,35 +42,52 @@ class JudgeError(Exception):
 
 def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> NoReturn:
     """Judge `record` (JSON) with the file at `path`, write the answer to `channel`, and end this process."""
-    own_pid = os.getpid()
-    channel_is = os.fstat(channel).st_ino
+    try:
+        _answer(path, record, nonce, channel, most_bytes)
+    except BaseException:  # noqa: BLE001 - the judge has changed what even this module stands on
+        with suppress(BaseException):
+            traceback.print_exc()
+    _exit(IN_THE_WAY)
+
+
+def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> None:
+    own_pid = _own_pid()
+    channel_is = _fstat(channel).st_ino
     # By lines: what a judge printed is there even where it ends without a goodbye.
     sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     try:
-        outcome: dict[str, object] = {"returned": _plain_verdict(_judge(path)(json.loads(record)), most_bytes)}
+        returned = _judge(path)(json.loads(record))
+        _take_over()
+        outcome: dict[str, object] = {"returned": _plain_verdict(returned, most_bytes)}
     except BaseException as error:  # noqa: BLE001 - sys.exit and Ctrl-C inside a judge are outcomes too
+        _take_over()
         outcome = {"error": _described(error, path)}
-    if os.getpid() != own_pid:
-        os._exit(1)  # a process that the judge forked does not speak for it
-    payload = json.dumps(outcome, ensure_ascii=False).encode("utf-8", "replace")
+    if _own_pid() != own_pid:
+        _exit(1)  # a process that the judge forked does not speak for it
+    payload = _as_json(outcome).encode("utf-8", "replace")
     if len(payload) > most_bytes:
-        payload = json.dumps({"error": f"returned {len(payload):,} bytes; {most_bytes:,} are the most"}).encode()
+        payload = _as_json({"error": f"returned {len(payload):,} bytes; {most_bytes:,} are the most"}).encode()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # closed, or put in place by the judge
             stream.flush()
     try:
-        if os.fstat(channel).st_ino != channel_is:
-            os._exit(CHANNEL_CLOSED)
-        _write(channel, f"{nonce}{len(payload):0{LENGTH_DIGITS}x}".encode() + payload)
+        if _fstat(channel).st_ino != channel_is:
+            _exit(CHANNEL_CLOSED)
+        data = f"{nonce}{len(payload):0{LENGTH_DIGITS}x}".encode() + payload
+        while data:
+            data = data[_write(channel, data) :]
     except OSError:
-        os._exit(CHANNEL_CLOSED)
-    os._exit(0)  # threads and exit handlers of the judge have had their time
+        _exit(CHANNEL_CLOSED)
+    _exit(0)  # threads and exit handlers of the judge have had their time
 
 
-def _write(channel: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(channel, data) :]
+def _take_over() -> None:
+    """From here on nothing that the judge set up comes between: no limit, no timer, no trace function of its own."""
+    sys.setrecursionlimit(_recursion_limit)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    sys.settrace(None)
+    sys.setprofile(None)
 
 
 def _judge(path: str) -> Callable[[object], object]:
@@ -122,8 +145,8 @@ class _OwnNameFinder:
 
 def _plain_verdict(returned: object, most_bytes: int) -> dict[str, object]:
     """What a judge may return; JudgeError says what came instead."""
-    if type(returned).__name__ == "coroutine":
-        returned.close()  # type: ignore[attr-defined] # it will never be awaited
+    if isinstance(returned, CoroutineType):
+        returned.close()  # it will never be awaited
         raise JudgeError("has an async test(result). Write it as a plain function")
     if not isinstance(returned, dict):
         raise JudgeError(f"returned {_kind(returned)}, not a dict with 'passed' and 'feedback'")

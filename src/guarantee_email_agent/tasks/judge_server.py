@@ -30,7 +30,12 @@ from guarantee_email_agent.tasks.judge_isolation import (
     without_namespaces,
 )
 from guarantee_email_agent.tasks.judge_limits import LINUX, MIB, JudgeLimits
-from guarantee_email_agent.tasks.judge_usage import descendants, is_larger, memory_of_descendants
+from guarantee_email_agent.tasks.judge_usage import (
+    descendants,
+    is_larger,
+    memory_of_descendants,
+    unlinked_files_of_descendants,
+)
 
 _OUR_PACKAGE = __name__.partition(".")[0]
 _TICK_S = 0.1
@@ -43,6 +48,8 @@ _DESCRIPTORS = 1024  # far more than the server ever has open
 
 def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_because: str | None) -> None:
     """Say hello, `{"isolation", "temp_dir"}` or `{"unavailable": reason}`, and serve until the other end is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where our caller ignores it, nobody could be waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which as process 1 is the one signal that a judge could send us
     control = socket.socket(fileno=control_fd)
     temp_dir = os.path.join(temp_parent, f"judge-{os.getpid()}-{os.urandom(4).hex()}")
     os.mkdir(temp_dir, 0o700)
@@ -52,9 +59,9 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
         else:
             surroundings = without_namespaces(network, temp_dir, no_namespaces_because)
     except NamespacesUnavailableError as error:
-        judge_channel.send(control, {"unavailable": str(error)})
         if os.getpid() != 1:
             os.rmdir(temp_dir)
+        judge_channel.send(control, {"unavailable": str(error)})
         return
     gc.collect()
     gc.freeze()
@@ -73,9 +80,7 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     except (EOFError, BrokenPipeError):
         pass
     finally:
-        surroundings.empty_temp_dir(JudgeLimits())
-        if not surroundings.isolation.namespaces:
-            os.rmdir(temp_dir)
+        surroundings.clear_temp_dir()
 
 
 @dataclass(slots=True)
@@ -94,7 +99,7 @@ class _Run:
         limits = JudgeLimits(**self.request["limits"])
         timeout_s: float = self.request["timeout_s"]
         nonce = os.urandom(16).hex()
-        self.surroundings.empty_temp_dir(limits)
+        self.surroundings.prepare_temp_dir(limits, self.request["judge"])
         output, output_in = os.pipe()
         answers, answers_in = os.pipe()
         task = None if self.request["python"] is None else _task_file(self.request["judge"], nonce, limits, record)
@@ -112,6 +117,7 @@ class _Run:
             if not self._end_everything(child):
                 end = "unstoppable"
             self._take_output(output, limits)
+            self.surroundings.clear_temp_dir()
         except EOFError:
             self._end_everything(child)
             raise
@@ -172,8 +178,10 @@ class _Run:
 
     def _is_disk_full(self, limits: JudgeLimits) -> bool:
         """In namespaces the temporary folder has its size; elsewhere it is watched."""
-        folder, isolation = self.surroundings.temp_dir, self.surroundings.isolation
-        return not isolation.namespaces and is_larger(folder, limits.temp_mb * MIB)
+        folder, most = self.surroundings.temp_dir, limits.temp_mb * MIB
+        if self.surroundings.isolation.namespaces:
+            return False
+        return is_larger(folder, most) or unlinked_files_of_descendants(folder) > most
 
     def _receive(self, part: bytes) -> None:
         self.received += part
@@ -250,6 +258,7 @@ def _in_child(
         os.closerange(first, _DESCRIPTORS)
         temp_dir = run.surroundings.temp_dir
         os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         run.surroundings.confine_judge(limits, run.request["timeout_s"])
         with suppress(OSError):
             os.chdir(os.path.dirname(path))
@@ -289,9 +298,12 @@ def _answer(received: bytearray, nonce: bytes) -> bytes | None:
     start = received.find(nonce)
     if start < 0 or len(received) < start + _HEAD:
         return None
-    length = int(received[start + len(nonce) : start + _HEAD], 16)
+    try:
+        length = int(received[start + len(nonce) : start + _HEAD], 16)
+    except ValueError:  # a judge found out the nonce, and wrote something of its own
+        return None
     answer = bytes(received[start + _HEAD : start + _HEAD + length])
-    return answer if len(answer) == length else None
+    return answer if answer and len(answer) == length else None
 
 
 def _kill_all_of(user: int) -> None:

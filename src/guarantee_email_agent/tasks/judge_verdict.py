@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from typing import Any, Literal
 
 from guarantee_email_agent.tasks.judge_limits import JudgeLimits
 
-_CHANNEL_CLOSED, _NOT_STARTED = 71, 70
+_NOT_STARTED, _CHANNEL_CLOSED, _IN_THE_WAY = 70, 71, 72
+_DEEPEST = 110  # a little more than a judge's own details may have
 _NO_NETWORK = ("Network is unreachable", "gaierror")
 
 
@@ -37,17 +39,48 @@ def verdict_of(
     output: str = reply["output"]
     if reply["dropped"]:
         output += f"\n[… and {reply['dropped']:,} bytes more, which were dropped]"
-    received: dict[str, Any] = json.loads(answer) if answer else {"error": _why_none(reply, timeout_s, limits)}
-    error: str | None = received.get("error")
-    if error is not None:
-        if error.startswith("raised MemoryError"):
-            error += f": a judge may take {limits.memory_mb} MB of memory"
-        elif not network and any(sign in error for sign in _NO_NETWORK):
-            error += ": a judge has no network unless its task asks for it"
-        return Verdict("error", error=error, output=output, duration_ms=reply["duration_ms"])
-    returned = received["returned"]
-    word: Literal["passed", "failed"] = "passed" if returned["passed"] else "failed"
-    return Verdict(word, returned["feedback"], returned["details"], None, output, reply["duration_ms"])
+    said = _understood(answer) if answer else _why_none(reply, timeout_s, limits)
+    if isinstance(said, str):
+        if said.startswith("raised MemoryError"):
+            said += f": a judge may take {limits.memory_mb} MB of memory"
+        elif not network and any(sign in said for sign in _NO_NETWORK):
+            said += ": a judge has no network unless its task asks for it"
+        return Verdict("error", error=said, output=output, duration_ms=reply["duration_ms"])
+    passed, feedback, details = said
+    return Verdict("passed" if passed else "failed", feedback, details, None, output, reply["duration_ms"])
+
+
+def _understood(answer: bytes) -> tuple[bool, str, dict[str, Any]] | str:
+    """What a judge returned, or why it returned nothing. A judge can write to its channel itself, so all is checked."""
+    try:
+        received = json.loads(answer, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
+        received = None
+    match received:
+        case {"error": str(error)} if error:
+            return error
+        case {"returned": {"passed": bool(passed), "feedback": str(feedback), "details": dict(details)}}:
+            if _is_flat_enough(details):
+                return passed, feedback, details
+    return "wrote to the channel of its verdict what is no verdict"
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError("JSON has no such number")
+    return number
+
+
+def _is_flat_enough(details: dict[str, Any]) -> bool:
+    level: list[Any] = [details]
+    for _ in range(_DEEPEST):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+    return not level
 
 
 def _why_none(reply: Mapping[str, Any], timeout_s: float, limits: JudgeLimits) -> str:
@@ -71,6 +104,8 @@ def _why_none(reply: Mapping[str, Any], timeout_s: float, limits: JudgeLimits) -
 def _of_status(status: int, limits: JudgeLimits, timeout_s: float) -> str:
     if status == _CHANNEL_CLOSED:
         return "closed file descriptors that it did not open, among them the channel of its verdict"
+    if status == _IN_THE_WAY:
+        return "got in the way of what reads its verdict, as by a timer or a changed built-in function"
     if status == _NOT_STARTED:
         return "could not be started, see its output"
     if status >= 0:

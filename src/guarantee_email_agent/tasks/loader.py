@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
 from guarantee_email_agent.documents.yaml import DocumentError, load_documents, read_text
@@ -33,13 +33,12 @@ def load_task(directory: str | Path) -> Task:
     """The task in one directory; its name is the directory's.
 
     Raises TaskError with one line that says what is wrong, where, and what to do: `task_not_found`,
-    `task_no_task_file`, `task_no_test`, `task_missing_field`, `task_wrong_type`, `task_invalid_value`,
-    `task_unknown_key`, `task_yaml_invalid`, `task_file_unreadable`, `task_file_not_utf8`, `task_file_too_large`.
+    `task_unreadable`, `task_no_task_file`, `task_no_test`, `task_missing_field`, `task_wrong_type`,
+    `task_invalid_value`, `task_unknown_key`, `task_yaml_invalid`, `task_file_unreadable`, `task_file_not_utf8`,
+    `task_file_too_large`.
     """
     folder = Path(directory)
-    if not folder.is_dir():
-        _fail_for_folder(folder, "the task directory")
-    names = _names(folder)
+    names = _names(folder, "the task directory")
     if TASK_FILE not in names and TEST_FILE not in names:
         if any(is_task(folder / name) for name in names):
             remedy = "It holds task directories: name one of them, or grade all with --results DIR"
@@ -48,7 +47,7 @@ def load_task(directory: str | Path) -> Task:
         raise _error(folder, f"has neither {TASK_FILE} nor {TEST_FILE}, so it is no task. {remedy}", "task_not_found")
     data, text = _task_file(folder / TASK_FILE)
     test_file = folder / TEST_FILE
-    if not test_file.is_file():
+    if not os.path.isfile(test_file):
         remedy = "Write it: a function test(result) that returns {'passed': bool, 'feedback': str}"
         raise _error(folder, f"has no {TEST_FILE}. {remedy}", "task_no_test")
     ours = {key: value for key, value in data.items() if key in _KNOWN or _looks_like_ours(key)}
@@ -63,7 +62,7 @@ def load_task(directory: str | Path) -> Task:
         test_file=test_file,
         dockerfile=folder / "Dockerfile" if "Dockerfile" in names else None,
         compose_file=next((folder / name for name in _COMPOSE_FILES if name in names), None),
-        assets=folder / "assets" if "assets" in names and (folder / "assets").is_dir() else None,
+        assets=folder / "assets" if os.path.isdir(folder / "assets") else None,
         judge_network=built.judge_network,
         judge_timeout_s=built.judge_timeout_s,
     )
@@ -73,17 +72,16 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
     """Every sub-folder of a folder as a task, in the byte order of their names.
 
     Whatever a sub-folder turns out to be, it counts, except for names that begin with '.' or '_'. Raises TaskError
-    where the folder cannot be read (`task_not_found`), is a task itself (`task_is_single`) or holds no sub-folder
-    (`task_none_found`).
+    where the folder cannot be read (`task_not_found`, `task_unreadable`), is a task itself (`task_is_single`) or holds
+    no sub-folder (`task_none_found`).
     """
     folder = Path(directory)
-    if not folder.is_dir():
-        _fail_for_folder(folder, "the folder of tasks")
+    found = _names(folder, "the folder of tasks")
     if is_task(folder):
         remedy = "Name the folder that it stands in, or grade this task alone with --result FILE or --answer TEXT"
         raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
-    names = sorted((name for name in _names(folder) if name[0] not in "._"), key=os.fsencode)
-    folders = [place for name in names if (place := folder / name).is_dir()]
+    names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
+    folders = [place for name in names if os.path.isdir(place := folder / name) or _leads_nowhere(place)]
     if not folders:
         raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
     return [_task_or_invalid(place) for place in folders]
@@ -91,7 +89,7 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
 
 def is_task(folder: Path) -> bool:
     """Whether a folder is meant as a task: it has a `task.yaml` or a `test.py`."""
-    return (folder / TASK_FILE).is_file() or (folder / TEST_FILE).is_file()
+    return os.path.isfile(folder / TASK_FILE) or os.path.isfile(folder / TEST_FILE)
 
 
 def _task_or_invalid(folder: Path) -> Task | InvalidTask:
@@ -137,22 +135,35 @@ def _problems(path: Path, problems: list[Problem], text: str) -> TaskError:
     return _error(path, "; ".join(sentences), _CODES[problems[0].kind], shown[0].line)
 
 
-def _names(folder: Path) -> set[str]:
+def _names(folder: Path, what: str) -> set[str]:
+    """What the folder holds. what: what to name instead where it is no folder."""
     try:
-        return set(os.listdir(folder))
-    except OSError as error:
+        names = set(os.listdir(folder))
+        os.stat(os.path.join(folder, "."))  # which takes the right to go through it, beside that to list it
+        return names
+    except NotADirectoryError:
+        exists = os.path.exists(folder)
+        problem = f"is not a folder. Name {what}" if exists else "does not exist. Correct the path"
+        raise _error(folder, problem, "task_not_found") from None
+    except FileNotFoundError:
+        is_link = os.path.islink(folder)
+        problem = "is a link to what does not exist. Correct it" if is_link else "does not exist. Correct the path"
+        raise _error(folder, problem, "task_not_found") from None
+    except PermissionError as error:
         raise _error(folder, f"cannot be read ({error.strerror}). Check its permissions", "task_unreadable") from None
+    except (OSError, ValueError) as error:  # a name that no folder can have
+        reason = getattr(error, "strerror", None) or error
+        raise _error(folder, f"cannot be read ({reason}). Correct the path", "task_not_found") from None
+
+
+def _leads_nowhere(place: Path) -> bool:
+    """A task that was moved away under a link must not disappear from the total."""
+    return os.path.islink(place) and not os.path.exists(place)
 
 
 def _name(folder: Path) -> str:
     """The directory's name, also of `.` and `..`."""
     return folder.name if folder.name not in ("", "..") else folder.resolve().name
-
-
-def _fail_for_folder(folder: Path, what: str) -> NoReturn:
-    if os.path.lexists(folder):
-        raise _error(folder, f"is not a folder. Name {what}", "task_not_found")
-    raise _error(folder, "does not exist. Correct the path", "task_not_found")
 
 
 def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:

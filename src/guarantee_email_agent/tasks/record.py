@@ -92,7 +92,11 @@ def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
     Raises TaskError(code="task_record_unwritable").
     """
     try:
-        write_whole(path, as_json(record))
+        content = as_json(record)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _error(str(path), f"the record cannot be written as JSON ({error})", "task_record_unwritable") from None
+    try:
+        write_whole(path, content)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         problem = f"the record cannot be written ({reason}). Name a folder that can be written to"

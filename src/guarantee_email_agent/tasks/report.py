@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.runs.report_files import JUnitCase
+from guarantee_email_agent.runs.report_files import JUnitCase, as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.runs.statistics import format_percentage, lower_bound_95, rounded_bound
 from guarantee_email_agent.runs.terminal import Output, Progress, Terminal
 from guarantee_email_agent.tasks.judge import Verdict
 from guarantee_email_agent.tasks.models import Graded
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
 SCHEMA_VERSION: Final = 1
@@ -19,6 +22,7 @@ _WANTED_PERCENT: Final = 100  # nothing less than all is a success, so no roundi
 _SHOWN_LINES: Final = 20
 _SHOWN_CHARACTERS: Final = 2_000
 _INDENT: Final = "    "
+_UNWRITABLE: Final = "task_report_unwritable"
 
 
 @dataclass(slots=True)
@@ -122,6 +126,42 @@ def as_report(results: Sequence[Graded]) -> dict[str, Any]:
         },
         "results": [_entry(graded) for graded in results],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """Where the results go for machines; None for nowhere. command: which of ours made them."""
+
+    command: str
+    json_file: Path | None = None
+    junit_file: Path | None = None
+
+    @property
+    def wanted(self) -> list[Path]:
+        return [file for file in (self.json_file, self.junit_file) if file is not None]
+
+    def check(self) -> None:
+        """Raise, before anything is judged, the ConfigurationError that writing them would end in."""
+        for file in self.wanted:
+            check_writable(file, _UNWRITABLE)
+        if len({os.path.realpath(file) for file in self.wanted}) < len(self.wanted):
+            raise ConfigurationError("--json and --junit name the same file. Name two", "cli_bad_usage")
+
+    def write(self, results: Sequence[Graded], duration_s: float) -> None:
+        """Raises ConfigurationError for one that cannot be written, once the other one is."""
+        problems: list[ConfigurationError] = []
+        for file in self.wanted:
+            try:
+                write_report(file, self._content(file, results, duration_s), _UNWRITABLE)
+            except ConfigurationError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
+
+    def _content(self, file: Path, results: Sequence[Graded], duration_s: float) -> bytes:
+        if file is self.json_file:
+            return as_json(as_report(results))
+        return as_junit(f"guarantee-email-agent {self.command}", "tasks", map(junit_case, results), duration_s)
 
 
 def verdict_as_json(verdict: Verdict) -> dict[str, Any] | None:

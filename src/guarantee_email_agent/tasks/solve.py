@@ -20,10 +20,13 @@ from guarantee_email_agent.runs.terminal import Output, Progress
 from guarantee_email_agent.tasks.controllers.port import Briefing, Controller, ControllerError, ControllerFactory
 from guarantee_email_agent.tasks.executor import OpenSandbox, TaskExecutor
 from guarantee_email_agent.tasks.judge import Verdict
-from guarantee_email_agent.tasks.limits import Limits
+from guarantee_email_agent.tasks.limits import Interruption, Limits
 from guarantee_email_agent.tasks.loader import discover_tasks, is_task, load_task
 from guarantee_email_agent.tasks.models import Graded, InvalidTask, Task
 from guarantee_email_agent.tasks.report import GradeReporter, as_report, junit_case
+from guarantee_email_agent.tasks.sandbox.client import SandboxClient
+from guarantee_email_agent.tasks.sandbox.port import SandboxKind, SandboxLimits, require_sandbox
+from guarantee_email_agent.tasks.sandbox.port import open_sandbox as open_real_sandbox
 from guarantee_email_agent.tasks.toolbox import SandboxApi
 from guarantee_email_agent.utils.errors import (
     EXIT_EVALUATION,
@@ -37,7 +40,6 @@ from guarantee_email_agent.utils.printable import printable
 logger = logging.getLogger(__name__)
 
 AgentKind = Literal["llm", "script", "command", "human"]
-SandboxKind = Literal["embedded", "docker", "none"]
 MODEL_TIMEOUT_S: Final = 600.0
 """Seconds for one answer of a model: one of thousands of tokens takes minutes."""
 
@@ -92,18 +94,22 @@ def solve_command(
     tasks = [load_task(options.directory)] if is_task(options.directory) else discover_tasks(options.directory)
     controller = _controller(options, load_config)
     _prepare(options.out_dir)
+    interruption = Interruption()
     executor = TaskExecutor(
         controller,
         options.agent,
-        open_sandbox or _sandboxes(options.sandbox, options.limits),
+        open_sandbox or _sandboxes(options.sandbox, options.limits, interruption),
         options.limits,
         options.out_dir,
         started=started,
-        connect=connect or _client,
+        connect=connect or SandboxClient,
         sandbox_kind=options.sandbox,
         judge_timeout_s=options.judge_timeout_s,
+        interruption=interruption,
     )
     kept = {} if options.run_all else _kept(executor, tasks)
+    if open_sandbox is None and any(isinstance(task, Task) and task.name not in kept for task in tasks):
+        require_sandbox(options.sandbox)
     began = time.perf_counter()
     progress = Progress(console, len(tasks), "done")
     reporter = GradeReporter(stream, progress)
@@ -151,9 +157,10 @@ def _results(
             for future in [pool.submit(work, task) for task in tasks]:
                 yield future.result()
         except BaseException:
-            # Ctrl-C reaches this thread alone.
+            # Ctrl-C reaches this thread alone. No further task is begun: its former record stays as it is.
+            pool.shutdown(wait=False, cancel_futures=True)
             executor.interrupt()
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=True)
             raise
 
 
@@ -200,19 +207,11 @@ def _ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def _sandboxes(kind: SandboxKind, limits: Limits) -> OpenSandbox:
-    from guarantee_email_agent.tasks.sandbox.port import SandboxLimits, open_sandbox
-
+def _sandboxes(kind: SandboxKind, limits: Limits, interruption: Interruption) -> OpenSandbox:
     usual = SandboxLimits()
     # The judge looks into it after the agent's time is over.
     lasting = replace(usual, time_s=max(usual.time_s, limits.wall_time_s + JUDGE_MARGIN_S))
-    return lambda task: open_sandbox(task, kind, lasting)
-
-
-def _client(base_url: str) -> SandboxApi:
-    from guarantee_email_agent.tasks.sandbox.client import SandboxClient
-
-    return SandboxClient(base_url)
+    return lambda task: open_real_sandbox(task, kind, lasting, interruption.requested)
 
 
 def _controller(options: SolveOptions, load_config: Callable[[], Config]) -> ControllerFactory:

@@ -134,8 +134,9 @@ def test_interruption_ends_it() -> None:
     assert run("sleep", "300", interruption=interruption).failure is not None
 
 
-def test_endless_output_ends_it() -> None:
-    turn = run("yes")
+@pytest.mark.parametrize("where", ["", ">&2"])
+def test_endless_output_ends_it(where: str) -> None:
+    turn = run("sh", "-c", f"yes {where}")
     assert turn.failure is not None
     assert turn.failure.code == "command_too_much_output"
 
@@ -144,14 +145,23 @@ def test_bytes_that_are_no_text_do_not_break_it() -> None:
     assert result(python(r"import os; os.write(1, b'a\xff\x00b')")) == {"result": "a\ufffd\0b"}
 
 
-@pytest.mark.parametrize(("text", "parts"), [("a 'b c' {instruction}", ("a", "b c", "{instruction}"))])
+@pytest.mark.parametrize(("text", "parts"), [("sh 'b c' {instruction}", ("sh", "b c", "{instruction}"))])
 def test_command_is_split_as_a_shell_does_it(text: str, parts: tuple[str, ...]) -> None:
     assert parse_command(text) == parts
 
 
-@pytest.mark.parametrize("text", ["", "  ", "a 'b"])
-def test_unusable_command_is_a_usage_error(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="--command"):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("  ", "is empty"),
+        ("a 'b", "Close the quotes"),
+        ("nonesuch-program {instruction}", "there is no program 'nonesuch-program'"),
+        ("/etc", "there is no program"),
+    ],
+)
+def test_unusable_command_is_a_usage_error(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"--command.*{says}"):
         parse_command(text)
 
 

@@ -81,6 +81,13 @@ def test_a_form_is_filled_in_and_sent(page: Any) -> None:
 
 
 @needs_browser
+def test_history_has_the_parts_of_a_page_too(page: Any) -> None:
+    page.navigate(url="http://127.0.0.1:8000/#part")
+    assert page.back().data["url"] == "http://127.0.0.1:8000/"
+    assert page.forward().data["url"] == "http://127.0.0.1:8000/#part"
+
+
+@needs_browser
 def test_elements_are_clicked_by_their_number(page: Any) -> None:
     numbers = {element["id"]: element["index"] for element in page.get_elements().data}
     page.click(index=numbers["agree"])

@@ -80,14 +80,6 @@ def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_b
     assert box.shell("cat assets/link").exit_code == 1
 
 
-def test_folders_of_the_host_can_be_read_where_the_task_says_so(tmp_path: Path, make_box: Any) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / "book.txt").write_text("for all to read\n")
-    box = make_box(SandboxSettings(read_only=(tmp_path,)))
-    assert box.output(f"cat {tmp_path}/book.txt; touch {tmp_path}/new 2>&1").startswith("for all to read\ntouch: ")
-    assert not (tmp_path / "new").exists()
-
-
 def test_nothing_is_left_running(running: Callable[[str], list[int]], token: str) -> None:
     sandbox = EmbeddedSandbox(SandboxSettings())
     sandbox.start()

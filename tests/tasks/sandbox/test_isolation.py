@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_sandbox.core.api_error import ApiError
 
-from guarantee_email_agent.tasks.sandbox import SandboxSettings
+from guarantee_email_agent.tasks.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.utils.errors import TaskError
 
+MIB = 1 << 20
+SMALL = SandboxLimits(memory_bytes=256 * MIB, disk_bytes=32 * MIB, files=2_000, time_s=60.0, command_s=20.0)
 HOG = "import sys, time; hog = [bytearray(b'1' * (1 << 20)) for _ in range(int(sys.argv[1]))]; time.sleep(3)"
 
 
@@ -113,6 +116,77 @@ def test_shared_memory_counts_too(small_box: Any) -> None:
     assert _alive(small_box)
 
 
+def test_hundreds_of_busy_processes_cannot_either(make_box: Any) -> None:
+    box = make_box(SandboxSettings(replace(SMALL, processes=160)))
+    program = (
+        "import os, signal, time\n"
+        "start, begin = os.pipe()\n"
+        "for _ in range(120):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid(); os.close(begin); os.read(start, 1)\n"
+        "        hog = bytearray(b'1') * (30 << 20)\n"
+        "        time.sleep(20); os._exit(0)\n"
+        "os.close(begin)\n"
+        "left, before = 120, 0\n"
+        "while left * 30 > 256:\n"
+        "    left -= os.wait()[0] != 0\n"
+        "print(left)\n"
+    )
+    result = box.real.code.execute_code(language="python", code=program, timeout=18).data
+    assert (result.stdout.strip(), result.stderr) == ("8", "")
+    assert _alive(box)
+
+
+HIDDEN_MEMORY = {
+    "another process made it": """
+import mmap, os, time
+parts = [mmap.mmap(-1, 100 << 20) for _ in range(10)]
+if os.fork() == 0:
+    for part in parts:
+        for at in range(0, 100 << 20, 4096): part[at] = 1
+        part.close()
+    os._exit(0)
+os.wait(); time.sleep(20)
+""",
+    "in segments": """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+libc.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]
+segments = [libc.shmget(0, 100 << 20, 0o600) for _ in range(10)]
+places = [libc.shmat(segment, None, 0) for segment in segments]
+if os.fork() == 0:
+    for place in places: ctypes.memset(ctypes.c_void_p(place), 1, 100 << 20)
+    os._exit(0)
+os.wait(); time.sleep(20)
+""",
+    "in the kernel's tables": """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+size, step = 500 << 30, 2 << 20
+place = libc.mmap(None, ctypes.c_size_t(size), 1, 0x4022, -1, ctypes.c_long(0))
+for at in range(place, place + size, step): ctypes.c_ubyte.from_address(at).value
+time.sleep(20)
+""",
+}
+
+
+@pytest.mark.parametrize("program", HIDDEN_MEMORY.values(), ids=HIDDEN_MEMORY)
+def test_memory_that_shows_nowhere_counts(small_box: Any, program: str) -> None:
+    result = small_box.real.code.execute_code(language="python", code=program, timeout=15).data
+    assert (result.exit_code, result.status) == (137, "error")
+
+
+def test_memory_in_the_kernel_is_refused(box: Any) -> None:
+    program = (
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "print(libc.semget(0, 32000, 0o600), os.strerror(ctypes.get_errno()), libc.semget(0, 20, 0o600) >= 0)\n"
+    )
+    assert box.real.code.execute_code(language="python", code=program).data.stdout == "-1 No space left on device True"
+
+
 def test_memory_without_a_process_is_refused(box: Any) -> None:
     program = "import os\ntry:\n    os.memfd_create('x')\nexcept OSError as error:\n    print(error.strerror)"
     assert box.real.code.execute_code(language="python", code=program).data.stdout == "Function not implemented"
@@ -154,6 +228,18 @@ def test_more_files_than_allowed_end_the_sandbox(small_box: Any) -> None:
     command = "python3 -c \"for n in range(9000): open(f'/tmp/{n}', 'w').close()\"; sleep 5"
     with pytest.raises(TaskError, match="the sandbox held more than 2000 files"):
         small_box.ours.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=20)
+
+
+def test_files_in_shared_memory_count_too(small_box: Any) -> None:
+    command = "python3 -c \"for n in range(9000): open(f'/dev/shm/{n}', 'w').close()\"; sleep 5"
+    with pytest.raises(TaskError, match="the sandbox held more than 2000 files"):
+        small_box.ours.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=20)
+
+
+def test_no_descriptor_of_ours_gets_inside(box: Any) -> None:
+    assert box.output("ls /proc/self/fd").split() == ["0", "1", "2", "3"]  # the last is that of the folder
+    program = "import os; print(os.listdir('/proc/self/fd'))"
+    assert box.real.code.execute_code(language="python", code=program).data.stdout == "['0', '1', '2', '3']"
 
 
 def test_endless_output_is_cut(small_box: Any) -> None:

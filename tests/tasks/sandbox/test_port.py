@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.tasks.models import Task
-from guarantee_email_agent.tasks.sandbox import SandboxLimits, open_sandbox
+from guarantee_email_agent.tasks.sandbox import SandboxLimits, open_sandbox, require_sandbox
 from guarantee_email_agent.tasks.sandbox.client import SandboxClient
 from guarantee_email_agent.tasks.sandbox.port import settings_of
 from guarantee_email_agent.utils.errors import TaskError
@@ -78,3 +79,10 @@ def test_it_is_gone_after_an_error_too(tmp_path: Path) -> None:
         fail()
     with pytest.raises(TaskError, match="cannot be reached"):
         SandboxClient(urls[0]).call("GET", "/v1/sandbox", timeout_s=10)
+
+
+@pytest.mark.parametrize("kind", ["embedded", "none"])
+def test_another_system_than_linux_is_told_what_it_can_have(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(TaskError, match=f"--sandbox {kind} needs Linux. Use --sandbox docker"):
+        require_sandbox(kind)

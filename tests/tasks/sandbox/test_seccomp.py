@@ -48,7 +48,9 @@ def test_calls_that_change_the_machine_are_refused(number: int, name: str) -> No
     assert _decision(number) == _refused(errno.EPERM), name
 
 
-@pytest.mark.parametrize(("number", "name"), [(319, "memfd_create"), (435, "clone3"), (425, "io_uring_setup")])
+@pytest.mark.parametrize(
+    ("number", "name"), [(319, "memfd_create"), (435, "clone3"), (425, "io_uring_setup"), (278, "vmsplice")]
+)
 def test_calls_with_another_way_look_absent(number: int, name: str) -> None:
     assert _decision(number) == _refused(errno.ENOSYS), name
 
@@ -63,6 +65,12 @@ def test_a_process_may_be_made_but_no_user_namespace() -> None:
 def test_only_some_kinds_of_sockets_pass(number: int) -> None:
     assert {_decision(number, family) for family in (1, 2, 10, 16)} == {ALLOWED}
     assert {_decision(number, family) for family in (0, 17, 38, 40, 44)} == {_refused(errno.EAFNOSUPPORT)}
+
+
+def test_a_set_of_semaphores_is_small() -> None:
+    assert _decision(64, 0, 32) == ALLOWED
+    assert _decision(64, 0, 33) == _refused(errno.ENOSPC)
+    assert _decision(190, 0, 33, machine="aarch64", architecture=ARM) == _refused(errno.ENOSPC)
 
 
 def test_other_ways_into_the_kernel_are_closed() -> None:

@@ -51,6 +51,40 @@ def test_it_answers_no_other_user_of_the_machine(box: Any) -> None:
     assert status_for(2_000_000_001) == 200  # a user without an account, as judges are
 
 
+STRANGER = """
+import os, socket, sys
+way, port = sys.argv[1], int(sys.argv[2])
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+body = b'{"command": "touch /tmp/been"}'
+request = b"POST /v1/shell/exec HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body
+kept = []
+for _ in range(100 if way != "other address" else 1):
+    connection = socket.socket(socket.AF_INET6 if way == "other address" else socket.AF_INET)
+    connection.settimeout(10)
+    connection.connect(("::ffff:127.0.0.1" if way == "other address" else "127.0.0.1", port))
+    if way != "silent":
+        connection.sendall(request)
+    if way == "gone at once":
+        connection.close()
+    kept.append(connection)
+if way == "other address":
+    print(connection.recv(100).split()[1].decode())
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("way", ["other address", "gone at once", "silent"])
+def test_another_user_does_nothing_and_keeps_nobody_out(box: Any, way: str) -> None:
+    command = [sys.executable, "-c", STRANGER, way, str(box.sandbox.docker_port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stranger:
+        assert stranger.stdout is not None
+        assert stranger.stdout.readline() == ("403\n" if way == "other address" else "done\n")
+        assert box.output("ls /tmp/been 2>&1").startswith("ls: cannot access")
+        stranger.communicate("")
+
+
 def test_a_body_may_come_in_chunks(box: Any) -> None:
     def chunks() -> Any:
         yield b'{"command":'
@@ -78,6 +112,14 @@ def test_what_is_no_request_does_no_harm(box: Any, line: bytes) -> None:
     with socket.create_connection(("127.0.0.1", box.sandbox.docker_port), timeout=10) as connection:
         connection.sendall(line)
         connection.recv(1000)
+    assert _answer(box, {}).status_code == 200
+
+
+def test_endless_headers_are_refused(box: Any) -> None:
+    for line in (b"X: " + b"x" * 70_000 + b"\r\n", b"X: x\r\n" * 200):
+        with socket.create_connection(("127.0.0.1", box.sandbox.docker_port), timeout=10) as connection:
+            connection.sendall(b"GET /v1/sandbox HTTP/1.1\r\n" + line + b"\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
     assert _answer(box, {}).status_code == 200
 
 

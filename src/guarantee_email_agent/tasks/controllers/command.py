@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from typing import IO, Any, Final
 from guarantee_email_agent.tasks.controllers.port import Briefing, ControllerError, Turn
 from guarantee_email_agent.tasks.tools import TASK_COMPLETE, Outcome, ToolCall
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.printable import printable
 
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000
@@ -28,7 +30,7 @@ _RECORD_TYPES: Final[Mapping[str, type]] = {"conversation": list, "execution_tra
 def parse_command(text: str) -> tuple[str, ...]:
     """The program and its arguments, split as a shell does it; no shell is used.
 
-    Raises ConfigurationError for an empty text, or one whose quotes do not close.
+    Raises ConfigurationError for an empty text, one whose quotes do not close, and where there is no such program.
     """
     try:
         parts = tuple(shlex.split(text))
@@ -36,6 +38,9 @@ def parse_command(text: str) -> tuple[str, ...]:
         raise ConfigurationError(f"--command: {error}. Close the quotes", "cli_bad_command") from None
     if not parts:
         raise ConfigurationError("--command is empty. Name the program that works on a task", "cli_bad_command")
+    if shutil.which(parts[0]) is None:
+        problem = f"--command: there is no program {printable(parts[0])!r:.200} to run. Correct its name or its path"
+        raise ConfigurationError(problem, "cli_bad_command")
     return parts
 
 
@@ -91,7 +96,7 @@ class CommandController:
                     {"again": True},
                 ) from None
         try:
-            failure = self._wait(process, answer)
+            failure = self._wait(process, answer, complaints)
         finally:
             # Whatever it started goes with it.
             with suppress(ProcessLookupError, PermissionError):
@@ -103,12 +108,12 @@ class CommandController:
             return ControllerError(f"the program ended with {how}{f': {said}' if said else ''}", "command_failed")
         return failure
 
-    def _wait(self, process: subprocess.Popen[bytes], answer: IO[bytes]) -> ControllerError | None:
+    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> ControllerError | None:
         stop = self._briefing.stop
         while True:
             if stop.remaining_s() <= 0 or stop.requested():
                 return ControllerError("the time was over before the program ended", "wall_time")
-            if os.fstat(answer.fileno()).st_size > MAX_ANSWER_BYTES:
+            if any(os.fstat(file.fileno()).st_size > MAX_ANSWER_BYTES for file in printed):
                 limit = MAX_ANSWER_BYTES // 1_000_000
                 return ControllerError(f"the program printed more than {limit} MB", "command_too_much_output")
             with suppress(subprocess.TimeoutExpired):

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.prices import cost_usd, usage_of
 from guarantee_email_agent.tasks.controllers.port import Briefing, ControllerError, Turn
 from guarantee_email_agent.tasks.tools import Outcome, Tool, ToolCall
@@ -44,12 +44,6 @@ _ENDINGS: Final = {
     "refusal": ("refused", "the model refused to go on"),
     "model_context_window_exceeded": ("context_window", "the conversation is too long for the model"),
 }
-
-
-class ClosableModel(LanguageModel, Protocol):
-    """A model that holds connections."""
-
-    async def aclose(self) -> None: ...
 
 
 class LlmController:

@@ -23,6 +23,7 @@ _ETC_MORE: Final = ("mime.types", "pki", "protocols", "services", "ssl/certs", "
 _ETC_NETWORK: Final = ("resolv.conf",)
 _CACHES: Final = ("/var/cache/fontconfig",)
 _SHM_SHARE: Final = 4
+_SYS_NICE: Final = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ def command_line(place: Place, inner: Iterable[str]) -> list[str]:
         arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
     else:
         # Just enough for the first process to become that user, with which the last right goes.
-        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN"):
+        nice = ("CAP_SYS_NICE",) if _has_capability(_SYS_NICE) else ()
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", *nice):
             arguments += ["--cap-add", capability]
     arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv"]
     arguments += ["--json-status-fd", str(place.status_fd)]
@@ -101,6 +103,13 @@ def command_line(place: Place, inner: Iterable[str]) -> list[str]:
     for path, mode in (("/tmp", "1777"), ("/var/tmp", "1777"), ("/home", "0755"), (HOME, "0755"), ("/run", "0755")):  # noqa: S108 - inside
         arguments += ["--perms", mode, "--dir", path]
     return [*arguments, "--chdir", "/", "--", *inner]
+
+
+def _has_capability(number: int) -> bool:
+    """bubblewrap cannot hand on what a container did not give us."""
+    with open("/proc/self/status", encoding="utf-8") as file:
+        effective = next(line for line in file if line.startswith("CapEff:")).split()[1]
+    return bool(int(effective, 16) >> number & 1)
 
 
 def _folders_above(*paths: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import shutil
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.tasks.sandbox.bubblewrap import HOME, USER, Place, command_line, find_bubblewrap, interpreter
+from guarantee_email_agent.tasks.sandbox.peer import FIRST_USER
 from guarantee_email_agent.tasks.sandbox.port import SandboxLimits, SandboxSettings
 from guarantee_email_agent.tasks.sandbox.seccomp import filter_program
-from guarantee_email_agent.tasks.sandbox.server import FIRST_USER, ApiServer
+from guarantee_email_agent.tasks.sandbox.server import ApiServer
 from guarantee_email_agent.tasks.sandbox.worker import Start, Worker
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -51,25 +51,29 @@ class ServedSandbox:
         with self._state:
             if self._server is not None:
                 return
-            server = ApiServer()
             try:
-                worker = Worker(self._how(server.port))
-                worker.start()
+                self._serve()
+                if self._settings.assets is not None and self._worker is not None:
+                    _put(self._worker, self._settings.assets, "assets")
+            except OSError as error:
+                self._end()
+                raise TaskError(f"the sandbox did not start: {error}", "sandbox_start") from None
             except BaseException:
-                server.close()
-                raise
-            self._worker, self._server = worker, server
-            server.start(worker, self._settings.limits.command_s + ANSWER_S)
-        if self._settings.assets is not None:
-            try:
-                _put(worker, self._settings.assets, "assets")
-            except BaseException:
-                self.stop()
+                self._end()
                 raise
 
     def stop(self) -> None:
         with self._state:
-            worker, server, self._worker, self._server = self._worker, self._server, None, None
+            self._end()
+
+    def _serve(self) -> None:
+        self._server = ApiServer()
+        self._worker = Worker(self._how(self._server.port))
+        self._worker.start()
+        self._server.start(self._worker, self._settings.limits.command_s + ANSWER_S)
+
+    def _end(self) -> None:
+        worker, server, self._worker, self._server = self._worker, self._server, None, None
         if worker is not None:
             worker.close()
         if server is not None:
@@ -93,9 +97,9 @@ class EmbeddedSandbox(ServedSandbox):
         user = FIRST_USER + port if os.geteuid() == 0 else None
         python, shared = interpreter()
         browser, beside = _browser()
-        shared = (*shared, *beside, *(str(path.resolve()) for path in settings.read_only))
+        shared = (*shared, *beside)
         blocked = filter_program()
-        self._gaps = _gaps(user is not None, filtered=blocked is not None)
+        self._gaps = _gaps(as_root=user is not None, filtered=blocked is not None, network=settings.network)
         filter_fd = None if blocked is None else _readable(blocked)
 
         def wrapper(status_fd: int) -> list[str]:
@@ -123,6 +127,7 @@ class EmbeddedSandbox(ServedSandbox):
             "process_limits": process_limits(limits),
             "watched_memory": limits.memory_bytes,
             "files": limits.files,
+            "file_systems": ("/", "/dev/shm"),  # noqa: S108 - inside
             "own_network": not settings.network,
             "command_s": limits.command_s,
             "time_s": limits.time_s,
@@ -172,15 +177,17 @@ def _browser() -> tuple[str | None, tuple[str, ...]]:
     return None, ()
 
 
-def _gaps(as_root: bool, *, filtered: bool) -> tuple[str, ...]:
+def _gaps(*, as_root: bool, filtered: bool, network: bool) -> tuple[str, ...]:
     gaps = []
     if not filtered:
         gaps.append(f"no filter for system calls on this processor ({os.uname().machine})")
-    if not as_root:
-        with contextlib.suppress(ImportError):
-            import _ctypes  # noqa: F401 - only whether it is there
-
-            return tuple(gaps)
+    if as_root:
+        return tuple(gaps)
+    if network:
+        gaps.append("an agent with the network reaches the APIs of this user's sandboxes, its own among them")
+    try:
+        import _ctypes  # noqa: F401 - only whether it is there
+    except ImportError:
         gaps.append("an agent can look into the process that serves its files, since this Python has no ctypes")
     return tuple(gaps)
 
@@ -204,12 +211,15 @@ def _put(worker: Worker, folder: Path, name: str) -> None:
         for entry in (*folders, *files):
             path = Path(top, entry)
             query = {"path": f"{name}/{path.relative_to(folder)}"}
-            if path.is_symlink():
-                query["link"], content = os.readlink(path), b""
-            elif path.is_file():
-                query["mode"], content = f"{path.stat().st_mode & 0o777:o}", path.read_bytes()
-            else:
-                query["folder"], content = "1", b""
+            try:
+                if path.is_symlink():
+                    query["link"], content = os.readlink(path), b""
+                elif path.is_file():
+                    query["mode"], content = f"{path.stat().st_mode & 0o777:o}", path.read_bytes()
+                else:
+                    query["folder"], content = "1", b""
+            except OSError as error:
+                raise TaskError(f"{path}: cannot be read ({error.strerror})", "sandbox_assets") from None
             target = f"/v1/file/upload?{urlencode(query)}"
             status, _, answer = worker.request("POST", target, "application/octet-stream", content, ANSWER_S)
             if status != 200:

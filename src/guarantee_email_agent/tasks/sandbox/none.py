@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from guarantee_email_agent.tasks.sandbox.embedded import ServedSandbox, environment
 from guarantee_email_agent.tasks.sandbox.worker import Start
@@ -19,6 +24,10 @@ GIVEN_UP = (
     "nothing is isolated: commands run on this machine with the rights of this user",
     "memory, disk and processes are not limited as a whole",
 )
+
+
+_PATIENCE_S: Final = 2.0
+_PAUSE_S: Final = 0.001
 
 
 class HostSandbox(ServedSandbox):
@@ -31,8 +40,6 @@ class HostSandbox(ServedSandbox):
         return GIVEN_UP
 
     def _how(self, _: int) -> Start:
-        import sys
-
         self._home = os.path.realpath(tempfile.mkdtemp(prefix="sandbox-"))
         python = sys.executable
         seen = environment(self._home, str(Path(python).parent), os.environ.get("PATH", os.defpath))
@@ -50,6 +57,7 @@ class HostSandbox(ServedSandbox):
             "process_limits": dict.fromkeys(("memory", "file", "processes", "open_files", "cpu_s")),
             "watched_memory": None,
             "files": 0,
+            "file_systems": (),
             "own_network": False,
             "command_s": self._settings.limits.command_s,
             "time_s": self._settings.limits.time_s,
@@ -58,5 +66,27 @@ class HostSandbox(ServedSandbox):
 
     def _clean_up(self) -> None:
         if self._home is not None:
+            _end_all_of(self._home)
             shutil.rmtree(self._home, ignore_errors=True)
             self._home = None
+
+
+def _end_all_of(home: str) -> None:
+    """End the processes whose home this is: those that the one that serves the API could not end, having been ended."""
+    mark = f"HOME={home}".encode()
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < give_up_at:
+        left = [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in _environment_of(name)]
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+
+
+def _environment_of(pid: str) -> list[bytes]:
+    try:
+        return Path("/proc", pid, "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []  # it has ended, or is another user's

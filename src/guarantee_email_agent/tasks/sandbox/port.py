@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +15,13 @@ if TYPE_CHECKING:
     from guarantee_email_agent.tasks.models import Task
 
 SandboxKind = Literal["embedded", "docker", "none"]
-KINDS: Final[tuple[str, ...]] = get_args(SandboxKind)
 
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What an agent may use up. What holds where is told by `docs/host-side-evaluation.md`.
+    """What an agent may use up. What holds where is told by `docs/solve.md`.
 
     memory_bytes: of all processes together, beside the disk, which is memory too. disk_bytes, files: of everything
     written. processes: threads count. time_s: seconds that a sandbox may exist. command_s: seconds for a command that
@@ -41,13 +41,12 @@ class SandboxLimits:
 class SandboxSettings:
     """What a task asks of its sandbox.
 
-    network: whether the host's network can be reached; loopback inside works without it. read_only: folders of the
-    host that can be read inside, at the same place. assets: folder whose content is put into `assets/` at home.
+    network: whether the host's network can be reached; loopback inside works without it. assets: folder whose content
+    is put into `assets/` at home.
     """
 
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     network: bool = False
-    read_only: tuple[Path, ...] = ()
     assets: Path | None = None
 
 
@@ -74,15 +73,39 @@ class Sandbox(Protocol):
 
 
 def open_sandbox(
-    task: Task, kind: SandboxKind = "embedded", limits: SandboxLimits | None = None
+    task: Task,
+    kind: SandboxKind = "embedded",
+    limits: SandboxLimits | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> AbstractContextManager[Sandbox]:
     """A running sandbox for a task, gone at the end of the `with` block.
 
-    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. Raises
-    TaskError where the task asks for what does not exist, and where the machine has no way to make a sandbox.
+    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. interrupted:
+    whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
+    for what does not exist, and where the machine has no way to make a sandbox.
     """
     settings = settings_of(task, limits or SandboxLimits())
-    return _running(_made(task, kind, settings))
+    return _running(_made(task, kind, settings, interrupted))
+
+
+def require_sandbox(kind: SandboxKind) -> None:
+    """Raises TaskError, with a remedy, where this machine can make no sandbox of a kind."""
+    if kind == "docker":
+        from guarantee_email_agent.tasks.sandbox.docker_engine import require_engine
+
+        require_engine()
+        return
+    if sys.platform != "linux":
+        raise TaskError(
+            f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
+            "sandbox_platform",
+        )
+    if kind == "embedded":
+        from guarantee_email_agent.tasks.sandbox.embedded import EmbeddedSandbox
+
+        # Whether namespaces can be had shows in having them, and in no setting of the system alone.
+        with _running(EmbeddedSandbox(SandboxSettings())):
+            pass
 
 
 @contextmanager
@@ -94,7 +117,7 @@ def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
         sandbox.stop()
 
 
-def _made(task: Task, kind: SandboxKind, settings: SandboxSettings) -> Sandbox:
+def _made(task: Task, kind: SandboxKind, settings: SandboxSettings, interrupted: Callable[[], bool]) -> Sandbox:
     if kind == "embedded":
         from guarantee_email_agent.tasks.sandbox.embedded import EmbeddedSandbox
 
@@ -106,8 +129,8 @@ def _made(task: Task, kind: SandboxKind, settings: SandboxSettings) -> Sandbox:
     if kind == "docker":
         from guarantee_email_agent.tasks.sandbox.docker import DockerSandbox
 
-        return DockerSandbox(task.name, task.directory, task.dockerfile, task.compose_file, settings)
-    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(KINDS)}", "sandbox_unknown_kind")
+        return DockerSandbox(task.name, task.directory, task.dockerfile, task.compose_file, settings, interrupted)
+    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")
 
 
 # What `sandbox` in a task.yaml may say: key → field of the limits and how many of its units one is.

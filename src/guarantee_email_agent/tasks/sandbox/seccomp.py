@@ -1,7 +1,7 @@
 """A filter for system calls (seccomp) that closes what namespaces leave open.
 
 Refused are: new namespaces and mounts (a file system of one's own has no size limit), kinds of sockets that no network
-namespace holds back, memory that belongs to no process, and parts of the kernel that no task needs.
+namespace holds back, memory that shows in no process's account, and parts of the kernel that no task needs.
 """
 
 from __future__ import annotations
@@ -71,11 +71,15 @@ _ABSENT: Final[Mapping[str, tuple[int | None, int]]] = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "msgget": (68, 186),
+    "vmsplice": (278, 75),
 }
 _CLONE: Final = (56, 220)
 _UNSHARE: Final = (272, 97)
 _SOCKET: Final = (41, 198)
 _SOCKETPAIR: Final = (53, 199)
+_SEMGET: Final = (64, 190)
+_MOST_SEMAPHORES: Final = 32
+"""In one set; there may be 32,000 sets, and what they take stays when their processes end."""
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -107,6 +111,12 @@ def filter_program(machine: str | None = None) -> bytes | None:
         for left, family in enumerate(_SOCKETS):
             steps.append(_step(_EQUAL, family, len(_SOCKETS) - left, 0))
         steps += (_step(_RETURN, _ERROR | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW))
+    steps += (
+        _step(_EQUAL, _SEMGET[column], 0, 3),
+        _step(_LOAD, _ARGUMENTS[1]),
+        _step(_AT_LEAST, _MOST_SEMAPHORES + 1, 0, 1),
+        _step(_RETURN, _ERROR | errno.ENOSPC),
+    )
     steps.append(_step(_RETURN, _ALLOW))
     return b"".join(steps)
 

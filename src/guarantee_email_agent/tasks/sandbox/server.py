@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import os
-import pwd
 import socket
 import socketserver
 import threading
@@ -16,30 +14,32 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from guarantee_email_agent.tasks.sandbox.inside.wire import KINDS
+from guarantee_email_agent.tasks.sandbox.peer import is_welcome
 from guarantee_email_agent.tasks.sandbox.worker import Worker
 from guarantee_email_agent.utils.errors import TaskError
 
 HOST: Final = "127.0.0.1"
 MAX_REQUEST_BYTES: Final = 96 << 20
 _CONNECTIONS: Final = 64
+_STRANGERS: Final = 4
 _IDLE_S: Final = 300.0
+_STRANGER_S: Final = 5.0
 _PAUSE_S: Final = 0.05
 _NAMES: Final = frozenset({"localhost", "127.0.0.1"})
-FIRST_USER: Final = 1_879_048_192
-"""Users from here on are those that sandboxes run as: one each, numbered by the port."""
 
 
 class ApiServer:
-    """Listens on a free port of 127.0.0.1. longest_s: seconds that a request may take."""
+    """Listens on a free port of 127.0.0.1."""
 
-    def __init__(self, port: int = 0) -> None:
-        self._server = _Server((HOST, port), _Handler, bind_and_activate=False)
+    def __init__(self) -> None:
+        self._server = _Server((HOST, 0), _Handler, bind_and_activate=False)
         self._server.server_bind()
         self._server.server_activate()
         self.port: int = self._server.server_address[1]
         self._thread: threading.Thread | None = None
 
     def start(self, worker: Worker, longest_s: float) -> None:
+        """longest_s: seconds that a request may take."""
         self._server.worker, self._server.longest_s = worker, longest_s
         self._thread = threading.Thread(target=self._accept, name="sandbox-api", daemon=True)
         self._thread.start()
@@ -75,19 +75,33 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        self._free_for_strangers = threading.BoundedSemaphore(_STRANGERS)
+        self._strangers: set[Any] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # An agent that opens connections without end must not make us start threads without end.
-        if not self._free.acquire(timeout=1.0):
+        # Whoever opens connections without end must not make us start threads without end, nor keep others out.
+        if not is_welcome(request):
+            if self._free_for_strangers.acquire(blocking=False):
+                self._strangers.add(request)
+                super().process_request(request, client_address)
+            else:
+                self.shutdown_request(request)
+        elif self._free.acquire(timeout=1.0):
+            super().process_request(request, client_address)
+        else:
             self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
+        free = self._free_for_strangers if request in self._strangers else self._free
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._strangers.discard(request)
+            free.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        handler = _StrangersHandler if request in self._strangers else _Handler
+        handler(request, client_address, self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is nothing to tell about."""
@@ -101,17 +115,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
 
-    def setup(self) -> None:
-        super().setup()
-        self._stranger = not _welcome(self.connection)
-
     def do_GET(self) -> None:
         self._pass_on()
 
     def do_POST(self) -> None:
-        self._pass_on()
-
-    def do_PUT(self) -> None:
         self._pass_on()
 
     def do_DELETE(self) -> None:
@@ -122,15 +129,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         server = cast("_Server", self.server)
+        if reason := self._unwelcome():
+            self.close_connection = True
+            self._problem(403, reason)
+            return
         try:
             body = self._body()
         except _RefusalError as refusal:
             # What is left of the request is not read, so nothing after it can be understood.
             self.close_connection = True
             self._problem(refusal.status, refusal.message)
-            return
-        if reason := self._unwelcome():
-            self._problem(403, reason)
             return
         try:
             status, kind, content = server.worker.request(
@@ -143,9 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(status, KINDS[kind], content)
 
     def _unwelcome(self) -> str | None:
-        """Why this client gets nothing: another user of this machine, or a page in a browser on it."""
-        if self._stranger:
-            return "this sandbox belongs to another user"
+        """Why this client gets nothing: a page in a browser on this machine may try."""
         if (urlsplit(f"//{self.headers.get('Host', '')}").hostname or "") not in _NAMES:
             return "this sandbox is reached as localhost only"
         origin = self.headers.get("Origin")
@@ -197,6 +203,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
+class _StrangersHandler(_Handler):
+    """For another user of this machine."""
+
+    timeout = _STRANGER_S
+
+    def _unwelcome(self) -> str:
+        return "this sandbox belongs to another user"
+
+
 class _RefusalError(Exception):
     """A request that is not taken: HTTP status and reason."""
 
@@ -204,38 +219,3 @@ class _RefusalError(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
-
-
-def _welcome(connection: socket.socket) -> bool:
-    """Whether the other end is ours to serve: our user's, root's, and, for root, those of no account (our judges')."""
-    user = _user_of(connection)
-    if user is None or user in (0, os.geteuid()):
-        return True
-    if os.geteuid() != 0 or (user >= FIRST_USER and user < FIRST_USER + 65536):
-        return False
-    with contextlib.suppress(KeyError):
-        pwd.getpwuid(user)
-        return False
-    return True
-
-
-def _user_of(connection: socket.socket) -> int | None:
-    """The user at the other end of a connection on this machine; None where the kernel does not tell."""
-    try:
-        near, far = connection.getsockname(), connection.getpeername()
-        wanted = f"{_hex(far)} {_hex(near)}".encode()
-        with open("/proc/self/net/tcp", "rb") as file:
-            for line in file:
-                if wanted in line:
-                    return int(line.split()[7])
-    except OSError:
-        return None
-    return None
-
-
-def _hex(address: tuple[str, int]) -> str:
-    """As /proc/net/tcp writes it: the bytes of the address in the machine's order."""
-    import sys
-
-    packed = socket.inet_aton(address[0])
-    return f"{int.from_bytes(packed, sys.byteorder):08X}:{address[1]:04X}"

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from .request import Failure
@@ -24,7 +25,6 @@ class DevTools:
         self._received = bytearray()
         self.deadline = 0.0
         self.events: list[dict[str, Any]] = []
-        self.dialog: dict[str, Any] | None = None
 
     def left(self) -> float:
         return self.deadline - time.monotonic()
@@ -40,11 +40,11 @@ class DevTools:
                 result = message.get("result")
                 return result if isinstance(result, dict) else {}
 
-    def wait_for(self, method: str, session: str | None, until: float) -> dict[str, Any] | None:
-        """The first such event from now on; None where none came before `until` (monotonic seconds)."""
+    def wait_for(self, methods: Sequence[str], session: str | None, until: float) -> dict[str, Any] | None:
+        """The first event of one of these kinds; None where none came before `until` (monotonic seconds)."""
         while True:
             for position, event in enumerate(self.events):
-                if event.get("method") == method and event.get("sessionId") == session:
+                if event.get("method") in methods and event.get("sessionId") == session:
                     return self.events.pop(position)
             if time.monotonic() >= min(until, self.deadline):
                 return None
@@ -94,7 +94,6 @@ class DevTools:
     def _note(self, event: dict[str, Any]) -> None:
         if event.get("method") == "Page.javascriptDialogOpening":
             # Nobody is there to close it, and the page waits until somebody does.
-            self.dialog = event.get("params", {})
             self._post("Page.handleJavaScriptDialog", event.get("sessionId"), {"accept": True})
         else:
             self.events.append(event)

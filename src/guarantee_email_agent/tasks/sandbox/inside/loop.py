@@ -41,7 +41,6 @@ class Loop:
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._wake = wake_read
         self.watch(wake_read, self._reap)
 
     @staticmethod

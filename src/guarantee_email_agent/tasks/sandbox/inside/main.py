@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from .watch import Watch
 from .wire import REQUEST_BYTES, pack_reply, request_lengths, unpack_head
 
 _CHUNK: Final = 1 << 18
+_PATIENCE_S: Final = 2.0
+_PAUSE_S: Final = 0.001
 
 
 class Channel:
@@ -96,6 +99,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     connection.api = Api(loop, config)
     lifeline = config["lifeline"]
     if lifeline is not None:
+        os.set_inheritable(lifeline, False)
         # Its other end is held by the process outside that started us; it says nothing and closes when that is gone.
         loop.watch(lifeline, lambda _: loop.stop())
     if config["watched_memory"] is not None:
@@ -103,7 +107,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
             loop,
             config["watched_memory"],
             config["files"],
-            config["home"],
+            config["file_systems"],
             connection.api.shell.killed,
             lambda reason: _give_up(loop, reason),
             alone=config["own_network"],
@@ -114,7 +118,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     finally:
         if config["first"]:
             os._exit(0)  # the kernel ends everything else with the first process
-        _end_all()
+        _end_all(config["home"])
 
 
 def _give_up(loop: Loop, reason: str) -> None:
@@ -123,13 +127,11 @@ def _give_up(loop: Loop, reason: str) -> None:
     loop.stop()
 
 
-def _end_all() -> None:
+def _end_all(home: str) -> None:
     """Without a process namespace: end what is below us, again and again, since what is ended may just have forked."""
-    for _ in range(100):
-        children = _children(os.getpid())
-        if not children:
-            break
-        for pid in children:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < give_up_at:
+        for pid in _children(os.getpid()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
@@ -139,6 +141,11 @@ def _end_all() -> None:
                 pass
         except ChildProcessError:
             break
+        time.sleep(_PAUSE_S)
+    import shutil  # the other sandboxes never need it
+
+    # Whoever started us may be gone.
+    shutil.rmtree(home, ignore_errors=True)
     os._exit(0)
 
 

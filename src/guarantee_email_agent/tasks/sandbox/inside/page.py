@@ -17,6 +17,8 @@ _SCRIPT_S: Final = 30.0
 _POLL_S: Final = 0.05
 # What the browser tells when a page is about to go, in the order in which it does.
 _LEAVING: Final = ("Page.frameRequestedNavigation", "Page.frameStartedNavigating", "Page.frameStartedLoading")
+# A new page is there, or the same one at another place (#part).
+_ARRIVED: Final = ("Page.frameNavigated", "Page.navigatedWithinDocument")
 _MARK: Final = "data-sandbox-index"
 _ELEMENTS: Final = 200
 
@@ -126,7 +128,8 @@ class Page:
         self._forget_loads()
         self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
         # A page that comes back as it was left tells no second time that it is loaded.
-        self._devtools.wait_for("Page.frameNavigated", self._session, time.monotonic() + 5.0)
+        if self._devtools.wait_for(_ARRIVED, self._session, time.monotonic() + _LOAD_S) is None:
+            raise Failure(408, f"the page was not there within {_LOAD_S:g} s")
         self._until("document.readyState === 'complete'", _LOAD_S)
         return True
 
@@ -264,7 +267,7 @@ class Page:
     def _loaded(self, wait_until: str, timeout_s: float | None) -> None:
         event = "Page.domContentEventFired" if wait_until == "domcontentloaded" else "Page.loadEventFired"
         seconds = _LOAD_S if timeout_s is None else timeout_s
-        if self._devtools.wait_for(event, self._session, time.monotonic() + seconds) is None:
+        if self._devtools.wait_for((event,), self._session, time.monotonic() + seconds) is None:
             raise Failure(408, f"the page was not loaded within {seconds:g} s")
 
     def _forget_loads(self) -> None:

@@ -6,8 +6,12 @@ import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from .request import Failure
+
+_NO_CORE: Final = 1
+"""Byte. With 0 a kernel that hands cores to a program of the host, as many do, would still do so (core(5))."""
 
 
 class Starter:
@@ -59,7 +63,7 @@ class Starter:
     def _restrict(self) -> None:
         limits = self._limits
         for kind, value in (
-            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_CORE, _NO_CORE),
             (resource.RLIMIT_DATA, limits["memory"]),
             (resource.RLIMIT_FSIZE, limits["file"]),
             (resource.RLIMIT_NPROC, limits["processes"]),
@@ -70,6 +74,8 @@ class Starter:
                 hard = resource.getrlimit(kind)[1]
                 lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
                 resource.setrlimit(kind, (lowest, lowest))
+        # Only upwards for want of rights, so where ours was not raised nothing changes.
+        os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), 0))
         # If the machine itself runs out of memory, these go first.
         try:
             with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:

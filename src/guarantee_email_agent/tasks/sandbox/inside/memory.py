@@ -1,0 +1,87 @@
+"""What the processes of the sandbox hold in memory, as Linux tells it in /proc; all of it in bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+_MAPPING: Final = 256
+"""What the kernel keeps for each part of a process's memory."""
+_OWN: Final = (b"RssAnon:", b"VmSwap:", b"VmPTE:")
+_KNOWN: Final = (b"VmData:", b"VmStk:", b"VmExe:", b"VmLib:")
+_SHARED: Final = b" /dev/zero (deleted)"
+"""How the kernel calls memory that processes share and that is in no file."""
+
+
+def count(limit: int, at_each: Callable[[], None]) -> tuple[list[tuple[int, int]], int]:
+    """([(bytes, pid)] of every process but ourselves, all of it together). at_each: called before each is read.
+
+    Shared memory counts once, as far as it is mapped: what others wrote to it shows in nobody's account. What is common
+    since a fork counts for each that has it, unless that comes to more than `limit`: to learn the truth takes longer.
+    """
+    own = os.getpid()
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    seen: set[bytes] = set()
+    found = []
+    for pid in pids:
+        at_each()
+        found.append((_size(pid, seen), pid))
+    segments = _segments()
+    if sum(size for size, _ in found) + segments > limit:
+        found = [(_divided(pid, size), pid) for size, pid in found]
+    return found, sum(size for size, _ in found) + segments
+
+
+def left_on_machine() -> int:
+    """What programs on this machine can still have."""
+    with open("/proc/meminfo", "rb") as file:
+        return _field(file.read(512), b"MemAvailable:")
+
+
+def _size(pid: int, seen: set[bytes]) -> int:
+    """seen: the shared parts that were counted before."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            text = file.read()
+        size = sum(_field(text, name) for name in _OWN)
+    except OSError:
+        return 0  # it has ended
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            parts = file.read().splitlines()
+    except OSError:  # it hides them: then all that they can be counts
+        return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _KNOWN), 0)
+    for part in parts:
+        if part.endswith(_SHARED):
+            place, _, offset, _, identity = part.split(None, 5)[:5]
+            if (key := identity + b" " + offset) not in seen:
+                seen.add(key)
+                start, _, end = place.partition(b"-")
+                size += int(end, 16) - int(start, 16)
+    return size + len(parts) * _MAPPING
+
+
+def _divided(pid: int, size: int) -> int:
+    """`size`, with no more than its share of the pages that are common since a fork."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            text = file.read()
+    except OSError:
+        return size
+    return max(size - _field(text, b"Anonymous:") + _field(text, b"Pss_Anon:"), 0)
+
+
+def _segments() -> int:
+    """Shared memory segments (System V), which stay when no process has them any more."""
+    try:
+        with open("/proc/sysvipc/shm", "rb") as file:
+            lines = file.read().splitlines()[1:]
+    except OSError:
+        return 0
+    return sum(sum(map(int, line.split()[14:16])) for line in lines)
+
+
+def _field(text: bytes, name: bytes) -> int:
+    value = text.partition(name)[2].split(None, 1)
+    return int(value[0]) << 10 if value else 0
