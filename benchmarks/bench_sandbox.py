@@ -8,6 +8,7 @@ All in milliseconds, after the imports and one run to warm up; the address is on
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Callable
 from time import perf_counter
@@ -47,7 +48,7 @@ def main() -> None:
             starts.append(started - began)
             firsts.append(answered - began)
             ends.append(perf_counter() - answered)
-    print(f"{'':28}{'median':>9}{'best':>9}{'worst':>9}")
+    print(f"{'':28}{'median':>9}{'95 %':>9}{'best':>9}{'worst':>9}")
     _show("start", starts)
     _show("start to the first answer", firsts)
     _show("end", ends)
@@ -80,7 +81,8 @@ def _times(action: Callable[[], object], runs: int) -> list[float]:
 
 
 def _show(name: str, seconds: list[float]) -> None:
-    figures = (statistics.median(seconds), min(seconds), max(seconds))
+    late = sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1]
+    figures = (statistics.median(seconds), late, min(seconds), max(seconds))
     print(f"{name:28}" + "".join(f"{1000 * figure:9.1f}" for figure in figures))
 
 

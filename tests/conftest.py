@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from guarantee_email_agent.utils.logging import ROOT
-
-sys.path.insert(0, str(Path(__file__).parent / "servers"))  # servers that tests start, as plain modules
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

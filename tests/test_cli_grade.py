@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import junitparser
@@ -137,6 +138,56 @@ class TestFolder:
         }
         (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml"))
         assert (suite.tests, suite.failures, suite.errors) == (1, 0, 0)
+
+    def test_names_of_any_kind(self, task: Path, results: Path, tmp_path: Path) -> None:
+        names = [
+            "with space",
+            "-dash",
+            "new\nline",
+            "\x1b[2J",
+            "\u202etxt",
+            "日本🎉",
+            "'\"`$(x)",
+            "%s{}",
+            os.fsdecode(b"\xff\xfe"),
+        ]
+        for name in names:
+            shutil.copytree(task, task.with_name(name))
+            (results / f"{name}.json").write_text('{"task_result": "42"}', encoding="utf-8")
+        report, junit = tmp_path / "r.json", tmp_path / "r.xml"
+        done = grade(task.parent, "--results", results, "--json", report, "--junit", junit, "--jobs", "2")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert all(line.isprintable() for line in lines(done.stdout))
+        assert {each["task_name"] for each in json.loads(report.read_bytes())["results"]} == {"six", *names}
+        (suite,) = junitparser.JUnitXml.fromfile(str(junit))
+        assert suite.tests == 1 + len(names)
+
+    @pytest.mark.parametrize(
+        ("record", "code"),
+        [
+            (b'{"task_result": NaN}', 4),
+            (b'{"task_result": "\\ud800"}', 4),
+            (b'{"task_result": "42", "trace": ' + b"[" * 900 + b"]" * 900 + b"}", 0),
+            (b'{"task_result": "42", "trace": "' + b"x" * 50_000_000 + b'"}', 0),
+            (b'{"task_result": "42", "trace": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", 4),
+            (b'{"task_result": ' + b"9" * 9_000 + b"}", 4),
+            (b'{"task_result": "42\xe9"}', 4),
+        ],
+        ids=["nan", "surrogate", "deep", "large", "too-deep", "too-long", "latin-1"],
+    )
+    def test_records_of_any_kind(self, task: Path, results: Path, tmp_path: Path, record: bytes, code: int) -> None:
+        (results / "six.json").write_bytes(record)
+        done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json")
+        assert (done.returncode, done.stderr) == (code, b"")
+        assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 1
+
+    @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)])
+    def test_a_record_that_is_no_file(self, task: Path, results: Path, make: Callable[[Path], object]) -> None:
+        (results / "six.json").unlink()
+        make(results / "six.json")
+        done = grade(task.parent, "--results", results)
+        assert (done.returncode, done.stderr) == (4, b"")
+        assert "✗ six - ERROR" in lines(done.stdout)
 
     @pytest.mark.parametrize("option", ["--json", "--junit"])
     def test_a_full_disk_costs_the_report_alone(self, task: Path, option: str) -> None:

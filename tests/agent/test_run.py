@@ -142,6 +142,24 @@ class TestWatching:
         assert len(company.replies()) == 40
         assert company.tickets() == 40
 
+    def test_agents_that_share_a_ledger_on_postgresql_answer_every_mail_once(
+        self, company: Company, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LEDGER_URL", postgresql_url)
+        monkeypatch.setenv("LEDGER_KEY", "the same for both")
+        agents = [company.start(), company.start()]
+        for number in range(40):
+            company.receive(f"mail{number:02d}")
+        company.wait_until(40)
+        for agent in agents:
+            agent.send_signal(signal.SIGTERM)
+        for agent in agents:
+            agent.communicate(timeout=30)
+            assert agent.returncode == 0
+
+        assert company.tickets() == 40
+        assert not (company.folder / "ledger.db").exists()
+
     def test_sighup_goes_on_in_a_new_log_file(self, company: Company) -> None:
         log = company.folder / "agent.log"
         company.configure(

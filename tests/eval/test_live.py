@@ -349,7 +349,8 @@ def test_each_repetition_has_a_recording_of_its_own(suite: Suite) -> None:
     code, printed = suite.evaluate("replay", repeat=3)
     assert code == 4
     assert "run 3 of 3: agent: stopped in step triage: The triage request of valid_warranty_001, run 3" in printed
-    assert "Record it anew: eval --llm record --only valid_warranty_001 --repeat 3" in printed
+    command = f"eval --llm record --eval-dir {suite.folder} --repeat 3 --only valid_warranty_001"
+    assert f"Record it anew: {command}\n" in printed
 
 
 def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: Path) -> None:
@@ -374,7 +375,7 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: P
         "    agent: stopped in step draft: The draft request of missing_info_001, run 1, is not recorded: "
         "the scenario's instruction (now '"
     )
-    assert failure.endswith(". Record it anew: eval --llm record --only missing_info_001")
+    assert failure.endswith(f". Record it anew: eval --llm record --eval-dir {suite.folder} --only missing_info_001")
 
 
 def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:

@@ -258,8 +258,14 @@ class TestHostile:
         assert "File too large" in str(ask(write, head="import os", limits=JudgeLimits(file_mb=2)).error)
 
     def test_folders_nested_without_end(self, ask: Ask) -> None:
-        nest = "os.chdir(os.environ['TMPDIR'])\nfor _ in range(2000): os.mkdir('d'); os.chdir('d')\nos.chmod('.', 0)"
+        nest = "os.chdir(os.environ['TMPDIR'])\nfor _ in range(600): os.mkdir('d' * 9); os.chdir('d' * 9)"
         assert ask(nest, OK, head="import os").verdict == "passed"
+
+    def test_folders_that_it_closes_are_gone_before_the_next_judge(self, ask: Ask) -> None:
+        close = "os.makedirs('a/b/c'); os.chmod('a/b', 0); os.chmod('a', 0); os.chmod('.', 0)"
+        look = "os.chdir(os.environ['TMPDIR']); left = os.listdir()"
+        ask(f"os.chdir(os.environ['TMPDIR']); {close}", OK, head="import os")
+        assert ask(look, 'return {"passed": left == [], "feedback": ""}', head="import os").verdict == "passed"
 
     def test_too_many_open_files(self, ask: Ask) -> None:
         assert "Too many open files" in str(ask("kept = [open('/dev/null') for _ in range(5000)]").error)

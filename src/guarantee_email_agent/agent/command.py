@@ -9,6 +9,7 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from guarantee_email_agent.agent.connections import Connections, connected
 from guarantee_email_agent.agent.watch import OnWorked, Watch, nobody_listens
@@ -22,6 +23,9 @@ from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, Confi
 from guarantee_email_agent.utils.logging import reopen_log_files
 
 logger = logging.getLogger(__name__)
+
+KEPT_DAYS: Final = 365
+"""Days that the ledger remembers a mail that was dealt with; its mark in the mailbox lasts longer."""
 
 
 def run_agent(config: Config, *, once: bool) -> int:
@@ -38,6 +42,7 @@ async def _run(config: Config, once: bool) -> int:
         loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
     async with connected(config, SystemClock()) as connections:
         watch = agent_watch(config, connections)
+        await asyncio.to_thread(connections.ledger.prune, KEPT_DAYS)
         logger.info("Watching the inbox%s", " once" if once else "")
         try:
             complete = True

@@ -156,7 +156,12 @@ def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
 def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
     from guarantee_email_agent.eval.language_model import RecordingPlaces  # not offline
 
-    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, repeat=options.repeat)
+    command = "eval --llm record"
+    if options.directory != config.eval.test_suite_path:
+        command += f" --eval-dir {printable(str(options.directory))}"
+    if options.repeat > 1:
+        command += f" --repeat {options.repeat}"
+    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, command=command)
 
 
 def _results(

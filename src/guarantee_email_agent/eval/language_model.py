@@ -102,19 +102,19 @@ class _ReplayedScenario:
 class RecordingPlaces:
     """Where the recordings of a suite lie: a folder for each scenario in `recordings`, beside the suite's folder."""
 
-    def __init__(self, suite: Path, *, force_tool: bool, repeat: int) -> None:
+    def __init__(self, suite: Path, *, force_tool: bool, command: str) -> None:
+        """command: what records the whole suite, as an error tells it to the user."""
         self.folder = Path(os.path.abspath(suite)).parent / "recordings"
         self.force_tool = force_tool
-        self._repeat = repeat
+        self._command = command
 
     def of(self, test_case: EvalTestCase) -> Recordings:
         name = Path(test_case.file or test_case.scenario_id).stem
-        repeat = f" --repeat {self._repeat}" if self._repeat > 1 else ""
         return Recordings(
             self.folder / test_case.scenario_id,
             test_case.scenario_id,
             force_tool=self.force_tool,
-            remedy=f"Record it anew: eval --llm record --only {name}{repeat}",
+            remedy=f"Record it anew: {self._command} --only {name}",
         )
 
     def make(self) -> None:
@@ -134,7 +134,7 @@ class RecordingPlaces:
         """Raises ConfigurationError where nothing is recorded of any scenario."""
         if not self.folder.is_dir():
             raise ConfigurationError(
-                f"{self._shown} does not exist: nothing is recorded of this suite. Record it first: eval --llm record",
+                f"{self._shown} does not exist: nothing is recorded of this suite. Record it first: {self._command}",
                 "eval_recordings_not_found",
             )
 

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 TOOL_TIMEOUT_S: Final = 300.0
 """Seconds that one tool call may take, if the task has that long."""
 
+END_S: Final = 60.0
+"""Seconds that runs have to clean up after an interruption."""
+
 # Whoever ends the sandbox that it works in has failed; it is no reason to let it try again.
 SANDBOX_LOST: Final = Reason("sandbox_lost", "the sandbox ended before the agent was done")
 
@@ -91,12 +94,13 @@ class TaskExecutor:
         self._told: set[str] = set()
 
     def interrupt(self) -> None:
-        """End all runs as soon as possible, from another thread than theirs."""
+        """End all runs as soon as possible, from another thread than theirs; a judge at work is not waited for."""
         self._interruption.request()
         for sandbox in tuple(self._running):
             # Whatever it was told to do would be waited for.
             with suppress(AgentError):
                 sandbox.stop()
+        self._interruption.wait(END_S)
 
     def record_file(self, task: Task) -> Path:
         return self._out_dir / f"{task.name}.json"
@@ -118,13 +122,17 @@ class TaskExecutor:
         Raises TaskError where the record cannot be written, and KeyboardInterrupt; the record on disk is then as of
         the step before. Whatever else goes wrong is part of the record and of the verdict.
         """
-        if self._interruption.requested():  # then the former record, if there is one, stays as it is
-            return Graded(task.name, _not_done(INTERRUPTED))
+        with self._interruption.awaited():
+            if self._interruption.requested():  # then the former record, if there is one, stays as it is
+                return Graded(task.name, _not_done(INTERRUPTED))
+            return Graded(task.name, self._run(task))
+
+    def _run(self, task: Task) -> Verdict:
         journal = Journal(self.record_file(task), task, self._controller_name, self._limits, self._started())
         try:
             client_type = ClientType.of(task)
         except TaskError as error:
-            return Graded(task.name, Verdict("error", error=error.message))
+            return Verdict("error", error=error.message)
         journal.write()
         verdict: Verdict | None = None
         began = self._clock.monotonic()
@@ -155,7 +163,7 @@ class TaskExecutor:
                 logger.warning(
                     "%s: the sandbox did not end cleanly: %s", printable(task.name), printable(reason.message)
                 )
-        return Graded(task.name, verdict)
+        return verdict
 
     def _tell_gaps(self, gaps: Sequence[str]) -> None:
         """Once for all tasks: the machine is the same for each."""
@@ -168,7 +176,8 @@ class TaskExecutor:
         if reason is not None and reason.again:
             return _not_done(reason)
         began = self._clock.monotonic()
-        verdict = grade_task(task, journal.record, timeout_s=self._judge_timeout_s)
+        with self._interruption.not_awaited():
+            verdict = grade_task(task, journal.record, timeout_s=self._judge_timeout_s)
         journal.took("judge_s", self._clock.monotonic() - began)
         return verdict
 

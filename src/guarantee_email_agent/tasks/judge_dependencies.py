@@ -143,7 +143,9 @@ def _uv() -> tuple[str, ...] | None:
 
     if program := shutil.which("uv"):
         return (program,)
-    return (sys.executable, "-m", "uv") if importlib.util.find_spec("uv") else None
+    package = importlib.util.find_spec("uv")
+    # A folder that happens to have the name passes for a package, too, but for one without a file.
+    return (sys.executable, "-m", "uv") if package is not None and package.origin is not None else None
 
 
 def _run(uv: tuple[str, ...], declared: _Declared, *arguments: str) -> None:

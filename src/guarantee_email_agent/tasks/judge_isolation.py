@@ -43,7 +43,8 @@ class Surroundings:
     temp_dir: str
     user: int | None
     terminals: tuple[str, ...] = ()
-    _mounted: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _made: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _shared_memory: tuple[str, ...] = ()
     _capabilities: tuple[int, ...] = ()
     _filters: tuple[bytes, ...] = ()
     _counted_at: float = 0.0
@@ -51,6 +52,9 @@ class Surroundings:
 
     def __post_init__(self) -> None:
         """What is the same for each judge is found out before there is one."""
+        needed = (self.temp_dir, sys.prefix, sys.base_prefix, sys.executable, *sys.path)
+        if os.path.isdir(_SHARED_MEMORY) and not any(map(_is_shared_memory, needed)):
+            self._shared_memory = (_SHARED_MEMORY,)
         if LINUX and self.user is not None:
             self._capabilities = _to_read_as_root_can()
         if LINUX and kernel.can_refuse_system_calls():
@@ -59,34 +63,33 @@ class Surroundings:
     def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
         """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
         if not self.isolation.namespaces:
-            if not os.path.isdir(self.temp_dir):
-                os.mkdir(self.temp_dir, 0o700)
-            if self.user is not None:
-                os.chown(self.temp_dir, self.user, self.user)
+            if not self._made:
+                os.makedirs(self.temp_dir, 0o700, exist_ok=True)
+                if self.user is not None:
+                    os.chown(self.temp_dir, self.user, self.user)
+                self._made = {self.temp_dir: ("", _marks(self.temp_dir))}
             return
         owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
         options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
-        folders = self._temp_dirs(judge)
-        if self._mounted == {folder: (options, _marks(folder)) for folder in folders}:
+        folders = (self.temp_dir,) if _is_shared_memory(judge) else (self.temp_dir, *self._shared_memory)
+        if self._made == {folder: (options, _marks(folder)) for folder in folders}:
             return  # nobody has touched them
-        for folder in reversed(self._mounted):
+        for folder in reversed(self._made):
             kernel.unmount(folder)
-        self._mounted = {}
+        self._made = {}
         for folder in folders:
             kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
-            self._mounted[folder] = (options, _marks(folder))
+            self._made[folder] = (options, _marks(folder))
 
     def clear_temp_dir(self) -> None:
-        """Where it takes time, it takes that of the judge who filled the folder, not of the next one."""
-        if not self.isolation.namespaces:
-            with suppress(FileNotFoundError):
-                remove_tree(self.temp_dir)
+        """Without namespaces, undo what a judge did to its folder: it is that judge who takes the time for it."""
+        if not self.isolation.namespaces and self._made != {self.temp_dir: ("", _marks(self.temp_dir))}:
+            self.remove_temp_dir()
 
-    def _temp_dirs(self, judge: str) -> tuple[str, ...]:
-        """The temporary folder, and that of shared memory where nothing else that is needed stands in it."""
-        needed = (judge, self.temp_dir, sys.prefix, sys.base_prefix, sys.executable, *sys.path)
-        is_in_use = any(os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/") for place in needed if place)
-        return (self.temp_dir, _SHARED_MEMORY) if os.path.isdir(_SHARED_MEMORY) and not is_in_use else (self.temp_dir,)
+    def remove_temp_dir(self) -> None:
+        if not self.isolation.namespaces:
+            remove_tree(self.temp_dir)
+            self._made = {}
 
     def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:
         """In the judge's process, as its last privileged act. Raises OSError where what must hold does not."""
@@ -153,8 +156,7 @@ class Surroundings:
         kernel.die_with_parent()
         if kernel.landlock_version():
             # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
-            folders = self._mounted or (self.temp_dir,)
-            kernel.allow_changes_only_in(folders, filter(os.path.exists, (*_SINKS, *self.terminals)))
+            kernel.allow_changes_only_in(self._made, filter(os.path.exists, (*_SINKS, *self.terminals)))
         kernel.refuse_system_calls(self._filters)
 
 
@@ -224,6 +226,11 @@ def _to_read_as_root_can() -> tuple[int, ...]:
     return (kernel.CAP_DAC_OVERRIDE,) if kernel.CAP_DAC_OVERRIDE in has and landlock_holds else ()
 
 
+def _is_shared_memory(place: str) -> bool:
+    """Whether a file would be out of sight behind a new folder of shared memory."""
+    return os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/")
+
+
 def _go_first_where_memory_runs_out() -> None:
     with suppress(OSError):
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
@@ -235,7 +242,8 @@ def _marks(folder: str) -> tuple[int, ...]:
     """What tells whether a folder was so much as looked into."""
     now = os.stat(folder)
     times = (now.st_atime_ns, now.st_mtime_ns, now.st_ctime_ns)
-    return (now.st_dev, now.st_mode, now.st_nlink, now.st_size, *times, len(os.listxattr(folder)))
+    attributes = os.listxattr(folder) if LINUX else ()
+    return (now.st_dev, now.st_mode, now.st_nlink, now.st_size, *times, len(attributes))
 
 
 def _try(step: str, call: Callable[..., object], *arguments: object) -> None:

@@ -80,7 +80,7 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     except (EOFError, BrokenPipeError):
         pass
     finally:
-        surroundings.clear_temp_dir()
+        surroundings.remove_temp_dir()
 
 
 @dataclass(slots=True)

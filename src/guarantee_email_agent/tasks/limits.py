@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from guarantee_email_agent.llm.prices import TokenUsage
@@ -56,12 +58,36 @@ class Interruption:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._changed = threading.Condition()
+        self._working = 0
 
     def request(self) -> None:
         self._event.set()
 
     def requested(self) -> bool:
         return self._event.is_set()
+
+    @contextmanager
+    def awaited(self, by: int = 1) -> Iterator[None]:
+        """Somebody works whose end `wait` waits for."""
+        self._count(by)
+        try:
+            yield
+        finally:
+            self._count(-by)
+
+    def not_awaited(self) -> AbstractContextManager[None]:
+        """For a part of that work which nobody has to wait for."""
+        return self.awaited(-1)
+
+    def wait(self, timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._working <= 0, timeout_s)
+
+    def _count(self, by: int) -> None:
+        with self._changed:
+            self._working += by
+            self._changed.notify_all()
 
 
 class Watch:

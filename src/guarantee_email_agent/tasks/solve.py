@@ -7,8 +7,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -19,6 +19,7 @@ from guarantee_email_agent.runs.report_files import as_json, as_junit, check_wri
 from guarantee_email_agent.runs.terminal import Output, Progress
 from guarantee_email_agent.tasks.controllers.port import Briefing, Controller, ControllerError, ControllerFactory
 from guarantee_email_agent.tasks.executor import OpenSandbox, TaskExecutor
+from guarantee_email_agent.tasks.grading import in_order
 from guarantee_email_agent.tasks.judge import Verdict
 from guarantee_email_agent.tasks.limits import Interruption, Limits
 from guarantee_email_agent.tasks.loader import discover_tasks, is_task, load_task
@@ -117,8 +118,8 @@ def solve_command(
     results: list[Graded] = []
     interrupted = False
     try:
-        with _ends_on_sigterm():
-            for graded in _results(executor, tasks, kept, options.jobs):
+        with _ends_on_sigterm(), closing(_results(executor, tasks, kept, options.jobs)) as verdicts:
+            for graded in verdicts:
                 logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
                 reporter.add(graded)
                 results.append(graded)
@@ -139,7 +140,7 @@ def solve_command(
 
 def _results(
     executor: TaskExecutor, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
-) -> Iterator[Graded]:
+) -> Generator[Graded]:
     """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
@@ -147,21 +148,12 @@ def _results(
             return Graded(task.name, Verdict("error", error=task.message))
         return kept.get(task.name) or executor.run(task)
 
-    if jobs <= 1:
-        yield from map(work, tasks)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for future in [pool.submit(work, task) for task in tasks]:
-                yield future.result()
-        except BaseException:
-            # Ctrl-C reaches this thread alone. No further task is begun: its former record stays as it is.
-            pool.shutdown(wait=False, cancel_futures=True)
-            executor.interrupt()
-            pool.shutdown(wait=True)
-            raise
+    try:
+        yield from in_order(work, tasks, jobs)
+    except BaseException:
+        # Ctrl-C reaches this thread alone.
+        executor.interrupt()
+        raise
 
 
 def _kept(executor: TaskExecutor, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:

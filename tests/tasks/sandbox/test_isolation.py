@@ -59,6 +59,16 @@ def test_an_agent_has_no_rights_and_gets_none(box: Any) -> None:
     assert box.shell("mount -t tmpfs none /tmp").exit_code != 0
 
 
+def test_devices_and_set_user_id_programs_give_nothing(box: Any) -> None:
+    assert box.shell("mknod /tmp/disk b 8 0").exit_code != 0
+    assert box.shell("mknod /tmp/memory c 1 1").exit_code != 0
+    user = box.output("id -u")
+    assert box.output("cp $(which id) /tmp/id; chmod 6755 /tmp/id; /tmp/id -u; chown root /tmp/id 2>&1").startswith(
+        user
+    )
+    assert box.shell("echo x | su -c 'id -u'").exit_code != 0
+
+
 def test_no_network_and_no_way_around_it(box: Any) -> None:
     assert box.output("ls /sys/class/net 2>/dev/null; tail -n +3 /proc/net/dev | cut -d: -f1").strip() == "lo"
     program = (

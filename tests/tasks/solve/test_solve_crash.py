@@ -66,8 +66,12 @@ class Bench:
         return count
 
     def wait_for(self, count: int) -> None:
+        self.wait_until(lambda: self.running() == count)
+
+    @staticmethod
+    def wait_until(condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 30
-        while self.running() != count:
+        while not condition():
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
@@ -132,6 +136,19 @@ def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(
         assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
         assert record["execution_trace"][0]["feedback"]["message"] == "first"
     assert bench.record("zero") == former
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_waits_for_no_judge(bench: Bench, make_task: MakeTask, jobs: str) -> None:
+    make_task("one", judge="import time\ndef test(result):\n    time.sleep(300)\n")
+    make_task("two")
+    with bench.start(options=("--jobs", jobs, "--timeout", "20")) as solve:
+        bench.wait_until(lambda: (bench.results / "one.json").exists() and bench.record("one")["finished"])
+        solve.send_signal(signal.SIGINT)
+        solve.communicate(timeout=30)
+    assert solve.returncode == 130
+    assert bench.record("one")["task_result"] == "42"
+    assert "eval" not in bench.record("one")  # after its deadline there would have been a verdict
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
