@@ -39,8 +39,9 @@ from guarantee_email_agent.utils.clock import SkippingClock, SystemClock
 
 ROOT = Path(__file__).resolve().parent.parent
 MAILS = 12
-CONTEXT_TOKENS = 10_240  # the instructions take 7,600 of it
-ANSWER_TOKENS = 300
+CONTEXT_TOKENS = 8192  # all that SmolLM2 was made for; the instructions and a mail take 7,600 of it
+ANSWER_TOKENS = 450
+TEMPERATURE = 0.8  # at 0 so small a model falls into a loop, and every draft is cut off
 TIMEOUT_S = 600.0  # the first call reads all of the instructions, later ones find them in the server's cache
 FAILURES_THAT_OPEN_THE_CIRCUIT = 5
 # The model's own template knows no tools, so it would never be made to use one.
@@ -167,7 +168,14 @@ def _serve(model: Path) -> tuple[Any, str]:
 
 def _config(url: str) -> Config:
     config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url})
-    llm = replace(config.llm, provider="anthropic", model="local", max_tokens=ANSWER_TOKENS, timeout_s=TIMEOUT_S)
+    llm = replace(
+        config.llm,
+        provider="anthropic",
+        model="local",
+        max_tokens=ANSWER_TOKENS,
+        temperature=TEMPERATURE,
+        timeout_s=TIMEOUT_S,
+    )
     return replace(config, llm=llm, agent=replace(config.agent, mail_budget_s=10 * TIMEOUT_S))
 
 
@@ -204,7 +212,7 @@ async def _answer(config: Config, case: EvalTestCase, model: ClosableModel, tall
     for mail in sent:
         tally.ungrounded += [f"{case.scenario_id}: {what}" for what in _not_borne_out(mail["body"], case, config)]
         if show:
-            print(f"--- {case.scenario_id} → {result.scenario_used}\n{mail['body']}\n")
+            print(f"--- {case.scenario_id} → {result.scenario_used}\n{mail['body']}\n", flush=True)
     if bool(sent) != result.email_sent or (sent and not result.success):
         tally.crashes.append(f"{case.scenario_id}: says another thing than it did")
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -68,10 +68,11 @@ def die_at_every_step(company: Company, plan: Path) -> None:
     assert deaths == len(STEPS)
 
 
-def die_at_any_moment(company: Company, times: int) -> None:
-    """Each agent is killed some milliseconds after its first answer, when several others are in work."""
+def die_at_any_moment(company: Company, times: int, receive_five: Callable[[int], None]) -> None:
+    """Each agent gets five mails more, and is killed some milliseconds after its first answer."""
     moments = random.Random(20260118)
-    for _ in range(times):
+    for number in range(times):
+        receive_five(5 * number)
         agent = company.start()
         assert agent.stdout is not None
         for line in agent.stdout:
@@ -116,9 +117,12 @@ class TestMaildir:
 
     def test_killed_at_any_moment(self, company: Company) -> None:
         company.configure(agent=self.AGENT)
-        for number in range(40):
-            company.receive(f"mail{number:02d}")
-        die_at_any_moment(company, 8)
+
+        def receive_five(first: int) -> None:
+            for number in range(first, first + 5):
+                company.receive(f"mail{number:02d}")
+
+        die_at_any_moment(company, 8, receive_five)
         finish(company)
 
         assert_one_for_each(company, company.replies(), 40)
@@ -169,8 +173,11 @@ class TestImap:
         self, company: Company, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
         company.configure(mailbox=mailbox, agent=self.AGENT)
-        mail_servers.deliver(*(mail_to_us(number) for number in range(40)))
-        die_at_any_moment(company, 8)
+
+        def receive_five(first: int) -> None:
+            mail_servers.deliver(*(mail_to_us(number) for number in range(first, first + 5)))
+
+        die_at_any_moment(company, 8, receive_five)
         finish(company)
         mail_servers.wait_until_sent()
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from guarantee_email_agent.agent.connections import Connections, connected
+from guarantee_email_agent.agent.ledger import Ledger
 from guarantee_email_agent.agent.watch import OnWorked, Watch, nobody_listens
 from guarantee_email_agent.agent.worker import MailWorker, WorkLimits
 from guarantee_email_agent.config.models import Config
@@ -35,24 +36,39 @@ def run_agent(config: Config, *, once: bool) -> int:
 
 
 async def _run(config: Config, once: bool) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, _stop, stop)
-    if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
-    async with connected(config, SystemClock()) as connections:
-        watch = agent_watch(config, connections)
-        await asyncio.to_thread(connections.ledger.prune, KEPT_DAYS)
-        logger.info("Watching the inbox%s", " once" if once else "")
-        try:
-            complete = True
-            if once:
-                complete = await watch.drain(stop)
-            else:
-                await watch.run(stop)
-        finally:
-            logger.info("%s", _tally_line(watch.tally))
-        return EXIT_SUCCESS if complete else EXIT_FAILURE
+    stop, watching = asyncio.Event(), asyncio.Event()
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+
+    def on_sigterm() -> None:
+        logger.info("Stopping: nothing new is begun, what is in work comes to its end")
+        stop.set()
+        if this is not None and not watching.is_set():
+            this.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, on_sigterm)
+    loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
+    try:
+        async with connected(config, SystemClock()) as connections:
+            watching.set()
+            return await _watch(agent_watch(config, connections), connections.ledger, stop, once)
+    except asyncio.CancelledError:
+        if stop.is_set() and not watching.is_set():
+            return EXIT_SUCCESS
+        raise
+
+
+async def _watch(watch: Watch, ledger: Ledger, stop: asyncio.Event, once: bool) -> int:
+    await asyncio.to_thread(ledger.prune, KEPT_DAYS)
+    logger.info("Watching the inbox%s", " once" if once else "")
+    complete = True
+    try:
+        if once:
+            complete = await watch.drain(stop)
+        else:
+            await watch.run(stop)
+    finally:
+        logger.info("%s", _tally_line(watch.tally))
+    return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
 def agent_watch(config: Config, connections: Connections, on_worked: OnWorked = nobody_listens) -> Watch:
@@ -85,23 +101,30 @@ def agent_watch(config: Config, connections: Connections, on_worked: OnWorked = 
         max_attempts=config.agent.max_attempts,
         max_mail_bytes=config.agent.max_mail_bytes,
     )
-    worker = MailWorker(services.mail, connections.ledger, processor, limits, f"{socket.gethostname()}:{os.getpid()}")
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    worker = MailWorker(services.mail, connections.ledger, processor, limits, _mailbox_name(config), owner)
     return Watch(
         services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_worked
     )
 
 
-def _stop(stop: asyncio.Event) -> None:
-    logger.info("Stopping: nothing new is begun, what is in work comes to its end")
-    stop.set()
+def _mailbox_name(config: Config) -> str:
+    """The same for every agent on one inbox, and for no other inbox."""
+    mailbox, server = config.mailbox, config.mcp.gmail
+    if not server.built_in:
+        return f"{server.url or server.command} {mailbox.from_address or ''}"
+    if mailbox.imap.host is None:
+        return str(mailbox.maildir)
+    return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
 
 
 def _tally_line(tally: Mapping[str, int]) -> str:
     counts = Counter(tally)
-    left = counts["failed"] + counts["outage"]
+    left = counts["failed"] + counts["outage"] + counts["waiting"]
     return (
         f"Emails answered: {counts['answered']}, not answered: {counts['not_answered']}, quarantined: "
-        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left}"
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left}, with another agent: "
+        f"{counts['busy']}"
     )
 
 

@@ -36,7 +36,8 @@ def _key_beside(ledger: Path) -> bytes:
     file = ledger.with_name(f"{ledger.name}.key")
     try:
         if not file.exists():
-            if ledger.exists() and ledger.stat().st_size > 0:
+            # Another agent that starts at this moment makes the key first, and then the ledger.
+            if ledger.exists() and ledger.stat().st_size > 0 and not file.exists():
                 raise ConfigurationError(
                     f"{file} is missing, without which every mail would look new. Restore it from a backup, set "
                     "LEDGER_KEY, or name another ledger",

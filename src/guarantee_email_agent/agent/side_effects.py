@@ -17,9 +17,6 @@ from guarantee_email_agent.integrations.answers import ticket_id
 from guarantee_email_agent.integrations.ports import InboxPort, MailPort, TicketingPort
 from guarantee_email_agent.utils.errors import IntegrationError
 
-SEND_UNKNOWN = "mail_send_unknown"
-"""Code of the error after which nobody knows whether a reply went out."""
-
 
 @dataclass(frozen=True, slots=True)
 class LedgeredTicketing:
@@ -39,16 +36,12 @@ class LedgeredTicketing:
 
 @dataclass(frozen=True, slots=True)
 class LedgeredMail:
-    """Sends the reply to one claimed mail.
-
-    copy_wait_s: seconds after which a reply that cannot be found was not sent.
-    """
+    """Sends the reply to one claimed mail."""
 
     mail: MailPort
     inbox: InboxPort
     ledger: Ledger
     claim: Claim
-    copy_wait_s: float
 
     async def send_email(
         self,
@@ -62,10 +55,11 @@ class LedgeredMail:
         references: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
-        """As the port's, except that an outcome nobody knows is found out, or else is an error of its own.
+        """As the port's. Where nobody knows whether the reply went out, the mailbox is asked for it.
 
-        Raises LeaseLostError, with nothing sent, where the mail is somebody else's by now, and IntegrationError with
-        the code SEND_UNKNOWN where no proof is to be had either way.
+        Raises LeaseLostError, with nothing sent, where the mail is somebody else's by now, and IntegrationError where
+        the outcome stays unknown for now: the ledger keeps the mail as `sending`, so that nothing is sent before it is
+        known.
         """
         if message_id is None:
             raise ValueError("a reply without a Message-ID of ours could not be found again")
@@ -90,13 +84,7 @@ class LedgeredMail:
         return answer
 
     async def _found_out(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
-        proof = await self.inbox.find_sent(message_id, self.copy_wait_s)
-        if proof == "sent":
+        """One look, no waiting: a copy that is still on its way is waited for when the mail is taken up again."""
+        if await self.inbox.find_sent(message_id) == "sent":
             return {"message_id": message_id, "status": "already_sent"}
-        if proof == "not_sent":
-            await asyncio.to_thread(self.ledger.not_sent, self.claim)
-            raise IntegrationError(error.message, error.code, {**error.details, "retryable": True, "uncertain": False})
-        raise IntegrationError(
-            "The reply may or may not have gone out, and the mail server cannot tell. Look for it by hand",
-            SEND_UNKNOWN,
-        )
+        raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})

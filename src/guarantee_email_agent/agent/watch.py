@@ -21,6 +21,8 @@ PAGE: Final = 500
 """Mails listed at a time; those that wait for another try come on top."""
 
 MOST_LISTED: Final = 10_000
+LONGEST_WAIT_S: Final = 3600.0
+"""What the mail server takes."""
 
 FIRST_REST_S: Final = 2.0
 LONGEST_REST_S: Final = 60.0
@@ -59,26 +61,30 @@ class Watch:
         self._not_before: dict[str, float] = {}
         self._busy: set[str] = set()
         self._ended: set[str] = set()  # since the inbox was listed last
+        self._changed = asyncio.Event()
         self._failures = 0
         self._rest_until = 0.0
 
     async def drain(self, stop: asyncio.Event) -> bool:
-        """Take up every mail once. Whether each came to an outcome, or is in somebody else's hands.
+        """Take up every mail once. Whether each came to an outcome, is gone, or is in somebody else's hands.
 
-        Raises the AgentError of an inbox that cannot be listed.
+        Raises the AgentError of an inbox that cannot be listed, once what is in work has come to its end.
         """
         async with self._in_our_hands():
             # What was busy at first may have been so because of its twin: a second copy of the same mail.
             for _ in range(2):
-                while await self._round(stop, once=True) and not stop.is_set():
-                    await self._until_free(1)
-                await self._finish()
+                try:
+                    while await self._round(stop, once=True) and not stop.is_set():
+                        await self._until_free(1, stop)
+                finally:
+                    await self._finish()
                 for mail in self._busy:
-                    del self._not_before[mail]
+                    self._not_before.pop(mail, None)
+                    self.tally["busy"] -= 1
                 self._busy.clear()
         if self._failures >= PATIENCE:
             logger.warning("A service is down; the mails that are left stay unprocessed")
-        return not (self.tally["failed"] or self.tally["outage"])
+        return not (self.tally["failed"] or self.tally["outage"] or self.tally["waiting"])
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set: then nothing new is begun, and what is in work has SHUTDOWN_S to finish."""
@@ -126,17 +132,22 @@ class Watch:
 
     async def _admitted(self, stop: asyncio.Event, once: bool) -> bool:
         """Wait for a free place. While a service is down, one mail at a time finds out whether it is back."""
-        await self._until_free(1 if self._failures else self.concurrency)
+        await self._until_free(1 if self._failures else self.concurrency, stop)
         if once:
             return not stop.is_set() and self._failures < PATIENCE
         while not stop.is_set() and (rest_s := self._rest_until - self.clock.monotonic()) > 0:
             await _first_of(stop.wait(), timeout_s=rest_s)
         return not stop.is_set()
 
-    async def _until_free(self, places: int) -> None:
-        while len(self._in_work) >= places:
-            await asyncio.wait(self._in_work.values(), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # lets the finished ones leave
+    async def _until_free(self, places: int, stop: asyncio.Event) -> None:
+        """Until there are so few mails in work that another one has a place, or `stop` is set."""
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            while len(self._in_work) >= places and not stop.is_set():
+                await asyncio.wait({stopped, *self._in_work.values()}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)  # lets the finished ones leave
+        finally:
+            stopped.cancel()
 
     async def _work(self, entry: InboxEntry, listed_at: float, once: bool) -> None:
         try:
@@ -154,30 +165,37 @@ class Watch:
         self.tally[worked.fate] += 1
         self.on_worked(entry, worked)
         now = self.clock.monotonic()
-        if worked.fate in ("failed", "outage", "busy"):
-            if worked.fate == "busy" and once:
+        if once:
+            self._not_before[entry.id] = float("inf")
+            if worked.fate == "busy":
                 self._busy.add(entry.id)
-            self._not_before[entry.id] = float("inf") if once else now + max(worked.retry_s, 1.0)
+        elif worked.fate in ("failed", "outage", "waiting", "busy", "gone"):
+            self._not_before[entry.id] = now + max(worked.retry_s, 1.0)
         if worked.fate == "outage":
             self._failures += 1
             if not once:
-                rest_s = min(FIRST_REST_S * 2 ** (self._failures - 1), LONGEST_REST_S)
+                rest_s = min(FIRST_REST_S * 2 ** min(self._failures - 1, 10), LONGEST_REST_S)
                 self._rest_until = now + rest_s
                 self._not_before[entry.id] += rest_s
                 logger.warning("A service is down; next try in %d s", rest_s)
-        elif worked.fate != "busy":
+        elif worked.fate not in ("busy", "waiting"):
             self._failures, self._rest_until = 0, 0.0
             self._ended.add(entry.id)
+        self._changed.set()
 
     async def _wait(self, stop: asyncio.Event) -> None:
-        """Until the inbox may hold something new, or a mail may be tried again."""
+        """Until the inbox may hold something new, a mail in work failed, or one may be tried again."""
+        self._changed.clear()
         now = self.clock.monotonic()
         due_s = min((moment - now for moment in self._not_before.values()), default=self.poll_s)
-        await _first_of(stop.wait(), self._news(), timeout_s=max(0.1, min(self.poll_s, due_s)))
+        waits = [stop.wait(), self._news()]
+        if self._in_work:
+            waits.append(self._changed.wait())
+        await _first_of(*waits, timeout_s=max(0.1, min(self.poll_s, due_s)))
 
     async def _news(self) -> None:
         try:
-            await self.inbox.wait_for_mail(self.poll_s)
+            await self.inbox.wait_for_mail(min(self.poll_s, LONGEST_WAIT_S))
         except AgentError as error:
             logger.debug("Waiting for mail failed: %s", error.message)
             await asyncio.sleep(self.poll_s)

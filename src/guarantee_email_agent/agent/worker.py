@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from guarantee_email_agent.agent.ledger import Ledger
-from guarantee_email_agent.agent.ledger_entries import Busy, Claim, Done, Waiting
+from guarantee_email_agent.agent.ledger_entries import Busy, Claim, Done, Standing, Waiting
 from guarantee_email_agent.agent.ledger_errors import LeaseLostError, LedgerError
-from guarantee_email_agent.agent.side_effects import SEND_UNKNOWN, LedgeredMail, LedgeredTicketing
+from guarantee_email_agent.agent.side_effects import LedgeredMail, LedgeredTicketing
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort, Outcome
 from guarantee_email_agent.llm.metering import MeteredModel
-from guarantee_email_agent.utils.errors import AgentError, ProcessingError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 
 logger = logging.getLogger(__name__)
 
-Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "outage", "busy", "gone"]
-"""What became of a mail that was taken up. Without an outcome: its own fault, a service's, somebody else has it."""
+Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"]
+"""What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
 
 FIRST_RETRY_S = 30.0
 LONGEST_RETRY_S = 900.0
@@ -59,12 +59,17 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class MailWorker:
-    """Deals with one mail at a time, and with any number at once. `owner` names this process in the ledger."""
+    """Deals with one mail at a time, and with any number at once.
+
+    mailbox: its name, since ids are a mailbox's own and agents on several may share a ledger. owner: names this process
+    in the ledger.
+    """
 
     inbox: InboxPort
     ledger: Ledger
     processor: EmailProcessor
     limits: WorkLimits
+    mailbox: str
     owner: str
 
     async def work(self, entry: InboxEntry, listed_at: float) -> Worked:
@@ -86,42 +91,54 @@ class MailWorker:
             return Worked("outage", FIRST_RETRY_S)
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> Worked:
-        place = content_identity(f"place {entry.id}".encode(), self.processor.identity_key)
+        place = content_identity(f"place {self.mailbox} {entry.id}".encode(), self.processor.identity_key)
         standing = (await asyncio.to_thread(self.ledger.places, [place])).get(place)
-        if isinstance(standing, Busy | Waiting):
-            return Worked("busy", standing.retry_in_s)
-        if isinstance(standing, Done):
-            return await self._done_before(entry, place, standing, listed_at)
+        if standing is not None and (known := await self._known(entry, place, standing, listed_at)) is not None:
+            return known
 
         logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
         raw = await self._read(entry)
-        key = place if raw is None else self._key(raw)
+        key = self._key(raw) if isinstance(raw, bytes) else place
         claim = await asyncio.to_thread(
             self.ledger.claim, key, place=place, owner=self.owner, lease_s=self.limits.lease_s
         )
-        if isinstance(claim, Busy | Waiting):
-            return Worked("busy", claim.retry_in_s)
-        if isinstance(claim, Done):  # the same mail came twice
-            return await self._done_before(entry, place, claim, listed_at)
+        if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
+            return await self._known(entry, place, claim, listed_at) or Worked("busy")
         if (worked := await self._proved(entry, claim)) is not None:
             return worked
-        if raw is None:
-            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
-            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
+        if isinstance(raw, AgentError):
+            return await self._unreadable(entry, claim, raw)
         if claim.attempts > self.limits.max_attempts:
             return await self._quarantine(entry, claim, claim.reason or "crash")
         return await self._process(entry, claim, raw)
 
-    async def _read(self, entry: InboxEntry) -> bytes | None:
-        """The mail; None if it is too large."""
+    async def _known(self, entry: InboxEntry, place: str, standing: Standing, listed_at: float) -> Worked | None:
+        """What the ledger's word on a mail comes to; None if the mail may be taken up."""
+        match standing:
+            case Busy():
+                return Worked("busy", standing.retry_in_s)
+            case Waiting():
+                return Worked("waiting", standing.retry_in_s)
+            case Done():
+                return await self._done_before(entry, place, standing, listed_at)
+        return None
+
+    async def _read(self, entry: InboxEntry) -> bytes | AgentError:
+        """The mail, or why this one cannot be read while others can."""
         if entry.size > self.limits.max_mail_bytes:
-            return None
+            return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
         try:
             return await self.inbox.read_raw(entry.id, self.limits.max_mail_bytes)
-        except AgentError as error:
-            if error.code == _TOO_LARGE:
-                return None
-            raise
+        except IntegrationError as error:
+            if error.code == _GONE or error.details.get("outage"):
+                raise
+            return error
+
+    async def _unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> Worked:
+        if error.code == _TOO_LARGE:
+            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
+            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
+        return await self._try_again(entry, claim, "read", error.code, counts=True)
 
     def _key(self, raw: bytes) -> str:
         key = self.processor.identity_key
@@ -134,7 +151,7 @@ class MailWorker:
         """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
         if done.marked and done.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, place, listed_at=listed_at):
-                return Worked("busy", FIRST_RETRY_S)  # the list may be older than the mark
+                return Worked("waiting", FIRST_RETRY_S)  # the list may be older than the mark
             logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
             return Worked("busy")
         logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
@@ -144,7 +161,10 @@ class MailWorker:
     async def _proved(self, entry: InboxEntry, claim: Claim) -> Worked | None:
         """The end of a mail whose reply an earlier try sent, or may have sent; None where none went out."""
         if claim.previous == "sending":
-            proof = await self.inbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
+            try:
+                proof = await self.inbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
+            except IntegrationError as error:
+                return await self._try_again(entry, claim, "proof", error.code, counts=False)
             if proof == "unknown":
                 return await self._unknown(entry, claim)
             if proof == "not_sent":
@@ -160,7 +180,7 @@ class MailWorker:
         processor = replace(
             self.processor,
             llm=model,
-            mail=LedgeredMail(self.processor.mail, self.inbox, self.ledger, claim, self.limits.copy_wait_s),
+            mail=LedgeredMail(self.processor.mail, self.inbox, self.ledger, claim),
             ticketing=LedgeredTicketing(self.processor.ticketing, self.ledger, claim),
         )
         try:
@@ -188,11 +208,12 @@ class MailWorker:
     async def _failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> Worked:
         code, step = str(result.error_code), str(result.failed_step)
         logger.debug("%s", result.error_message)
-        if code == SEND_UNKNOWN:
-            return await self._unknown(entry, claim)
         if code == _LEASE_LOST:
             raise LeaseLostError(str(result.error_message), code)
-        counts = not _is_outage(step, result.error_details)
+        return await self._try_again(entry, claim, step, code, counts=not _is_outage(step, result.error_details))
+
+    async def _try_again(self, entry: InboxEntry, claim: Claim, step: str, code: str, *, counts: bool) -> Worked:
+        """Later; or leave the mail for a person where it was its own fault once too often."""
         if counts and claim.attempts >= self.limits.max_attempts:
             return await self._quarantine(entry, claim, code)
         attempts = f"try {claim.attempts} of {self.limits.max_attempts}" if counts else "no fault of the mail"
@@ -214,7 +235,7 @@ class MailWorker:
         except LedgerError as error:
             if error.code != _WRONG_STAGE:
                 raise
-            return await self._unknown(entry, claim)
+            return await self._release(claim, code, counts=True)  # its reply may be out: first the proof, next time
         logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
         return worked
 
@@ -224,7 +245,7 @@ class MailWorker:
             "hand or take its mark away",
             entry.id,
         )
-        return await self._finish(entry, claim, "unknown", SEND_UNKNOWN)
+        return await self._finish(entry, claim, "unknown", "no_proof")
 
     async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> Worked:
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from guarantee_email_agent.utils.circuit_breaker import FAILURES, OPEN_S, CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _Answer = TypeVar("_Answer")
+
+
+# One of the last two may be a mail's own fault; five in a row are not.
+_OF_THE_SERVICE: Final = ("_timeout", "_unavailable", "_failed", "_malformed")
 
 
 class ServiceCircuit:
@@ -36,5 +40,5 @@ class ServiceCircuit:
 def tells_of_the_service(error: Exception) -> bool:
     """A time-out, say, but not a refusal of this one call: that shows that the service answers."""
     return isinstance(error, IntegrationError) and (
-        error.retryable or error.details.get("outage") is True or error.code.endswith(("_timeout", "_unavailable"))
+        error.retryable or error.details.get("outage") is True or error.code.endswith(_OF_THE_SERVICE)
     )

@@ -63,7 +63,7 @@ class Surroundings:
     def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
         """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
         if not self.isolation.namespaces:
-            if not self._made:
+            if not self._made or not os.path.isdir(self.temp_dir):  # somebody may clean up in /tmp
                 os.makedirs(self.temp_dir, 0o700, exist_ok=True)
                 if self.user is not None:
                     os.chown(self.temp_dir, self.user, self.user)
@@ -88,7 +88,8 @@ class Surroundings:
 
     def remove_temp_dir(self) -> None:
         if not self.isolation.namespaces:
-            remove_tree(self.temp_dir)
+            with suppress(FileNotFoundError):
+                remove_tree(self.temp_dir)
             self._made = {}
 
     def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:

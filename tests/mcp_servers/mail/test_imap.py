@@ -294,7 +294,7 @@ def test_many_replies_go_out_at_once(mailbox: ImapMailbox, mail_servers: MailSer
 
 
 @pytest.mark.parametrize(
-    ("to", "code"), [("nobody@example.net", "mail_rejected"), ("later@example.net", "mail_unavailable")]
+    ("to", "code"), [("nobody@example.net", "mail_rejected"), ("later@example.net", "mail_recipient_deferred")]
 )
 def test_a_refused_recipient_stops_the_copy_too(
     mailbox: ImapMailbox, mail_servers: MailServers, to: str, code: str

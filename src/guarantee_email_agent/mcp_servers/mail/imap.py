@@ -123,6 +123,8 @@ class ImapMailbox:
             if flags is None:  # the server tells the flags of every mail it changed, and does not mind a missing one
                 raise _not_found(mail_id)
             lowered = {flag.decode("ascii", "replace").lower() for flag in flags}
+            if KEYWORDS[outcome].lower() not in lowered:
+                raise ToolError("mail_unsupported", "the IMAP server did not keep the keyword that was set")
             others = [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]
             if others:
                 client.remove_flags([uid], others, silent=True)

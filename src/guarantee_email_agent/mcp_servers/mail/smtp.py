@@ -137,7 +137,12 @@ class SmtpSender:
                     # Not one without the other: the copy to ourselves is the proof of the customer's.
                     with suppress(OSError, smtplib.SMTPException):
                         connection.rset()
-                    _expect(reply, 250, server, f"a recipient at {recipient.rpartition('@')[2]}")
+                    what = f"a recipient at {recipient.rpartition('@')[2]}"
+                    if 400 <= reply[0] < 500 and recipient == recipients[0]:
+                        # Of this address alone, such as a domain that does not exist: the server itself is well.
+                        text = f"the {server.name} does not take {what} for now: {reply[0]} {told(reply[1])}"
+                        raise ToolError("mail_recipient_deferred", text)
+                    _expect(reply, 250, server, what)
             _limit(connection, deadline)
             _expect(connection.docmd("DATA"), 354, server, "the mail")
             _limit(connection, deadline)

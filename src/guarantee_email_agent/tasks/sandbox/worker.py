@@ -170,10 +170,6 @@ class Worker:
             if self._thread.is_alive() and self._thread is not threading.current_thread():
                 self._thread.join(_START_S)
 
-    @property
-    def running(self) -> bool:
-        return self._ready.is_set() and not self._over
-
     def _run(self) -> None:
         try:
             self._launch()
