@@ -7,9 +7,12 @@ import sys
 
 def main() -> int:
     """Run the command line; its exit code."""
-    from guarantee_email_agent.cli import run
+    try:
+        from guarantee_email_agent.cli import run
 
-    return run(sys.argv[1:])
+        return run(sys.argv[1:])
+    except KeyboardInterrupt:  # while it was still loading
+        return 130
 
 
 if __name__ == "__main__":

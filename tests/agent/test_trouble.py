@@ -96,6 +96,11 @@ class TestAtTheStart:
         assert done.returncode == 2
         assert "agent.lease_s" in done.stderr
 
+    def test_a_demo_in_a_folder_beside_us(self, company: Company) -> None:
+        done = company.run("run", "--demo", "new/demo")
+        assert done.returncode == 0, done.stderr
+        assert company.run("run", "--once", "--config", "new/demo/config.yaml").returncode == 0
+
     def test_a_demo_in_a_folder_with_something_in_it(self, company: Company) -> None:
         done = company.run("run", "--demo", ".")
         assert done.returncode == 2

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.logging import ROOT, configure_logging, reopen_log_files
 
 logger = logging.getLogger(f"{ROOT}.somewhere")
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Puts the process's logging back, which other tests read."""
-    root = logging.getLogger(ROOT)
-    handlers, level, propagate, raises = root.handlers[:], root.level, root.propagate, logging.raiseExceptions
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    root.propagate, logging.raiseExceptions = propagate, raises
 
 
 def set_up(
@@ -117,6 +102,16 @@ def test_a_split_console_has_results_on_stdout_and_trouble_on_stderr(capsys: pyt
     written = capsys.readouterr()
     assert [line[20:] for line in written.out.splitlines()] == ["INFO answered"]
     assert [line[20:] for line in written.err.splitlines()] == ["WARNING slow", "ERROR broken"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, the device that is always full")
+def test_a_log_on_a_full_disk_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(file=Path("/dev/full"))
+    logger.info("one")
+    logger.info("two")
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("logging.file: cannot write /dev/full (No space left on device)")
 
 
 def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:

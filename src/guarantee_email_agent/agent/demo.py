@@ -38,7 +38,7 @@ def demonstrate(folder: Path | None, out: Output) -> int:
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as place:
             return _demonstrate(Path(place), out)
-    return _demonstrate(folder, out)
+    return _demonstrate(folder.absolute(), out)
 
 
 def _demonstrate(folder: Path, out: Output) -> int:

@@ -28,7 +28,9 @@ def add_grade(commands: Commands) -> None:
     what.add_argument(
         "--validate", action="store_true", help="judge nothing; check that each test.py rejects what is no solution"
     )
-    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for each judge (default: 60)")
+    parser.add_argument(
+        "--timeout", type=seconds, metavar="SECONDS", help="for each judge (default: as task.yaml says, else 60)"
+    )
     parser.add_argument("--jobs", type=count, default=1, metavar="N", help="judges at a time (default: 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write every verdict as JUnit XML")

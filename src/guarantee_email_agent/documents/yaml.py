@@ -142,7 +142,7 @@ def _read_bytes(path: Path | str, max_bytes: int) -> bytes:
 
 
 def _unreadable(path: Path | str, error: OSError | ValueError) -> DocumentError:
-    if Path(path).is_dir():  # Windows refuses to open a folder at all
+    if os.path.isdir(path):  # Windows refuses to open a folder at all
         return DocumentError("this is a folder, not a file", "document_unreadable")
     reason = getattr(error, "strerror", None) or str(error)
     return DocumentError(f"the file cannot be read ({reason})", "document_unreadable")

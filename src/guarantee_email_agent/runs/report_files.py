@@ -55,9 +55,10 @@ def check_writable(path: Path, code: str) -> None:
     """Raise, before a long run, the ConfigurationError that writing to `path` would end in after it."""
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise _unwritable(path, "the folder does not exist", code)
-    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise _unwritable(path, "permission denied" if not path.is_dir() else "it is a folder", code)
+        raise _unwritable(path, "the folder does not exist: make it first", code)
+    is_folder = os.path.isdir(path)  # unlike Path's, this one takes a name that is too long for a plain no
+    if is_folder or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise _unwritable(path, "it is a folder" if is_folder else "permission denied", code)
 
 
 def write_report(path: str | Path, content: bytes, code: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -42,6 +43,22 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=False)
 
 
+class LogFile(logging.FileHandler):
+    """Says once, on stderr, that it cannot be written; a log must neither end a run nor fall silent unseen."""
+
+    _told = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - as logging has it
+        if not self._told:
+            self._told = True
+            reason = getattr(sys.exception(), "strerror", None) or "unknown reason"
+            sys.stderr.write(f"logging.file: cannot write {self.baseFilename} ({reason}); the run goes on without it\n")
+
+    def close(self) -> None:
+        with suppress(OSError):  # what could not be written cannot be written now
+            super().close()
+
+
 def configure_logging(
     level: str, console_level: str, file: Path | None, as_json: bool, *, split_console: bool = False
 ) -> None:
@@ -56,7 +73,7 @@ def configure_logging(
     handlers = list(_console(console_level, split_console))
     if file is not None:
         try:
-            handlers.append(logging.FileHandler(file, encoding="utf-8"))
+            handlers.append(LogFile(file, encoding="utf-8"))
             handlers[-1].setLevel(level)
         except OSError as error:
             raise ConfigurationError(

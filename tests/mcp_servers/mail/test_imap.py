@@ -100,6 +100,14 @@ def test_a_marked_mail_is_not_listed_and_not_seen(
     assert mail_servers.keywords()[0] - {"\\Recent"} == {KEYWORDS[outcome]}  # type: ignore[index]
 
 
+def test_the_same_mark_may_be_set_again(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    (mail_id,) = ids(mailbox)
+    mailbox.mark(mail_id, "answered")
+    mailbox.mark(mail_id, "answered")
+    assert mailbox.tally()["answered"] == 1
+
+
 def test_a_second_mark_replaces_the_first(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
     (mail_id,) = ids(mailbox)

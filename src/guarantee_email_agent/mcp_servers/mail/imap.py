@@ -120,7 +120,9 @@ class ImapMailbox:
         def work(client: IMAPClient) -> None:
             uid = self._uid(mail_id)
             flags = client.add_flags([uid], [KEYWORDS[outcome]]).get(uid)
-            if flags is None:  # the server tells the flags of every mail it changed, and does not mind a missing one
+            if flags is None:  # the server tells the flags of mails that it changed, and does not mind a missing one
+                flags = client.get_flags([uid]).get(uid)
+            if flags is None:
                 raise _not_found(mail_id)
             lowered = {flag.decode("ascii", "replace").lower() for flag in flags}
             if KEYWORDS[outcome].lower() not in lowered:
