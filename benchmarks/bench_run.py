@@ -40,9 +40,9 @@ def main() -> None:
         if options.idle:
             idle(Company(Path(place)), options.idle)
         elif options.imap:
-            from mail_servers import running_mail_servers
+            from mail_servers import MailServers
 
-            with running_mail_servers() as servers:
+            with MailServers() as servers:
                 over_imap(Company(Path(place)), servers, options.mails, options.concurrency)
         else:
             over_maildir(Company(Path(place)), options.mails, options.concurrency)
@@ -58,9 +58,15 @@ def over_maildir(company: Company, mails: int, concurrency: int) -> None:
 
 
 def over_imap(company: Company, servers: Any, mails: int, concurrency: int) -> None:
-    servers.deliver(*(mail(number) for number in range(mails)))
-    company.configure(mailbox=servers.settings(), agent={"concurrency": concurrency})
+    servers.deliver_many(mail(number) for number in range(mails))
+    mailbox = {
+        "from_address": ADDRESS,
+        "imap": {"host": servers.host, "port": servers.imaps_port, "ca_file": str(servers.ca_file)},
+        "smtp": {"host": servers.host, "port": servers.smtps_port},
+    }
+    company.configure(mailbox=mailbox, agent={"concurrency": concurrency})
     measure(company, mails, {"IMAP_PASSWORD": servers.password})
+    servers.wait_until_sent(120)
     assert len(servers.sent_to_customers()) == mails
 
 
