@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from guarantee_email_agent.utils.logging import ROOT
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs us in the background has us ignore Ctrl-C, and every program that we start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -64,8 +63,6 @@ class Company:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A shell that starts tests in the background has them ignore SIGINT, and they would pass that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.agents.append(agent)
         return agent
