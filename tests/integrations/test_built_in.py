@@ -43,8 +43,8 @@ def test_files_are_served_by_our_own_programs() -> None:
     warranty, ticketing = warranty_launch(config, ENVIRON), ticketing_launch(config, ENVIRON)
 
     assert warranty.command == ticketing.command == sys.executable
-    assert warranty.args == ("-P", "-m", f"{MODULES}.warranty", "--file", "/data/w.csv")
-    assert ticketing.args == ("-P", "-m", f"{MODULES}.ticketing", "--database", "/data/t.db")
+    assert warranty.args == ("-P", "-m", f"{MODULES}.warranty", "--file=/data/w.csv")
+    assert ticketing.args == ("-P", "-m", f"{MODULES}.ticketing", "--database=/data/t.db")
     assert warranty.environment == ticketing.environment == OWN
     assert warranty.built_in
 
@@ -54,8 +54,24 @@ def test_a_maildir_needs_no_secret() -> None:
 
     launch = mail_launch(config, ENVIRON, b"key")
 
-    assert launch.args == ("-P", "-m", f"{MODULES}.mail", "--maildir", "/data/inbox", "--from", "support@example.com")
+    assert launch.args == ("-P", "-m", f"{MODULES}.mail", "--maildir=/data/inbox", "--from=support@example.com")
     assert launch.environment == OWN
+
+
+def test_every_option_of_the_mail_server_has_a_setting_to_name() -> None:
+    config = Config(
+        mailbox=Mailbox(
+            "support@example.com", imap=Imap(host="imap.example.com", sent_folder="Sent", ca_file=Path("ca"))
+        ),
+        secrets=Secrets(imap_password="p"),
+    )
+
+    launch = mail_launch(config, ENVIRON)
+
+    options = [argument.partition("=")[0] for argument in launch.args if argument.startswith("--")]
+    assert len(options) > 10
+    assert [option for option in options if launch.in_settings(option) == option] == []
+    assert launch.in_settings("Check --imap-port, --new") == "Check mailbox.imap.port, --new"
 
 
 def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:

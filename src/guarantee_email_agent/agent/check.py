@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from guarantee_email_agent.agent.connections import service_problem
 from guarantee_email_agent.agent.identity_key import identity_key
@@ -13,7 +14,8 @@ from guarantee_email_agent.agent.ledger import Ledger, open_ledger
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.models import Config, McpServer
 from guarantee_email_agent.instructions.loader import InstructionFiles
-from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.integrations.mail_client import MailClient
+from guarantee_email_agent.integrations.services import mail_service, ticketing_service, warranty_service
 from guarantee_email_agent.llm.provider import check_connection, language_model
 from guarantee_email_agent.runs.terminal import Output, Terminal
 from guarantee_email_agent.utils.clock import SystemClock
@@ -27,7 +29,20 @@ from guarantee_email_agent.utils.errors import (
     IntegrationError,
     LLMError,
 )
+from guarantee_email_agent.utils.logging import open_log_file
 from guarantee_email_agent.utils.printable import printable
+
+_CLOCK = SystemClock()
+
+
+class _Tested(Protocol):
+    """What a service is to `check`."""
+
+    async def test_connection(self) -> bool: ...
+    async def close(self) -> None: ...
+
+
+_Service = TypeVar("_Service", bound=_Tested)
 
 
 def check_all(config_file: Path | None, out: Output, *, inbox: bool) -> int:
@@ -44,52 +59,47 @@ def check_all(config_file: Path | None, out: Output, *, inbox: bool) -> int:
 
 
 async def _check(config: Config, report: _Report, inbox: bool) -> None:
+    if (log := config.logging.file) is not None:
+        report.check("Log", lambda: _log_file(log))
     report.check("Instructions", lambda: _instructions(config))
     await report.check_async("Language model", _model(config))
     key, ledger = _ledger(config, report)
-    try:
-        services = services_of(config, SystemClock(), os.environ, key)
-    except ConfigurationError as error:
-        report.bad("Services", error)
-        if ledger is not None:
-            ledger.close()
-        return
-    try:
-        await _check_services(config, services, report)
-        if inbox and not report.failed("Mailbox"):
-            await _count_inbox(services, ledger, report)
-    finally:
-        await services.close()
-        if ledger is not None:
-            ledger.close()
-
-
-async def _check_services(config: Config, services: Services, report: _Report) -> None:
-    parts = (
-        ("Mailbox", services.mail.test_connection(), _mailbox(config)),
-        (
-            "Warranty system",
-            services.warranty.test_connection(),
-            _place(config.mcp.warranty_api, config.warranties.file),
-        ),
-        (
-            "Ticketing",
-            services.ticketing.test_connection(),
-            _place(config.mcp.ticketing_system, config.tickets.database),
-        ),
+    mail, warranty, ticketing = await asyncio.gather(
+        _connected(lambda: mail_service(config, _CLOCK, os.environ, key)),
+        _connected(lambda: warranty_service(config, _CLOCK, os.environ)),
+        _connected(lambda: ticketing_service(config, _CLOCK, os.environ)),
     )
-    problems = await asyncio.gather(*(service_problem(test) for _, test, _ in parts))
-    for (what, _, place), problem in zip(parts, problems, strict=True):
-        if problem is None:
-            report.good(what, place)
-        else:
-            report.bad(what, problem)
+    try:
+        report.service("Mailbox", mail, _mailbox(config))
+        report.service("Warranty system", warranty, _place(config.mcp.warranty_api, config.warranties.file))
+        report.service("Ticketing", ticketing, _place(config.mcp.ticketing_system, config.tickets.database))
+        if inbox and isinstance(mail, MailClient):
+            await _count_inbox(mail, ledger, report)
+    finally:
+        await asyncio.gather(
+            *(service.close() for service in (mail, warranty, ticketing) if not isinstance(service, AgentError))
+        )
+        if ledger is not None:
+            ledger.close()
 
 
-async def _count_inbox(services: Services, ledger: Ledger | None, report: _Report) -> None:
+async def _connected(make: Callable[[], _Service]) -> _Service | AgentError:
+    """The service, if it answers; else why not, and nothing of it is left running."""
+    try:
+        service = make()
+    except ConfigurationError as error:
+        return error
+    problem = await service_problem(service.test_connection())
+    if problem is not None:
+        await service.close()
+        return problem
+    return service
+
+
+async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
     """Every mail of the inbox, by what became of it: as the mailbox itself has it."""
     try:
-        tally = await services.mail.tally()
+        tally = await mail.tally()
     except IntegrationError as error:
         report.bad("Inbox", error)
         return
@@ -102,13 +112,18 @@ async def _count_inbox(services: Services, ledger: Ledger | None, report: _Repor
         report.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
 
 
+def _log_file(file: Path) -> str:
+    open_log_file(file).close()
+    return str(file)
+
+
 def _instructions(config: Config) -> str:
     files = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
     return f"main and {len(files.load().scenarios)} scenarios"
 
 
 async def _model(config: Config) -> str:
-    model = language_model(config, SystemClock())
+    model = language_model(config, _CLOCK)
     try:
         await check_connection(model, config)
     finally:
@@ -131,11 +146,18 @@ def _ledger(config: Config, report: _Report) -> tuple[bytes, Ledger | None]:
 
 def _mailbox(config: Config) -> str:
     mailbox = config.mailbox
-    return _place(config.mcp.gmail, mailbox.maildir if mailbox.imap.host is None else mailbox.imap.host)
+    imap, smtp = mailbox.imap, mailbox.smtp
+    if imap.host is None:
+        return _place(config.mcp.gmail, mailbox.maildir)
+    user = imap.user or mailbox.from_address
+    place = f"{imap.folder} of {user} at {imap.host}:{imap.port}, replies by {smtp.host or imap.host}:{smtp.port}"
+    return _place(config.mcp.gmail, place)
 
 
 def _place(server: McpServer, built_in: object) -> str:
-    return str(built_in if server.built_in else server.url or server.command)
+    if server.built_in:
+        return str(built_in)
+    return server.url or " ".join((str(server.command), *server.args))
 
 
 class _Report:
@@ -143,7 +165,6 @@ class _Report:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._failed: set[str] = set()
         self._codes: set[int] = set()
 
     @property
@@ -160,11 +181,13 @@ class _Report:
         self._terminal.outcome(
             "\n".join([f"✗ {what}: {printable(first)}", *(f"    {printable(line)}" for line in others)])
         )
-        self._failed.add(what)
         self._codes.add(_exit_code(error))
 
-    def failed(self, what: str) -> bool:
-        return what in self._failed
+    def service(self, what: str, service: object, place: str) -> None:
+        if isinstance(service, AgentError):
+            self.bad(what, service)
+        else:
+            self.good(what, place)
 
     def line(self, text: str) -> None:
         self._terminal.line(text)

@@ -27,11 +27,18 @@ Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "
 """What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
 
 FIRST_RETRY_S = 30.0
-LONGEST_RETRY_S = 900.0
+SLOW_FIRST_RETRY_S = 900.0
+"""For a mail whose fault may well be somebody else's."""
+
+LONGEST_RETRY_S = 3600.0
+
 _GONE = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
 _LEASE_LOST = "ledger_lease_lost"
 _WRONG_STAGE = "ledger_wrong_stage"
+_OVER_BUDGET = "processing_budget"
+_SLOW_TO_HEAL = frozenset({_OVER_BUDGET, "mail_recipient_deferred"})
+"""A slow service, a name server that is down: without a failure of the service itself, it cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class MailWorker:
         if error.code == _TOO_LARGE:
             logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
             return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
-        return await self._try_again(entry, claim, "read", error.code, counts=True)
+        return await self._try_again(entry, claim, "in step read", error.code, counts=True)
 
     def _key(self, raw: bytes) -> str:
         key = self.processor.identity_key
@@ -164,7 +171,7 @@ class MailWorker:
             try:
                 proof = await self.inbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
             except IntegrationError as error:
-                return await self._try_again(entry, claim, "proof", error.code, counts=False)
+                return await self._try_again(entry, claim, "in step proof", error.code, counts=False)
             if proof == "unknown":
                 return await self._unknown(entry, claim)
             if proof == "not_sent":
@@ -187,8 +194,7 @@ class MailWorker:
             async with asyncio.timeout(self.limits.budget_s):
                 result = await processor.process_email(raw)
         except TimeoutError:
-            logger.warning("Email %s is left unprocessed: it took over %g s", entry.id, self.limits.budget_s)
-            return await self._release(claim, "processing_budget", counts=True)
+            return await self._try_again(entry, claim, f"after {self.limits.budget_s:g} s", _OVER_BUDGET, counts=True)
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
@@ -210,19 +216,21 @@ class MailWorker:
         logger.debug("%s", result.error_message)
         if code == _LEASE_LOST:
             raise LeaseLostError(str(result.error_message), code)
-        return await self._try_again(entry, claim, step, code, counts=not _is_outage(step, result.error_details))
+        return await self._try_again(
+            entry, claim, f"in step {step}", code, counts=not _is_outage(step, result.error_details)
+        )
 
-    async def _try_again(self, entry: InboxEntry, claim: Claim, step: str, code: str, *, counts: bool) -> Worked:
+    async def _try_again(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> Worked:
         """Later; or leave the mail for a person where it was its own fault once too often."""
         if counts and claim.attempts >= self.limits.max_attempts:
             return await self._quarantine(entry, claim, code)
         attempts = f"try {claim.attempts} of {self.limits.max_attempts}" if counts else "no fault of the mail"
-        logger.warning("Email %s is left unprocessed in step %s: %s (%s)", entry.id, step, code, attempts)
+        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
         return await self._release(claim, code, counts=counts)
 
     async def _release(self, claim: Claim, code: str, *, counts: bool) -> Worked:
         """Leave the mail for another try."""
-        retry_s = min(FIRST_RETRY_S * 2 ** (claim.attempts - 1), LONGEST_RETRY_S) if counts else 0.0
+        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
         await asyncio.to_thread(
             self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
         )
@@ -256,6 +264,12 @@ class MailWorker:
         """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
         await self.inbox.mark(entry.id, outcome)
         await asyncio.to_thread(self.ledger.marked, place)
+
+
+def _retry_s(attempts: int, code: str) -> float:
+    """Seconds until a mail whose own fault it was has its next try."""
+    first_s, growth = (SLOW_FIRST_RETRY_S, 4.0) if code in _SLOW_TO_HEAL else (FIRST_RETRY_S, 2.0)
+    return min(first_s * growth ** (attempts - 1), LONGEST_RETRY_S)
 
 
 def _reason(code: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from guarantee_email_agent.config.models import Config, Mailbox, McpServer
 from guarantee_email_agent.integrations.server_launch import ServerLaunch, common_environment
@@ -12,6 +13,24 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 # So that ours run from a checkout, too, and trust the certificates that this process trusts.
 _OWN_VARIABLES = ("PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+_MAIL_SETTINGS = {
+    "--maildir": "mailbox.maildir",
+    "--from": "mailbox.from_address",
+    "--imap-host": "mailbox.imap.host",
+    "--imap-port": "mailbox.imap.port",
+    "--imap-security": "mailbox.imap.security",
+    "--imap-user": "mailbox.imap.user",
+    "--imap-folder": "mailbox.imap.folder",
+    "--sent-folder": "mailbox.imap.sent_folder",
+    "--smtp-host": "mailbox.smtp.host",
+    "--smtp-port": "mailbox.smtp.port",
+    "--smtp-security": "mailbox.smtp.security",
+    "--smtp-user": "mailbox.smtp.user",
+    "--sent-copy": "mailbox.sent_copy",
+    "--copy-wait": "mailbox.copy_wait_s",
+    "--ca-file": "mailbox.imap.ca_file",
+}
 
 
 def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") -> ServerLaunch:
@@ -30,9 +49,8 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
             "mailbox.from_address is missing. Set it to the address that replies come from", "config_missing_key"
         )
     if mailbox.imap.host is None:
-        return _ours(
-            "mailbox", "mail", ("--maildir", str(mailbox.maildir), "--from", mailbox.from_address), {}, environ
-        )
+        options: dict[str, object] = {"--maildir": mailbox.maildir, "--from": mailbox.from_address}
+        return _ours("mailbox.maildir", "mail", options, _MAIL_SETTINGS, environ)
     if config.secrets.imap_password is None:
         raise ConfigurationError(
             "IMAP_PASSWORD is not set, but mailbox.imap.host is. Set it in the environment or in .env",
@@ -43,27 +61,30 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
         secrets["SMTP_PASSWORD"] = config.secrets.smtp_password
     if key:
         secrets["MAIL_KEY"] = hmac.digest(key, b"copies of replies", "sha256").hex()
-    return _ours("mailbox", "mail", _imap_arguments(mailbox, mailbox.imap.host, mailbox.from_address), secrets, environ)
+    options = _imap_options(mailbox, mailbox.imap.host, mailbox.from_address)
+    return _ours("mailbox", "mail", options, _MAIL_SETTINGS, environ, secrets)
 
 
 def warranty_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:
     """As `mail_launch`."""
     if not config.mcp.warranty_api.built_in:
         return _named_by_user("mcp.warranty_api", config.mcp.warranty_api, config, environ)
-    return _ours("warranties.file", "warranty", ("--file", str(config.warranties.file)), {}, environ)
+    setting = "warranties.file"
+    return _ours(setting, "warranty", {"--file": config.warranties.file}, {"--file": setting}, environ)
 
 
 def ticketing_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:
     """As `mail_launch`."""
     if not config.mcp.ticketing_system.built_in:
         return _named_by_user("mcp.ticketing_system", config.mcp.ticketing_system, config, environ)
-    return _ours("tickets.database", "ticketing", ("--database", str(config.tickets.database)), {}, environ)
+    setting = "tickets.database"
+    return _ours(setting, "ticketing", {"--database": config.tickets.database}, {"--database": setting}, environ)
 
 
-def _imap_arguments(mailbox: Mailbox, host: str, address: str) -> tuple[str, ...]:
+def _imap_options(mailbox: Mailbox, host: str, address: str) -> dict[str, object]:
     imap, smtp = mailbox.imap, mailbox.smtp
     user = imap.user or address
-    options = {
+    return {
         "--imap-host": host,
         "--imap-port": imap.port,
         "--imap-security": imap.security,
@@ -79,21 +100,28 @@ def _imap_arguments(mailbox: Mailbox, host: str, address: str) -> tuple[str, ...
         "--copy-wait": f"{mailbox.copy_wait_s:g}",
         "--ca-file": imap.ca_file,
     }
-    # With `=`, so that a value may begin with a dash.
-    return tuple(f"{option}={value}" for option, value in options.items() if value is not None)
 
 
 def _ours(
-    setting: str, module: str, args: tuple[str, ...], secrets: Mapping[str, str], environ: Mapping[str, str]
+    setting: str,
+    module: str,
+    options: Mapping[str, object],
+    settings: Mapping[str, str],
+    environ: Mapping[str, str],
+    secrets: Mapping[str, str] = MappingProxyType({}),
 ) -> ServerLaunch:
+    """options: of the server's command line; None for one that stays out. settings: see `ServerLaunch`."""
+    # With `=`, so that a value may begin with a dash.
+    given = (f"{option}={value}" for option, value in options.items() if value is not None)
     own = {name: environ[name] for name in _OWN_VARIABLES if name in environ}
     return ServerLaunch(
         setting=setting,
         command=sys.executable,
         # -P: a file of the user's that is called email.py must not stand in for the library's.
-        args=("-P", "-m", f"guarantee_email_agent.mcp_servers.{module}", *args),
+        args=("-P", "-m", f"guarantee_email_agent.mcp_servers.{module}", *given),
         environment={**common_environment(environ), **own, **secrets},
         built_in=True,
+        settings=settings,
     )
 
 

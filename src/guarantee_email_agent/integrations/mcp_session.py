@@ -24,7 +24,7 @@ from guarantee_email_agent.integrations.mcp_connection import CallFailedError, M
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import EXIT_GRACE_S, AnswerTooLargeError
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
@@ -169,6 +169,7 @@ class McpSession:
 
     def _refused(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
         if error := declared_error(self.name, answer.structured):
+            error.message = self.launch.in_settings(error.message)
             return _not_to_repeat(error, repeatable)
         self.log_words(tool, answer.text)
         return _not_to_repeat(error_of_fault(self.name, tool, fault_by_words(answer.text)), repeatable)
@@ -252,16 +253,24 @@ class McpSession:
         if not connection.last_words:
             return how
         # Somebody else's server may quote the mail that it died of.
-        words = f'"{connection.last_words}"' if self.launch.built_in else "a line that is in the log at level DEBUG"
+        words = (
+            f'"{self.launch.in_settings(connection.last_words)}"'
+            if self.launch.built_in
+            else "a line that is in the log at level DEBUG"
+        )
         return f"{how}; it said last: {words}"
 
     def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
+        details = {"retryable": True, "uncertain": False, "outage": True}
+        if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_words:
+            # One of ours has said all that there is to say.
+            message = f"{self.launch.setting}: {self.launch.in_settings(connection.last_words)}"
+            return MCPConnectionError(message, f"{self.name}_unavailable", details)
         said = f'. It said last: "{connection.last_words}"' if connection.last_words else ""
         message = (
             f"{self.name}: {_why_no_start(self.launch, connection, error, self._start_timeout_s)}{said}. "
             f"Correct {self.launch.setting}, or what it needs; {self.launch.reached_by}: {self.launch}"
         )
-        details = {"retryable": True, "uncertain": False, "outage": True}
         return MCPConnectionError(message, f"{self.name}_unavailable", details)
 
     def _error(self, fault: Fault, message: str, repeatable: bool = True) -> IntegrationError:

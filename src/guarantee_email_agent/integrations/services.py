@@ -35,14 +35,28 @@ def services_of(config: Config, clock: Clock, environ: Mapping[str, str], key: b
 
     Raises ConfigurationError for what is missing.
     """
-    mcp = config.mcp
+    return Services(
+        mail_service(config, clock, environ, key),
+        warranty_service(config, clock, environ),
+        ticketing_service(config, clock, environ),
+    )
+
+
+def mail_service(config: Config, clock: Clock, environ: Mapping[str, str], key: bytes = b"") -> MailClient:
+    """As `services_of`."""
     # A mail travels as base64, four bytes for three, in a message with some more about it.
     answer_bytes = max(MAX_ANSWER_BYTES, config.agent.max_mail_bytes * 4 // 3 + 1_000_000)
-    mail = McpSession("mail", mail_launch(config, environ, key), clock, max_answer_bytes=answer_bytes)
-    warranty = McpSession("warranty_api", warranty_launch(config, environ), clock)
-    ticketing = McpSession("ticketing", ticketing_launch(config, environ), clock)
-    return Services(
-        MailClient(mail, clock, mcp.gmail.timeout_s),
-        WarrantyClient(warranty, clock, mcp.warranty_api.timeout_s),
-        TicketingClient(ticketing, clock, mcp.ticketing_system.timeout_s),
-    )
+    session = McpSession("mail", mail_launch(config, environ, key), clock, max_answer_bytes=answer_bytes)
+    return MailClient(session, clock, config.mcp.gmail.timeout_s)
+
+
+def warranty_service(config: Config, clock: Clock, environ: Mapping[str, str]) -> WarrantyClient:
+    """As `services_of`."""
+    session = McpSession("warranty_api", warranty_launch(config, environ), clock)
+    return WarrantyClient(session, clock, config.mcp.warranty_api.timeout_s)
+
+
+def ticketing_service(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:
+    """As `services_of`."""
+    session = McpSession("ticketing", ticketing_launch(config, environ), clock)
+    return TicketingClient(session, clock, config.mcp.ticketing_system.timeout_s)

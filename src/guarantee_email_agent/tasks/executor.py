@@ -147,7 +147,9 @@ class TaskExecutor:
                     if reason is not None and not reason.again:  # of the others the verdict tells
                         logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
                     verdict = self._verdict(task, journal, reason)
-                    journal.judged(verdict)
+                    # Ctrl-C ends the judges too, so an error after it says nothing about this one.
+                    if verdict.verdict != "error" or self._interrupted() is None:
+                        journal.judged(verdict)
                 finally:
                     self._running.discard(sandbox)
         except Exception as error:  # a bug costs one task, not those beside it

@@ -59,6 +59,17 @@ class LogFile(logging.FileHandler):
             super().close()
 
 
+def open_log_file(file: Path) -> LogFile:
+    """Makes the file where it is missing. Raises ConfigurationError for one that cannot be written."""
+    try:
+        return LogFile(file, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"logging.file: cannot write {file} ({error.strerror}). Name a file in a folder that can be written",
+            "config_log_file",
+        ) from None
+
+
 def configure_logging(
     level: str, console_level: str, file: Path | None, as_json: bool, *, split_console: bool = False
 ) -> None:
@@ -72,14 +83,8 @@ def configure_logging(
     console_level = "DEBUG" if level == "DEBUG" else console_level
     handlers = list(_console(console_level, split_console))
     if file is not None:
-        try:
-            handlers.append(LogFile(file, encoding="utf-8"))
-            handlers[-1].setLevel(level)
-        except OSError as error:
-            raise ConfigurationError(
-                f"logging.file: cannot write {file} ({error.strerror}). Name a file in a folder that can be written",
-                "config_log_file",
-            ) from None
+        handlers.append(open_log_file(file))
+        handlers[-1].setLevel(level)
     root = logging.getLogger(ROOT)
     root.handlers[:] = handlers
     formatter = JsonFormatter() if as_json else LineFormatter()

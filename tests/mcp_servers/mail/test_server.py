@@ -299,7 +299,7 @@ def test_a_missing_maildir_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     done = run("--maildir", tmp_path / "none", *FROM)
     assert done.returncode == 2
     assert done.stderr == (
-        f"mail_folder_missing: the Maildir {tmp_path}/none does not exist. Create it, or add --create\n"
+        f"the Maildir {tmp_path}/none does not exist. Make it, with directories cur, new and tmp in it\n"
     )
 
 

@@ -119,9 +119,9 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
     assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
 
 
-def test_a_recipient_refused_for_now_can_be_tried_again(smtp_server: Server) -> None:
+def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: Server) -> None:
     error = refusal(smtp_server, to=("later@example.net",))
-    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
+    assert (error.code, error.retryable, error.uncertain) == ("mail_recipient_deferred", False, False)
 
 
 def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender, mail_servers: MailServers) -> None:
@@ -152,7 +152,7 @@ def test_a_server_may_name_no_limit(scripted: Callable[..., Server], limit: byte
 @pytest.mark.parametrize(
     ("answer", "code", "retryable"),
     [
-        (b"451 later\r\n", "mail_unavailable", True),
+        (b"421 closing\r\n", "mail_unavailable", True),
         (b"554 never\r\n", "mail_rejected", False),
         (b"530 log in first\r\n", "mail_auth", False),
         (b"rubbish\r\n", "mail_unavailable", True),

@@ -24,7 +24,7 @@ def main() -> int:
     try:
         mailbox = _maildir(options) if options.maildir is not None else _imap(options)
     except ToolError as error:
-        fail(f"{error}")
+        fail(error.message)
     from guarantee_email_agent.mcp_servers.mail.server import INSTRUCTIONS, MailTools
 
     code = serve("mail", MailTools(mailbox, options.copy_wait).tools(), INSTRUCTIONS)

@@ -288,9 +288,9 @@ def _remove_abandoned(tmp: Path) -> None:
 
 def _folder_missing(directory: Path, part: str) -> ToolError:
     if directory.is_dir():
-        text = f"{directory} is no Maildir: it has no directory {part}. Name a Maildir, or add --create to make it one"
+        text = f"{directory} is no Maildir: it has no directory {part}. Make cur, new and tmp in it, or name another"
     else:
-        text = f"the Maildir {directory} does not exist. Create it, or add --create"
+        text = f"the Maildir {directory} does not exist. Make it, with directories cur, new and tmp in it"
     return ToolError("mail_folder_missing", text)
 
 

@@ -28,6 +28,7 @@ from guarantee_email_agent.mcp_servers.toolserver import ToolError
 SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 s
 _TRIAL_S: Final = 3.0  # for a kept connection to show that it is alive
 _KEPT_S: Final = 20.0  # an unused connection is kept; servers close it after minutes
+_CLOSING: Final = 421  # said to any command, and of the server, not of what it was asked (RFC 5321 §3.8)
 _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
@@ -44,7 +45,8 @@ class SmtpSender:
     def send(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
         """One transaction for all recipients: all or none. `message` has CRLF line ends and ends with one.
 
-        Raises ToolError: mail_rejected (for good), mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
+        Raises ToolError: mail_rejected (for good), mail_recipient_deferred (the recipient alone, for now),
+        mail_unavailable and mail_timeout (retryable), mail_auth, mail_tls;
         `uncertain` where the server may have taken the mail.
         """
         deadline = time.monotonic() + SEND_S
@@ -138,7 +140,7 @@ class SmtpSender:
                     with suppress(OSError, smtplib.SMTPException):
                         connection.rset()
                     what = f"a recipient at {recipient.rpartition('@')[2]}"
-                    if 400 <= reply[0] < 500 and recipient == recipients[0]:
+                    if 400 <= reply[0] < 500 and reply[0] != _CLOSING and recipient == recipients[0]:
                         # Of this address alone, such as a domain that does not exist: the server itself is well.
                         text = f"the {server.name} does not take {what} for now: {reply[0]} {told(reply[1])}"
                         raise ToolError("mail_recipient_deferred", text)
