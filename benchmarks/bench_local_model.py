@@ -4,7 +4,8 @@
 
 llama.cpp's own server, in this process, speaks `/v1/messages`. The model has 135 million parameters, so its answers are
 bad: what counts is that no mail goes out that the facts do not bear out, that whatever comes back is an answer or a
-clear error, and that the templates answer once the model is gone. Exit code 1 where one of these does not hold.
+clear error, and that the templates answer once the model is gone. Exit code 1 where one of these does not hold, and
+where the model answered nothing at all, so that nothing was tried.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from guarantee_email_agent.instructions.models import Instructions
 from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.utils.circuit_breaker import FAILURES
 from guarantee_email_agent.utils.clock import SkippingClock, SystemClock
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +47,6 @@ ANSWER_TOKENS = 1024
 TEMPERATURE = 0.7  # at 0 so small a model falls into a loop, and every draft is cut off
 TIMEOUT_S = 120.0
 OFFLINE_PART = "The elements below tell the offline interpreter"
-FAILURES_THAT_OPEN_THE_CIRCUIT = 5
 # The model's own template knows no tools, so it would never be made to use one.
 CHAT_TEMPLATE = """\
 {%- set has_system = messages[0].role == 'system' -%}
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--model", type=Path, metavar="FILE", help="another model than SmolLM2, as GGUF file")
     parser.add_argument("--show", action="store_true", help="print every reply")
     options = parser.parse_args(arguments)
+    if options.mails < FAILURES:
+        raise SystemExit(f"bench_local_model: --mails must be at least {FAILURES}: only then the templates answer")
     model = options.model or _shipped_model()
     _require("xllamacpp", "pip install xllamacpp")
     _require("anthropic", "pip install 'guarantee-email-agent[anthropic]'")
@@ -110,14 +113,22 @@ def main(arguments: Sequence[str]) -> int:
     without = asyncio.run(_answer_all(down, files, cases, show=False))
     _print("with the model gone, llm.when_down: template", without, len(cases))
 
-    broken = [*with_model.ungrounded, *without.ungrounded, *with_model.crashes, *without.crashes]
-    answered_in_time = without.fates["llm_unreachable"] < FAILURES_THAT_OPEN_THE_CIRCUIT
-    if not answered_in_time:
-        broken.append("the templates did not answer once the model was gone")
+    broken = problems(with_model, without)
     for problem in broken:
         print(f"BROKEN: {problem}")
-    print("Nothing went out that the facts do not bear out." if not broken else "")
+    if not broken:
+        print("Nothing went out that the facts do not bear out.")
     return 1 if broken else 0
+
+
+def problems(with_model: Tally, without: Tally) -> list[str]:
+    """What does not hold, with the model and with it gone."""
+    broken = [*with_model.ungrounded, *without.ungrounded, *with_model.crashes, *without.crashes]
+    if not with_model.calls:
+        broken.append("the model answered no call, so nothing was tried")
+    if without.fates["llm_unreachable"] >= FAILURES or not without.fates["answered"]:
+        broken.append("the templates did not answer once the model was gone")
+    return broken
 
 
 def _require(package: str, remedy: str) -> None:
@@ -232,7 +243,9 @@ async def _answer(
     tally.calls += meter.calls
     tally.tokens += meter.usage.total
     tally.expected_scenario += result.scenario_used == case.expected_output.scenario_instruction_used
-    tally.fates["answered" if result.success else str(result.error_code)] += 1
+    fate = "answered" if result.success else str(result.error_code)
+    tally.fates[fate] += 1
+    print(f"{case.scenario_id}: {fate}, {meter.calls} answers, {tally.seconds[-1]:.1f} s", flush=True)
     if result.error_code == "processing_unexpected":
         tally.crashes.append(f"{case.scenario_id}: {result.error_message}")
     sent = mocks["gmail"].sent_emails

@@ -46,11 +46,11 @@ class Desk:
         plain |= {"PYTHONIOENCODING": "utf-8", "ANTHROPIC_BASE_URL": self.server.url}
         return plain if key is None else {**plain, "ANTHROPIC_API_KEY": key}
 
-    def run(self, *arguments: str, key: str | None = KEY, command: list[str] = MODULE) -> Any:
+    def run(self, *arguments: str, key: str | None = KEY, command: list[str] = MODULE, **variables: str) -> Any:
         return subprocess.run(
             [*command, *arguments],
             cwd=self.folder,
-            env=self.environment(key),
+            env=self.environment(key) | variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -99,6 +99,24 @@ def test_without_a_key_nothing_runs_and_nothing_is_made(desk: Desk, mode: str) -
     (line,) = done.stderr.splitlines()
     assert line.startswith("guarantee-email-agent: ANTHROPIC_API_KEY is not set. Set it in the environment")
     assert not desk.recordings.exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"ANTHROPIC_BASE_URL": "http://user:canary/word@h"}, "ANTHROPIC_BASE_URL is no address of a server. Set it"),
+        ({"SSL_CERT_FILE": "/canary"}, "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read (No such"),
+    ],
+)
+def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
+    desk: Desk, variables: dict[str, str], says: str
+) -> None:
+    done = desk.run("--llm", "live", **variables)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"guarantee-email-agent: {says}")
+    assert "canary" not in line
 
 
 def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:

@@ -82,7 +82,6 @@ def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(ledger: Ledger, 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda ledger, claim: ledger.extend(claim, LEASE_S),
         lambda ledger, claim: ledger.intend_ticket(claim, "mail-1"),
         lambda ledger, claim: ledger.ticket_created(claim, "TICKET-1"),
         lambda ledger, claim: ledger.intend_send(claim, REPLY),
@@ -91,7 +90,7 @@ def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(ledger: Ledger, 
         lambda ledger, claim: ledger.finish(claim, "unknown"),
         lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=1),
     ],
-    ids=["extend", "intend_ticket", "ticket_created", "intend_send", "sent", "not_sent", "finish", "release"],
+    ids=["intend_ticket", "ticket_created", "intend_send", "sent", "not_sent", "finish", "release"],
 )
 def test_who_lost_the_lease_writes_nothing(ledger: Ledger, ledger_sql: Any, write: Any) -> None:
     stale = claimed(ledger, "one:1")
@@ -111,25 +110,13 @@ def test_a_lease_that_ran_out_may_be_used_while_nobody_took_it(ledger: Ledger, l
     assert isinstance(stands(ledger), Busy)
 
 
-@pytest.mark.parametrize(
-    "renew",
-    [lambda ledger, claim: ledger.extend(claim, LEASE_S), lambda ledger, claim: ledger.intend_ticket(claim, "mail-1")],
-    ids=["extend", "an intent"],
-)
-def test_every_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any, renew: Any) -> None:
+def test_a_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any) -> None:
     claim = claimed(ledger)
     ledger_sql.pass_time(LEASE_S - 10)
-    renew(ledger, claim)
+    ledger.intend_ticket(claim, "mail-1")
     standing = stands(ledger)
     assert isinstance(standing, Busy)
     assert standing.retry_in_s > LEASE_S - 10
-
-
-def test_a_lease_can_be_extended_beyond_its_length(ledger: Ledger) -> None:
-    ledger.extend(claimed(ledger), 3 * LEASE_S)
-    standing = stands(ledger)
-    assert isinstance(standing, Busy)
-    assert standing.retry_in_s > 2 * LEASE_S
 
 
 def test_the_whole_way_of_an_answered_mail(ledger: Ledger) -> None:

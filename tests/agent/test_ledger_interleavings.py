@@ -20,7 +20,6 @@ WAIT_S = 30.0
 NUMBERS = itertools.count(1)
 
 WRITES = {
-    "extend": lambda ledger, claim: ledger.extend(claim, LEASE_S),
     "intend_ticket": lambda ledger, claim: ledger.intend_ticket(claim, "mail-1"),
     "ticket_created": lambda ledger, claim: ledger.ticket_created(claim, "TICKET-1"),
     "intend_send": lambda ledger, claim: ledger.intend_send(claim, "<reply@example.com>"),

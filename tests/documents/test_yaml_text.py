@@ -88,7 +88,7 @@ def test_empty_collections_and_scalars_stand_behind_their_key() -> None:
     assert to_yaml(data) == 'a: []\nb: {}\nc: null\nd: true\ne: 0.0\n"yes":\n  - []\n  - {}\n  -\n    - 1\n'
 
 
-@pytest.mark.parametrize("value", [b"bytes", {1, 2}, {"a": object()}, {1: "a"}], ids=str)
+@pytest.mark.parametrize("value", [b"bytes", {1, 2}, {"a": object()}, {1: "a"}], ids=["bytes", "set", "object", "key"])
 def test_what_json_does_not_know_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         to_yaml({"value": value})

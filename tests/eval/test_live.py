@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,8 @@ class Suite:
         self.recordings = folder / "recordings"
         self.server = server
         config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
-        self.config: Config = replace(config, llm=replace(config.llm, timeout_s=0.5, max_attempts=1))
+        llm = replace(config.llm, timeout_s=0.5, max_attempts=1)
+        self.config: Config = replace(config, llm=llm, source=None)
 
     def take(self, *names: str) -> None:
         for name in names:
@@ -91,6 +93,13 @@ def test_the_summary_tells_what_it_cost(suite: Suite) -> None:
     assert suite.evaluate()[1].splitlines()[-1] == (
         "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
     )
+
+
+def test_one_answer_is_told_as_one(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.server.replies = [HONEST, trouble(500)]
+
+    assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
 
 def test_the_report_tells_who_answered_and_what_it_cost(suite: Suite) -> None:
@@ -288,9 +297,30 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
     suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
 
-    with pytest.raises(ConfigurationError, match="the folder for recordings cannot be written to"):
+    with pytest.raises(ConfigurationError, match=r"the folder for recordings cannot be written to \(it is no folder\)"):
         suite.evaluate("record")
     assert suite.server.requests == []
+
+
+def test_a_recording_that_failed_throughout_leaves_no_folder(suite: Suite) -> None:
+    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.server.replies = [trouble(500)]
+
+    assert suite.evaluate("record")[0] == 4
+    assert not suite.recordings.exists()
+
+
+@pytest.mark.parametrize("depth", [400, 100_000])
+def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_before(suite: Suite, depth: int) -> None:
+    suite.take("valid_warranty_001")
+    suite.evaluate("record")
+    first = suite.recorded()
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    body = answer(tool_call("write_reply", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
+    suite.server.replies = [HONEST, Reply(body)]
+
+    assert suite.evaluate("record")[0] == 4
+    assert suite.recorded() == first
 
 
 def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: Suite) -> None:
@@ -332,8 +362,42 @@ def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: Suite) 
 def test_a_replay_of_what_was_never_recorded_is_an_error(suite: Suite) -> None:
     suite.take("valid_warranty_001")
 
-    with pytest.raises(ConfigurationError, match=r"nothing is recorded of this suite\. Record it first"):
+    with pytest.raises(
+        ConfigurationError, match=r"does not exist: nothing is recorded of this suite\. Record it first"
+    ):
         suite.evaluate("replay")
+
+
+def test_a_replay_of_an_empty_folder_is_an_error(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    (suite.recordings / "valid_warranty_001").mkdir(parents=True)
+
+    with pytest.raises(ConfigurationError, match="holds no recording: nothing is recorded of this suite"):
+        suite.evaluate("replay")
+
+
+def test_a_file_in_place_of_the_recordings_is_an_error(suite: Suite) -> None:
+    suite.take("valid_warranty_001")
+    suite.recordings.write_text("a file stands in the way")
+
+    with pytest.raises(ConfigurationError, match="recordings is no folder: nothing is recorded of this suite"):
+        suite.evaluate("replay")
+
+
+def test_a_miss_tells_a_command_that_a_shell_takes(suite: Suite, tmp_path: Path) -> None:
+    suite.folder = suite.folder.rename(tmp_path / "my scenarios")
+    suite.take("valid_warranty_001")
+    suite.evaluate("record")
+    source = tmp_path / "it's mine.yaml"
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999), source=source)
+
+    (result,) = suite.results("replay")
+
+    command = result["failures"][0].partition("Record it anew: ")[2]
+    assert shlex.split(command) == [
+        *("eval", "--llm", "record", "--config", str(source), "--eval-dir", str(suite.folder)),
+        *("--only", "valid_warranty_001"),
+    ]
 
 
 def test_each_repetition_has_a_recording_of_its_own(suite: Suite) -> None:
@@ -379,11 +443,11 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: P
 
 
 def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:
-    suite.take(FAILING_WARRANTY_SYSTEM)
+    suite.take(FAILING_WARRANTY_SYSTEM, "valid_warranty_001")
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
 
-    (result,) = suite.results("replay")
+    (result,) = suite.results("replay", only=FAILING_WARRANTY_SYSTEM)
 
     assert not result["passed"]
     assert "nothing else of this scenario" in result["failures"][0]

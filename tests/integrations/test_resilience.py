@@ -46,15 +46,8 @@ def failure(retryable: bool | None = True) -> IntegrationError:
     return IntegrationError("The service is away", "warranty_api_unavailable", details)
 
 
-def run(
-    service: Callable[[], object],
-    clock: RecordingClock,
-    policy: RetryPolicy | None = None,
-    deadline: float | None = None,
-) -> object:
-    return asyncio.run(
-        call_with_retry(service, policy or RetryPolicy(), clock, deadline=deadline)  # type: ignore[arg-type]
-    )
+def run(service: Callable[[], object], clock: RecordingClock, policy: RetryPolicy | None = None) -> object:
+    return asyncio.run(call_with_retry(service, policy or RetryPolicy(), clock))  # type: ignore[arg-type]
 
 
 def test_an_answer_comes_at_once(clock: RecordingClock) -> None:
@@ -119,16 +112,3 @@ def test_a_policy_sets_attempts_and_delays(clock: RecordingClock) -> None:
         run(service, clock, RetryPolicy(attempts=5, first_delay_s=0.5))
 
     assert clock.slept == [0.5, 1.0, 2.0, 4.0]
-
-
-@pytest.mark.parametrize(("deadline", "slept"), [(0.5, []), (1.0, []), (2.9, [1.0]), (3.1, [1.0, 2.0])])
-def test_waits_for_no_attempt_that_would_begin_after_the_deadline(
-    deadline: float, slept: list[float], clock: RecordingClock
-) -> None:
-    service = Service(*[failure() for _ in range(5)])
-
-    with pytest.raises(IntegrationError) as caught:
-        run(service, clock, deadline=deadline)
-
-    assert clock.slept == slept
-    assert caught.value.details["attempts"] == len(slept) + 1

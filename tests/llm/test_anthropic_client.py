@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import subprocess
 import sys
@@ -13,7 +14,13 @@ import pytest
 from messages_server import MessagesServer, Reply, answer, tool_call, trouble
 
 from guarantee_email_agent.config.models import Config, Llm, Secrets
-from guarantee_email_agent.llm.anthropic_client import FIRST_DELAY_S, MAX_WAIT_S, anthropic_messages, deprecated_from
+from guarantee_email_agent.llm.anthropic_client import (
+    FIRST_DELAY_S,
+    MAX_WAIT_S,
+    PUBLIC_ADDRESS,
+    anthropic_messages,
+    deprecated_from,
+)
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -133,6 +140,7 @@ def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer)
         Reply(b"<html>Bad gateway</html>", headers={"content-type": "text/html"}),
         Reply(b'{"id": "msg_1", "content": null}'),
         Reply(b"[]"),
+        Reply(b"[" * 100_000),
     ],
     ids=lambda reply: f"{reply.status} {reply.body[:12]!r}{' reset' if reply.resets else ''}",
 )
@@ -227,6 +235,13 @@ def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:
     assert (error.code, error.details["attempts"]) == ("llm_timeout", 2)
 
 
+def test_an_answer_that_trickles_ends_at_the_timeout(server: MessagesServer) -> None:
+    server.replies = [Reply(b"{}", length=1_000_000, trickles=True)]
+    error = failure(configured(server.url, timeout_s=0.3, max_attempts=1))
+    assert error.code == "llm_timeout"
+    assert error.message == "The model API gave no answer within 0.3 s"
+
+
 def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", hangs=True), answer(note(1))]
 
@@ -252,6 +267,64 @@ def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
 def test_missing_key_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
         anthropic_messages(Config(llm=Llm(provider="anthropic")))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://h:canary",
+        "http://[::1canary",
+        "http://user:canary/word@h",
+        "http://canary:99999",
+        "http://c\nanary",
+        "http://\xfccanary..x",
+        "canary.example.com",
+        "ftp://canary",
+        "http://",
+    ],
+)
+def test_a_bad_address_is_a_configuration_error_that_does_not_show_it(
+    address: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        anthropic_messages(configured(address))
+    assert caught.value.message.startswith("ANTHROPIC_BASE_URL is no address of a server. ")
+    assert "canary" not in caught.value.message
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("SSL_CERT_FILE", "/canary", "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read (No such"),
+        ("SSL_CERT_FILE", __file__, "SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read (NO_CERT"),
+        ("HTTPS_PROXY", "canary://h", "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy"),
+        ("HTTPS_PROXY", "http://h:canary", "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy"),
+    ],
+)
+def test_an_environment_without_a_way_out_is_one_configuration_error(
+    name: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as caught:
+        anthropic_messages(configured("http://127.0.0.1:9"))
+    assert caught.value.message.startswith(says)
+    assert "canary" not in caught.value.message
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_without_an_address_the_public_one_is_asked_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "")
+    config = Config(llm=Llm(provider="anthropic"), secrets=Secrets(anthropic_api_key="test-key"))
+
+    async def address() -> str:
+        async with anthropic_messages(config) as model:
+            return str(model._client.base_url)
+
+    assert asyncio.run(address()) == PUBLIC_ADDRESS
 
 
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from guarantee_email_agent.llm.interpreter import MODEL_NAME
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import check_connection, language_model, live_model
+from guarantee_email_agent.utils.circuit_breaker import WORKS_S
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -119,7 +120,7 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
 
     warning, information = caplog.records
     assert warning.levelname == "WARNING"
-    assert warning.message.startswith("The instructions' own templates answer until the model is back: The model API")
+    assert warning.message == "The instructions' own templates answer until the model is back (llm_overloaded)"
     assert information.message == "The language model answers again"
 
 
@@ -144,18 +145,81 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
 def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
     agent: Agent, reply: Reply, is_outage: bool
 ) -> None:
-    agent.server.replies = [reply]
+    agent.server.replies = [HONEST, reply]
 
     async def scene(ask: Ask) -> None:
+        await ask()
         assert (await failure(ask)).details["outage"] is is_outage
 
     agent.run(scene)
 
 
-def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
-    agent.server.replies = [Reply(b"<html>")]
+@pytest.mark.parametrize("reply", [trouble(500), Reply(b"<html>"), Reply(b"", hangs=True)])
+def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -> None:
+    agent.server.replies = [reply]
 
     async def scene(ask: Ask) -> None:
+        assert (await failure(ask)).details["outage"] is True
+
+    agent.run(scene)
+
+
+@pytest.mark.parametrize(("silent_s", "is_outage"), [(WORKS_S - 1, False), (WORKS_S + 1, True)])
+def test_a_service_that_has_not_answered_for_long_is_to_blame(agent: Agent, silent_s: float, is_outage: bool) -> None:
+    agent.server.replies = [HONEST, trouble(500)]
+
+    async def scene(ask: Ask) -> None:
+        await ask()
+        await agent.clock.sleep(silent_s)
+        assert (await failure(ask)).details["outage"] is is_outage
+
+    agent.run(scene)
+
+
+def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_answered(agent: Agent) -> None:
+    agent.server.replies = [trouble(413)]
+
+    async def scene(ask: Ask) -> None:
+        assert (await failure(ask)).details["outage"] is False
+
+    agent.run(scene)
+
+
+def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None:
+    agent.configure(when_down="template")
+    agent.server.replies = [trouble(500)]
+
+    async def scene(ask: Ask) -> None:
+        for _ in range(4):  # each of them leaves the mail as it is, for another try
+            assert (await failure(ask)).details["outage"] is True
+            await agent.clock.sleep(90)
+        assert (await ask()).model == MODEL_NAME
+        assert (await ask()).model == MODEL_NAME  # the reply of the same mail
+
+    agent.run(scene)
+    assert len(agent.server.requests) == 5
+
+
+def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    agent.configure(when_down="template")
+    agent.server.replies = [trouble(529, "My secret word is canary-4711")]
+
+    async def scene(ask: Ask) -> None:
+        for _ in range(4):
+            await failure(ask)
+        await ask()
+
+    with caplog.at_level(logging.DEBUG, "guarantee_email_agent"):
+        agent.run(scene)
+
+    assert {record.levelname for record in caplog.records if "canary" in record.getMessage()} == {"DEBUG"}
+
+
+def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
+    agent.server.replies = [HONEST, Reply(b"<html>")]
+
+    async def scene(ask: Ask) -> None:
+        await ask()
         assert [(await failure(ask)).details["outage"] for _ in range(5)] == [False, False, False, False, True]
 
     agent.run(scene)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from guarantee_email_agent.llm.prices import TokenUsage, cost_usd, price_of, usage_of
+from guarantee_email_agent.llm.prices import TokenUsage, cost_usd, model_of, price_of, usage_of
 
 
 def test_every_kind_of_token_has_its_price() -> None:
@@ -43,3 +43,12 @@ def test_answer_without_counts_costs_nothing(answer: object) -> None:
 
 def test_usage_adds_up() -> None:
     assert TokenUsage(1, 2, 3, 4) + TokenUsage(10, 20, 30, 40) == TokenUsage(11, 22, 33, 44)
+
+
+@pytest.mark.parametrize("answer", [SimpleNamespace(), SimpleNamespace(model=None), SimpleNamespace(model="")])
+def test_an_answer_that_names_no_model_is_of_the_one_that_was_asked(answer: object) -> None:
+    assert model_of(answer, "claude-haiku-4-5") == "claude-haiku-4-5"
+
+
+def test_an_answer_that_names_a_model_is_of_that_one() -> None:
+    assert model_of(SimpleNamespace(model="qwen3"), "claude-haiku-4-5") == "qwen3"

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from messages_server import MessagesServer
+from messages_server import answer as reply_with
 
+from guarantee_email_agent.config.models import Config, Llm, Secrets
 from guarantee_email_agent.documents.yaml import load_documents
 from guarantee_email_agent.email.parse import parse_email
 from guarantee_email_agent.instructions.models import Instructions
 from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.llm.answer import tool_input
+from guarantee_email_agent.llm.anthropic_client import anthropic_messages
 from guarantee_email_agent.llm.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, Usage
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.llm.recording import Recorder, Recordings
+from guarantee_email_agent.llm.recording_file import Exchange
 from guarantee_email_agent.utils.errors import LLMError
 
 FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
+SAID = Message("msg", "model-1", (TextBlock("So be it."),), "end_turn")
 PARAMETERS = {"model": "model-1", "max_tokens": 100, "temperature": 0.0}
 REMEDY = "Record it anew: eval --llm record"
 
@@ -37,7 +45,7 @@ class Scripted:
 
     async def create(self, **request: Any) -> Any:
         answer = next(self._answers)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -157,13 +165,92 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
     assert list(message.content[1:]) == said[1:]
     assert (message.model, message.stop_reason, message.usage) == ("model-1", "refusal", Usage(1, 2, 3, 4))
-    assert message.stop_details == {"type": "refusal", "category": "cyber"}
+    assert (message.stop_details.type, message.stop_details.category) == ("refusal", "cyber")
 
 
-def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book) -> None:
-    recorder = Recorder(Scripted(LLMError("Overloaded", "llm_overloaded")), force_tool=True)
+ODD_BLOCKS: dict[str, dict[str, Any]] = {
+    "a call without anything": {"type": "tool_use"},
+    "a call without an id": {"type": "tool_use", "name": "record_triage", "input": {"intent": "other"}},
+    "a call without a name": {"type": "tool_use", "id": "toolu_1", "input": {}},
+    "a call without an input": {"type": "tool_use", "id": "toolu_1", "name": "record_triage"},
+    "a call with text as input": {"type": "tool_use", "id": "toolu_1", "name": "record_triage", "input": "{}"},
+    "a call with more": {"type": "tool_use", "id": "t", "name": "n", "input": {"a": [None, 2.5]}, "more": {"b": 1}},
+    "a text without text": {"type": "text"},
+    "a text that is null": {"type": "text", "text": None},
+    "a block of a kind to come": {"type": "yet_unknown", "data": [1, {"a": None}]},
+}
 
-    with pytest.raises(LLMError, match="Overloaded"):
+
+@pytest.mark.parametrize("block", ODD_BLOCKS.values(), ids=ODD_BLOCKS)
+def test_a_replay_gives_what_the_api_gave_however_odd(
+    book: Book, server: MessagesServer, block: dict[str, Any]
+) -> None:
+    server.replies = [reply_with(block)]
+    live, exchange = asked_of_the_api(server, book.triage)
+    book.recordings().write([[exchange]])
+
+    (replayed,) = book.play(book.triage)
+
+    parts = ("id", "name", "input", "text")
+    for said, again in zip(live.content, replayed.content, strict=True):
+        assert said.type == again.type
+        assert [getattr(said, part, None) for part in parts] == [getattr(again, part, None) for part in parts]
+    assert outcome_of(replayed) == outcome_of(live)
+
+
+@pytest.mark.parametrize(
+    "details", [{"type": "refusal", "category": "cyber"}, {"type": "refusal"}, "cyber", None], ids=str
+)
+def test_a_replayed_refusal_says_what_the_live_one_said(book: Book, server: MessagesServer, details: Any) -> None:
+    server.replies = [reply_with(stop_reason="refusal", stop_details=details)]
+    live, exchange = asked_of_the_api(server, book.triage)
+    book.recordings().write([[exchange]])
+
+    (replayed,) = book.play(book.triage)
+
+    assert outcome_of(replayed) == outcome_of(live)
+    assert ("(cyber)" in outcome_of(replayed)) is (details == {"type": "refusal", "category": "cyber"})
+
+
+def outcome_of(answer: Any) -> str:
+    """What the agent makes of an answer."""
+    try:
+        return str(tool_input(answer, "record_triage", lambda value: isinstance(value, dict)))
+    except LLMError as error:
+        return f"{error.code}: {error.message}"
+
+
+def asked_of_the_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Exchange]:
+    secrets = Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url)
+    config = Config(llm=Llm(provider="anthropic", max_attempts=1), secrets=secrets)
+
+    async def ask() -> tuple[Any, Exchange]:
+        async with anthropic_messages(config) as model:
+            recorder = Recorder(model, force_tool=True)
+            answer = await recorder.create(**request)
+            return answer, recorder.exchanges[0]
+
+    return asyncio.run(ask())
+
+
+def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, server: MessagesServer) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = {"a": deep}
+    server.replies = [reply_with({"type": "tool_use", "id": "t", "name": "record_triage", "input": deep})]
+
+    with pytest.raises(LLMError) as caught:
+        asked_of_the_api(server, book.triage)
+    assert caught.value.code == "llm_recording_impossible"
+
+
+@pytest.mark.parametrize(
+    "trouble", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
+)
+def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, trouble: BaseException) -> None:
+    recorder = Recorder(Scripted(trouble), force_tool=True)
+
+    with pytest.raises(type(trouble)):
         asyncio.run(recorder.create(**book.triage))
 
     assert (recorder.exchanges, recorder.failed) == ([], True)
@@ -183,7 +270,7 @@ def test_nothing_asked_leaves_nothing_recorded(book: Book) -> None:
     book.record([book.triage])
     book.record([])
 
-    assert book.files == []
+    assert not book.folder.parent.exists()
 
 
 def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
@@ -204,6 +291,38 @@ def test_a_folder_that_cannot_be_written_to_is_told(book: Book) -> None:
     with pytest.raises(LLMError, match="cannot be written") as caught:
         book.record([book.triage])
     assert caught.value.code == "llm_recording_unwritable"
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Lets no file become larger than so many bytes, which is what a full disk does to the second of two."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_fills_up_leaves_the_old_recording_as_a_whole(book: Book, full_disk: Callable[[int], None]) -> None:
+    book.record([book.triage, book.draft])
+    before = {path.name: path.read_bytes() for path in book.folder.iterdir()}
+    smaller, larger = (changed(book.triage, "system", [{"type": "text", "text": "x" * size}]) for size in (1, 50_000))
+
+    full_disk(40_000)
+    with pytest.raises(LLMError) as caught:
+        book.record([book.triage, smaller, larger], model=Scripted(*[SAID] * 3))
+
+    assert caught.value.code == "llm_recording_unwritable"
+    assert {path.name: path.read_bytes() for path in book.folder.iterdir()} == before
+
+
+def test_a_disk_that_was_full_from_the_first_leaves_no_empty_folder(
+    book: Book, full_disk: Callable[[int], None]
+) -> None:
+    full_disk(100)
+    with pytest.raises(LLMError):
+        book.record([book.triage])
+
+    assert not book.folder.parent.exists()
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------
@@ -312,13 +431,48 @@ def test_a_kind_of_request_that_is_not_recorded_is_told(book: Book) -> None:
     )
 
 
-def test_a_recording_under_another_name_is_not_taken(book: Book) -> None:
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("run01-01-triage-000000000000.yaml", 1),
+        ("run01-01-draft-{short}.yaml", 1),
+        ("run01-02-triage-{short}.yaml", 1),
+        ("run02-01-triage-{short}.yaml", 2),
+    ],
+)
+def test_a_recording_under_another_name_is_refused_and_named(book: Book, name: str, run: int) -> None:
     book.record([book.triage])
-    other = book.asked_about("It burns.")
-    book.file("triage").rename(book.folder / "run01-01-triage-000000000000.yaml")
+    file = book.file("triage")
+    renamed = name.format(short=file.stem[-12:])
+    file.rename(book.folder / renamed)
 
-    assert "the file's name differs from" in book.miss(book.triage).message
-    assert "the mail differs from" in book.miss(other).message
+    error = book.miss(book.triage, run=run)
+
+    assert error.code == "llm_recording_invalid"
+    assert error.message == (
+        f"The recording leak_001/{renamed} cannot be used: it was renamed or copied, and was recorded as "
+        f"leak_001/{file.name}. Record anew"
+    )
+
+
+def test_a_recording_in_another_scenarios_folder_is_refused_and_named(book: Book, instructions: Instructions) -> None:
+    book.record([book.triage])
+    other = Book(book.folder.rename(book.folder.with_name("leak_002")), instructions)
+
+    error = other.miss(book.triage)
+
+    assert f"leak_002/{other.file('triage').name} cannot be used: it was renamed or copied" in error.message
+    assert f"was recorded as leak_001/{other.file('triage').name}. " in error.message
+
+
+def test_a_file_whose_name_is_no_recordings_is_neither_read_nor_removed(book: Book) -> None:
+    book.record([book.triage])
+    file = book.file("triage")
+    (book.folder / f"old-{file.name}").write_text("mine")
+    book.record([book.triage])
+
+    assert book.files == [f"old-{file.name}", file.name]
+    assert book.play(book.triage)
 
 
 # Files that are not what was recorded -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,12 +27,13 @@ USAGE: Mapping[str, int] = {
     "cache_creation_input_tokens": 3,
 }
 HANG_S = 10.0
+TRICKLE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """length: what the header says, if not the truth. hangs: nothing is sent before the server ends. resets: the
-    connection, half-way through the body.
+    connection, half-way through the body. trickles: a byte of it every few milliseconds, until the client has enough.
     """
 
     body: bytes
@@ -40,6 +42,7 @@ class Reply:
     length: int | None = None
     hangs: bool = False
     resets: bool = False
+    trickles: bool = False
 
 
 HONEST = Reply(b"honest")
@@ -102,6 +105,10 @@ class MessagesServer:
         self._thread.join()
         self._http.server_close()
 
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
+
     def wait(self) -> None:
         """Until the server ends, or for as long as no client has patience."""
         self._over.wait(HANG_S)
@@ -157,12 +164,22 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(reply.body) if reply.length is None else reply.length))
             self.end_headers()
+            if reply.trickles:
+                self._trickle()
             self.wfile.write(reply.body)
             self.wfile.flush()
             if reply.resets:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
             self.close_connection = reply.resets or reply.length is not None
+
+        def _trickle(self) -> None:
+            """White space, which may stand before any JSON, for as long as no client has patience."""
+            until = time.monotonic() + HANG_S
+            while time.monotonic() < until and not server.is_over:
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(TRICKLE_S)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -126,6 +126,22 @@ def test_a_log_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
     assert log.read_text().endswith("INFO after\n")
 
 
+def test_a_log_that_cannot_be_begun_anew_says_so_and_stops_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "logs" / "agent.log"
+    log.parent.mkdir()
+    set_up(file=log)
+    log.unlink()
+    log.parent.rmdir()
+    reopen_log_files()
+    logger.info("one")
+    logger.info("two")
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"logging.file: cannot write {log} (No such file or directory)")
+
+
 def test_a_file_is_added_to(tmp_path: Path) -> None:
     (tmp_path / "agent.log").write_text("earlier\n", encoding="utf-8")
     set_up(file=tmp_path / "agent.log")

@@ -110,6 +110,9 @@ async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report)
         return
     for entry in await asyncio.to_thread(ledger.parked):
         report.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
+    for entry in await asyncio.to_thread(ledger.unfinished):
+        last = f"last: {entry.reason}" if entry.reason else f"in the hands of {entry.owner}"
+        report.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
 def _log_file(file: Path) -> str:

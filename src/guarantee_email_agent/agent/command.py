@@ -7,12 +7,11 @@ import logging
 import os
 import signal
 import socket
-from collections import Counter
-from collections.abc import Mapping
 from typing import Final
 
 from guarantee_email_agent.agent.connections import Connections, connected
 from guarantee_email_agent.agent.ledger import Ledger
+from guarantee_email_agent.agent.ledger_errors import LedgerError
 from guarantee_email_agent.agent.watch import OnWorked, Watch, nobody_listens
 from guarantee_email_agent.agent.worker import MailWorker, WorkLimits
 from guarantee_email_agent.config.models import Config
@@ -40,8 +39,8 @@ async def _run(config: Config, once: bool) -> int:
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
 
     def on_sigterm() -> None:
-        logger.info("Stopping: nothing new is begun, what is in work comes to its end")
         stop.set()
+        logger.info("Stopping: nothing new is begun, what is in work comes to its end")
         if this is not None and not watching.is_set():
             this.cancel()
 
@@ -58,7 +57,10 @@ async def _run(config: Config, once: bool) -> int:
 
 
 async def _watch(watch: Watch, ledger: Ledger, stop: asyncio.Event, once: bool) -> int:
-    await asyncio.to_thread(ledger.prune, KEPT_DAYS)
+    try:
+        await asyncio.to_thread(ledger.prune, KEPT_DAYS)
+    except LedgerError as error:  # the next start does it
+        logger.warning("Old entries stay in the ledger for now: %s", error.code)
     logger.info("Watching the inbox%s", " once" if once else "")
     complete = True
     try:
@@ -67,7 +69,7 @@ async def _watch(watch: Watch, ledger: Ledger, stop: asyncio.Event, once: bool) 
         else:
             await watch.run(stop)
     finally:
-        logger.info("%s", _tally_line(watch.tally))
+        logger.info("%s", _tally_line(watch))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
@@ -112,19 +114,18 @@ def _mailbox_name(config: Config) -> str:
     """The same for every agent on one inbox, and for no other inbox."""
     mailbox, server = config.mailbox, config.mcp.gmail
     if not server.built_in:
-        return f"{server.url or server.command} {mailbox.from_address or ''}"
+        return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
     if mailbox.imap.host is None:
         return str(mailbox.maildir)
     return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
 
 
-def _tally_line(tally: Mapping[str, int]) -> str:
-    counts = Counter(tally)
-    left = counts["failed"] + counts["outage"] + counts["waiting"]
+def _tally_line(watch: Watch) -> str:
+    ended, busy = watch.tally, sum(fate == "busy" for fate in watch.left.values())
     return (
-        f"Emails answered: {counts['answered']}, not answered: {counts['not_answered']}, quarantined: "
-        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {left}, with another agent: "
-        f"{counts['busy']}"
+        f"Emails answered: {ended['answered']}, not answered: {ended['not_answered']}, quarantined: "
+        f"{ended['quarantined']}, unknown: {ended['unknown']}, left unprocessed: {len(watch.left) - busy}, with "
+        f"another agent: {busy}"
     )
 
 

@@ -104,10 +104,6 @@ class Ledger:
             reason=row.reason,
         )
 
-    def extend(self, claim: Claim, lease_s: float) -> None:
-        """Let the lease last `lease_s` seconds from now. One that ran out comes alive again, if nobody took it."""
-        self._write(claim, sql.EXTEND, span_s=lease_s)
-
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
         self._write(claim, sql.INTEND_TICKET, ticket_key=_checked("ticket_key", ticket_key, _WORD))

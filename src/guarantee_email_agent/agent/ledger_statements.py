@@ -57,7 +57,6 @@ def _under_claim(stages: tuple[Stage, ...], **values: Any) -> Update:
     return update(mails).where(ours).values(since=NOW, changed_at=NOW, **values)
 
 
-EXTEND: Final = _under_claim(_STAGES)  # span_s
 INTEND_TICKET: Final = _under_claim(_BEFORE_SENDING, stage="ticketing")  # ticket_key
 TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
 INTEND_SEND: Final = _under_claim(_BEFORE_SENDING, stage="sending")  # reply_message_id

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,7 @@ class LedgeredMail:
 
     async def _found_out(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
         """One look, no waiting: a copy that is still on its way is waited for when the mail is taken up again."""
-        if await self.inbox.find_sent(message_id) == "sent":
-            return {"message_id": message_id, "status": "already_sent"}
+        with suppress(IntegrationError):  # what cannot be asked now is asked then
+            if await self.inbox.find_sent(message_id) == "sent":
+                return {"message_id": message_id, "status": "already_sent"}
         raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})

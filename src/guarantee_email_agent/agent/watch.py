@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from guarantee_email_agent.agent.worker import MailWorker, Worked
+from guarantee_email_agent.agent.ledger_errors import LedgerError
+from guarantee_email_agent.agent.worker import Fate, MailWorker, Worked
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
@@ -42,7 +43,7 @@ def nobody_listens(_entry: InboxEntry, _worked: Worked) -> None:
 
 @dataclass
 class Watch:
-    """The one loop of the daemon. `tally` counts the fate of every mail that was taken up.
+    """The one loop of the daemon. `tally` counts the mails that ended by how they did; `left` has those that did not.
 
     concurrency: mails in work at a time. poll_s: seconds between two looks, if nothing wakes us earlier. on_worked: is
     told what became of each mail that was taken up.
@@ -54,37 +55,38 @@ class Watch:
     concurrency: int
     poll_s: float
     on_worked: OnWorked = nobody_listens
-    tally: Counter[str] = field(default_factory=Counter)
+    tally: Counter[Fate] = field(default_factory=Counter)
+    left: dict[str, Fate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._in_work: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
-        self._busy: set[str] = set()
         self._ended: set[str] = set()  # since the inbox was listed last
         self._changed = asyncio.Event()
         self._failures = 0
         self._rest_until = 0.0
 
     async def drain(self, stop: asyncio.Event) -> bool:
-        """Take up every mail once. Whether each came to an outcome, is gone, or is in somebody else's hands.
+        """Take up every mail once. Whether each came to an outcome, or is gone.
 
         Raises the AgentError of an inbox that cannot be listed, once what is in work has come to its end.
         """
         async with self._in_our_hands():
             # What was busy at first may have been so because of its twin: a second copy of the same mail.
             for _ in range(2):
+                for mail, fate in self.left.items():
+                    if fate == "busy":
+                        del self._not_before[mail]
                 try:
                     while await self._round(stop, once=True) and not stop.is_set():
                         await self._until_free(1, stop)
-                finally:
+                except AgentError:
                     await self._finish()
-                for mail in self._busy:
-                    self._not_before.pop(mail, None)
-                    self.tally["busy"] -= 1
-                self._busy.clear()
+                    raise
+                await self._finish()
         if self._failures >= PATIENCE:
             logger.warning("A service is down; the mails that are left stay unprocessed")
-        return not (self.tally["failed"] or self.tally["outage"] or self.tally["waiting"])
+        return not self.left
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set: then nothing new is begun, and what is in work has SHUTDOWN_S to finish."""
@@ -92,12 +94,13 @@ class Watch:
         async with self._in_our_hands():
             while not stop.is_set():
                 try:
-                    if not await self._round(stop, once=False):
+                    if not await self._round_until(stop):
                         await self._wait(stop)
                     rest_s = 0.0
                 except AgentError as error:
                     rest_s = min(max(2 * rest_s, FIRST_REST_S), LONGEST_REST_S)
-                    logger.warning("The inbox cannot be read (%s); next try in %d s", error.code, rest_s)
+                    what = "ledger" if isinstance(error, LedgerError) else "inbox"
+                    logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, rest_s)
                     logger.debug("%s", error.message)
                     await _first_of(stop.wait(), timeout_s=rest_s)
             await self._finish()
@@ -112,6 +115,16 @@ class Watch:
                 task.cancel()
             await asyncio.gather(*self._in_work.values(), return_exceptions=True)
 
+    async def _round_until(self, stop: asyncio.Event) -> int:
+        """As `_round`, but given up as soon as `stop` is set: a mailbox may take its time to answer."""
+        look = asyncio.create_task(self._round(stop, once=False))
+        try:
+            await _first_of(stop.wait(), _over(look))
+            return look.result() if look.done() else 0
+        finally:
+            look.cancel()
+            await asyncio.gather(look, return_exceptions=True)
+
     async def _round(self, stop: asyncio.Event, *, once: bool) -> int:
         """Look once, and begin with everything that may be begun; how many mails that were."""
         now = self.clock.monotonic()
@@ -119,7 +132,11 @@ class Watch:
             self._not_before = {mail: moment for mail, moment in self._not_before.items() if moment > now}
         self._ended.clear()
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
-        entries = await self.inbox.list_unprocessed(min(PAGE + len(self._not_before) + len(self._in_work), MOST_LISTED))
+        most = min(PAGE + len(self._not_before) + len(self._in_work), MOST_LISTED)
+        entries = await self.inbox.list_unprocessed(most)
+        if len(entries) < most:
+            listed = {entry.id for entry in entries}
+            self.left = {mail: fate for mail, fate in self.left.items() if mail in listed}
         begun = 0
         for entry in entries:
             if entry.id in self._in_work or entry.id in self._not_before or entry.id in self._ended:
@@ -162,15 +179,16 @@ class Watch:
             del self._in_work[entry.id]
 
     def _note(self, entry: InboxEntry, worked: Worked, once: bool) -> None:
-        self.tally[worked.fate] += 1
         self.on_worked(entry, worked)
+        self.left.pop(entry.id, None)
         now = self.clock.monotonic()
-        if once:
-            self._not_before[entry.id] = float("inf")
-            if worked.fate == "busy":
-                self._busy.add(entry.id)
-        elif worked.fate in ("failed", "outage", "waiting", "busy", "gone"):
-            self._not_before[entry.id] = now + max(worked.retry_s, 1.0)
+        if worked.fate in ("failed", "outage", "waiting", "busy"):
+            self.left[entry.id] = worked.fate
+            self._not_before[entry.id] = float("inf") if once else now + max(worked.retry_s, 1.0)
+        else:
+            self.tally[worked.fate] += 1
+        if worked.fate == "gone":
+            self._not_before[entry.id] = now + 1.0
         if worked.fate == "outage":
             self._failures += 1
             if not once:
@@ -212,7 +230,12 @@ class Watch:
             await asyncio.wait(late)
 
 
-async def _first_of(*waits: Coroutine[Any, Any, object], timeout_s: float) -> None:
+async def _over(task: asyncio.Task[Any]) -> None:
+    """Wait for a task without being it: who gives up waiting does not give up the task."""
+    await asyncio.wait({task})
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
     """Return once one of `waits` is over, or after `timeout_s` seconds; the others are given up."""
     tasks = [asyncio.create_task(wait) for wait in waits]
     try:

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from guarantee_email_agent.agent.ledger import Ledger
-from guarantee_email_agent.agent.ledger_entries import Busy, Claim, Done, Standing, Waiting
+from guarantee_email_agent.agent.ledger_entries import Busy, Claim, Done, Free, Standing, Waiting
 from guarantee_email_agent.agent.ledger_errors import LeaseLostError, LedgerError
 from guarantee_email_agent.agent.side_effects import LedgeredMail, LedgeredTicketing
 from guarantee_email_agent.email.identity import content_identity, mail_identity
@@ -27,18 +28,20 @@ Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "
 """What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
 
 FIRST_RETRY_S = 30.0
-SLOW_FIRST_RETRY_S = 900.0
-"""For a mail whose fault may well be somebody else's."""
-
 LONGEST_RETRY_S = 3600.0
+DOUBTFUL_FIRST_RETRY_S = 300.0
+"""For a failure that may be a service's: if it is, the service will have shown it by the time after the next."""
+
+LARGE_BYTES = 2_000_000
+"""A mail takes fifteen times its size while it is read: such ones are taken up one at a time."""
 
 _GONE = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
 _LEASE_LOST = "ledger_lease_lost"
 _WRONG_STAGE = "ledger_wrong_stage"
 _OVER_BUDGET = "processing_budget"
-_SLOW_TO_HEAL = frozenset({_OVER_BUDGET, "mail_recipient_deferred"})
-"""A slow service, a name server that is down: without a failure of the service itself, it cannot be told."""
+_DOUBTFUL = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
+"""Ends of error codes that leave it open whether the mail or a service is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class MailWorker:
     """Deals with one mail at a time, and with any number at once.
 
     mailbox: its name, since ids are a mailbox's own and agents on several may share a ledger. owner: names this process
-    in the ledger.
+    in the ledger. alone: held by mails that could take others with them, large ones and those that failed before.
     """
 
     inbox: InboxPort
@@ -78,6 +81,7 @@ class MailWorker:
     limits: WorkLimits
     mailbox: str
     owner: str
+    alone: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     async def work(self, entry: InboxEntry, listed_at: float) -> Worked:
         """A mail without an outcome stays in the inbox as it was. Raises nothing that is an AgentError.
@@ -102,15 +106,34 @@ class MailWorker:
         standing = (await asyncio.to_thread(self.ledger.places, [place])).get(place)
         if standing is not None and (known := await self._known(entry, place, standing, listed_at)) is not None:
             return known
+        if entry.size > LARGE_BYTES or (isinstance(standing, Free) and standing.attempts):
+            async with self.alone:
+                return await self._take_up(entry, place, standing, listed_at)
+        return await self._take_up(entry, place, standing, listed_at)
 
+    async def _take_up(self, entry: InboxEntry, place: str, standing: Standing | None, listed_at: float) -> Worked:
         logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
         raw = await self._read(entry)
-        key = self._key(raw) if isinstance(raw, bytes) else place
+        if standing is not None and standing.mail_key != place:
+            key = standing.mail_key  # what it is known by, though it cannot be read today, or is read otherwise
+        else:
+            key = self._key(raw) if isinstance(raw, bytes) else place
         claim = await asyncio.to_thread(
             self.ledger.claim, key, place=place, owner=self.owner, lease_s=self.limits.lease_s
         )
         if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
             return await self._known(entry, place, claim, listed_at) or Worked("busy")
+        try:
+            return await self._claimed(entry, claim, raw)
+        except asyncio.CancelledError:
+            # Stopped by whoever runs the agent, which is no fault of the mail. Not at once: a reply may be on its way.
+            with suppress(AgentError):
+                await asyncio.to_thread(
+                    self.ledger.release, claim, count_attempt=False, retry_after_s=FIRST_RETRY_S, reason="stopped"
+                )
+            raise
+
+    async def _claimed(self, entry: InboxEntry, claim: Claim, raw: bytes | AgentError) -> Worked:
         if (worked := await self._proved(entry, claim)) is not None:
             return worked
         if isinstance(raw, AgentError):
@@ -151,7 +174,9 @@ class MailWorker:
         key = self.processor.identity_key
         try:
             return mail_identity(parse_email(raw), key)
-        except ProcessingError:
+        except Exception as error:
+            if not isinstance(error, ProcessingError):  # a bug of ours: the mail's tries are counted all the same
+                logger.debug("Unexpected failure", exc_info=True)
             return content_identity(raw, key)
 
     async def _done_before(self, entry: InboxEntry, place: str, done: Done, listed_at: float) -> Worked:
@@ -239,13 +264,14 @@ class MailWorker:
 
     async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> Worked:
         try:
-            worked = await self._finish(entry, claim, "quarantined", code)
+            await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
         except LedgerError as error:
             if error.code != _WRONG_STAGE:
                 raise
             return await self._release(claim, code, counts=True)  # its reply may be out: first the proof, next time
         logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
-        return worked
+        await self._mark(entry, claim.place, "quarantined")
+        return Worked("quarantined", reason=code)
 
     async def _unknown(self, entry: InboxEntry, claim: Claim) -> Worked:
         logger.error(
@@ -262,13 +288,19 @@ class MailWorker:
 
     async def _mark(self, entry: InboxEntry, place: str, outcome: Outcome) -> None:
         """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
-        await self.inbox.mark(entry.id, outcome)
+        try:
+            await self.inbox.mark(entry.id, outcome)
+        except IntegrationError as error:
+            if error.code != _GONE:
+                raise
+            logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
+            return
         await asyncio.to_thread(self.ledger.marked, place)
 
 
 def _retry_s(attempts: int, code: str) -> float:
     """Seconds until a mail whose own fault it was has its next try."""
-    first_s, growth = (SLOW_FIRST_RETRY_S, 4.0) if code in _SLOW_TO_HEAL else (FIRST_RETRY_S, 2.0)
+    first_s, growth = (DOUBTFUL_FIRST_RETRY_S, 12.0) if code.endswith(_DOUBTFUL) else (FIRST_RETRY_S, 2.0)
     return min(first_s * growth ** (attempts - 1), LONGEST_RETRY_S)
 
 

@@ -15,6 +15,9 @@ REPLY_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:")
 ANSWER_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
 """The same for a mail answered or forwarded."""
 
+MISSING_ID_END = "@missing.message-id>"
+"""How the Message-ID of a mail ends that came without one, and by which nobody else knows it."""
+
 _QUOTE_MARKS = r"(?m)^[ \t]*>[> \t]*"
 
 
@@ -60,6 +63,11 @@ class Email:
     def is_answer(self) -> bool:
         """Whether the subject is that of an earlier mail, answered or forwarded."""
         return self.subject.casefold().startswith(ANSWER_PREFIXES)
+
+    @property
+    def id_to_answer(self) -> str | None:
+        """The Message-ID by which the sender's program knows this mail; None where it has none."""
+        return None if self.message_id.endswith(MISSING_ID_END) else self.message_id
 
     @property
     def new_text(self) -> str:

@@ -58,6 +58,11 @@ _SUBJECTS = frozenset(
 _REPORT_TYPES = ("multipart/report", "message/delivery-status", "message/disposition-notification")
 _BULK_PRECEDENCES = frozenset({"bulk", "list", "junk", "auto_reply", "auto-reply"})
 _SUPPRESSED = frozenset({"all", "autoreply", "oof"})
+# Any other may be the sender's own words, which no reason may quote.
+_LIST_HEADERS = frozenset(
+    f"list-{part}"
+    for part in ("archive", "help", "id", "owner", "post", "subscribe", "unsubscribe", "unsubscribe-post")
+)
 _AUTORESPONDER_HEADERS = ("x-autoreply", "x-auto-reply", "x-autorespond", "x-autoresponder", "x-autoreply-from")
 
 
@@ -87,7 +92,7 @@ def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
             return "Auto-Submitted is not 'no'"
     for name in headers:
         if name.startswith("list-"):
-            return f"mailing list ({_title(name)})"
+            return f"mailing list ({name.title() if name in _LIST_HEADERS else 'List-*'})"
     for value in headers.get("precedence", ()):
         if (keyword := _keyword(value)) in _BULK_PRECEDENCES:
             return f"Precedence is {keyword}"
@@ -100,7 +105,7 @@ def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
     for name in _AUTORESPONDER_HEADERS:
         for value in headers.get(name, ()):
             if _keyword(value) not in ("no", "false", "0"):
-                return f"written by an autoresponder ({_title(name)})"
+                return f"written by an autoresponder ({name.title()})"
     return None
 
 
@@ -121,10 +126,6 @@ def _keyword(value: str) -> str:
     """The value's first word, without comments and parameters, lower-case (RFC 3834 §5 allows both around it)."""
     words = without_comments(value).replace(";", " ").replace(",", " ").split(None, 1)
     return words[0].strip("\"'").lower() if words else ""
-
-
-def _title(name: str) -> str:
-    return name[:40].title()
 
 
 def _without_tag(address: str) -> str:

@@ -24,7 +24,7 @@ from guarantee_email_agent.email.limits import (
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
 )
-from guarantee_email_agent.email.message import Email, Span, SpanKind
+from guarantee_email_agent.email.message import MISSING_ID_END, Email, Span, SpanKind
 from guarantee_email_agent.email.quoting import label_spans
 from guarantee_email_agent.utils.errors import ProcessingError
 
@@ -327,7 +327,7 @@ def _date_of(fields: Mapping[str, list[str]]) -> str:
 def _derived_message_id(content: bytes) -> str:
     from hashlib import sha256  # 8 ms to load, for the few mails without a Message-ID
 
-    return f"<sha256-{sha256(content).hexdigest()}@missing.message-id>"
+    return f"<sha256-{sha256(content).hexdigest()}{MISSING_ID_END}"
 
 
 def _distinct(problems: list[str]) -> tuple[str, ...]:

@@ -226,7 +226,7 @@ class EmailProcessor:
                 body,
                 email.thread_id,
                 message_id=reply_message_id(mail_identity(email, self.identity_key), self.reply_domain),
-                in_reply_to=email.message_id,
+                in_reply_to=email.id_to_answer,
                 references=reply_references(email),
                 headers={"Auto-Submitted": "auto-replied"},
             ),

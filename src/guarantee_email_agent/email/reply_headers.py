@@ -17,8 +17,11 @@ def reply_subject(subject: str) -> str:
 
 
 def reply_references(email: Email) -> str:
-    """The thread so far and the mail answered (RFC 5322 §3.6.4); the oldest and the latest where it grows long."""
+    """The thread so far and the mail answered (RFC 5322 §3.6.4); the oldest and the latest where it grows long.
+
+    Empty where the mail answered began the thread and has no Message-ID.
+    """
     thread = " ".join(email.headers.get("references", ())).split()
     if len(thread) > MAX_REFERENCES:
         thread = [thread[0], *thread[1 - MAX_REFERENCES :]]
-    return " ".join([*thread, email.message_id])
+    return " ".join([*thread, email.id_to_answer] if email.id_to_answer else thread)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import time
 from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
     if options.llm == "offline":
         return None
     if options.llm == "replay":
-        _places(config, options).check()
+        _places(config, options).check_recorded()
         return None
     from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
 
@@ -156,12 +157,15 @@ def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
 def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
     from guarantee_email_agent.eval.language_model import RecordingPlaces  # not offline
 
-    command = "eval --llm record"
+    command = ["eval", "--llm", "record"]
+    if config.source is not None and config.source != Path.cwd() / "config.yaml":
+        command += ["--config", str(config.source)]
     if options.directory != config.eval.test_suite_path:
-        command += f" --eval-dir {printable(str(options.directory))}"
+        command += ["--eval-dir", str(options.directory)]
     if options.repeat > 1:
-        command += f" --repeat {options.repeat}"
-    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, command=command)
+        command += ["--repeat", str(options.repeat)]
+    shown = printable(shlex.join(command))
+    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, command=shown)
 
 
 def _results(

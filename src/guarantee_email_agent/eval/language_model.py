@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Literal, Protocol
 
 from guarantee_email_agent.eval.models import EvalTestCase
@@ -114,29 +115,31 @@ class RecordingPlaces:
             self.folder / test_case.scenario_id,
             test_case.scenario_id,
             force_tool=self.force_tool,
-            remedy=f"Record it anew: {self._command} --only {name}",
+            remedy=f"Record it anew: {self._command} --only {printable(quote(name))}",
         )
 
-    def make(self) -> None:
+    def check_writable(self) -> None:
         """Raises ConfigurationError, before anything is asked of the API, where nothing could be recorded."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not os.access(self.folder, os.W_OK):
-                raise PermissionError(None, "Permission denied")
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self._shown}: the folder for recordings cannot be written to ({error.strerror}). Name a suite in "
-                "another place with --eval-dir",
-                "eval_recordings_unwritable",
-            ) from None
+        place = self.folder if os.path.lexists(self.folder) else self.folder.parent
+        if place.is_dir() and os.access(place, os.W_OK):
+            return
+        why = "permission denied" if place.is_dir() else "it is no folder"
+        raise ConfigurationError(
+            f"{self._shown}: the folder for recordings cannot be written to ({why}). Name a suite in another place "
+            "with --eval-dir",
+            "eval_recordings_unwritable",
+        )
 
-    def check(self) -> None:
+    def check_recorded(self) -> None:
         """Raises ConfigurationError where nothing is recorded of any scenario."""
-        if not self.folder.is_dir():
-            raise ConfigurationError(
-                f"{self._shown} does not exist: nothing is recorded of this suite. Record it first: {self._command}",
-                "eval_recordings_not_found",
-            )
+        if next(self.folder.glob("*/run*.yaml"), None) is not None:
+            return
+        exists = os.path.lexists(self.folder)
+        what = "does not exist" if not exists else "holds no recording" if self.folder.is_dir() else "is no folder"
+        raise ConfigurationError(
+            f"{self._shown} {what}: nothing is recorded of this suite. Record it first: {self._command}",
+            "eval_recordings_not_found",
+        )
 
     @property
     def _shown(self) -> str:

@@ -37,7 +37,7 @@ class LiveEvaluation:
         self._model = live_model(config, SystemClock())
         self.meter = MeteredModel(self._model)
         if record_to is not None:
-            record_to.make()
+            record_to.check_writable()
         self._model_of: ModelOf = LiveModel(self.meter) if record_to is None else RecordedModel(self.meter, record_to)
 
     def results(
@@ -70,7 +70,8 @@ class LiveEvaluation:
         usage, dollars = self.meter.usage, self.meter.cost_usd
         tokens = f"{usage.total - usage.output:,} tokens sent, {usage.output:,} received"
         price = "cost not known" if dollars is None else f"${dollars:.4f}"
-        return f"{self._config.llm.model}: {self.meter.calls} answers, {tokens}, {price}"
+        answers = "1 answer" if self.meter.calls == 1 else f"{self.meter.calls} answers"
+        return f"{self._config.llm.model}: {answers}, {tokens}, {price}"
 
     async def _end(self, under_way: Sequence[asyncio.Task[EvalResult]]) -> None:
         for task in under_way:

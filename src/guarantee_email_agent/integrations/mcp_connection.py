@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.stdio_transport import StdioTransport
+from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
 
 if TYPE_CHECKING:
-    from httpx2 import Response
+    from httpx2 import AsyncByteStream, Response
     from mcp import Client
     from mcp.client import Transport
 
@@ -81,6 +83,7 @@ class McpConnection:
         self.last_words = ""
         """The last line of the server's stderr, printable."""
         self._reason: BaseException | None = None
+        self._too_large: AnswerTooLargeError | None = None
 
     @property
     def ended(self) -> bool:
@@ -89,7 +92,7 @@ class McpConnection:
     @property
     def reason(self) -> BaseException | None:
         """Why it ended, where there was an error."""
-        return self._stdio.failure if self._stdio and self._stdio.failure else self._reason
+        return self._too_large or (self._stdio.failure if self._stdio else None) or self._reason
 
     @property
     def exit_code(self) -> int | None:
@@ -109,11 +112,17 @@ class McpConnection:
         """Leave, and stop the server if we started it, without waiting for that."""
         self._stop.set()
 
-    async def close(self, within_s: float | None = None) -> None:
-        """`end`, and return once the server is gone, or after so many seconds. Cancelled, it still ends."""
+    async def ended_within(self, seconds: float | None) -> bool:
+        """`end`, and whether the server is gone by then. Cancelled, it still ends."""
         self.end()
-        if self._task is not None:
-            await asyncio.wait((self._task,), timeout=within_s)
+        return self._task is None or bool((await asyncio.wait((self._task,), timeout=seconds))[0])
+
+    async def close(self) -> None:
+        """`end`, and return once the server is gone."""
+        # A process is stopped in steps that have limits; the SDK's leave-taking over HTTP has none.
+        if not await self.ended_within(None if self._stdio else self._exit_grace_s) and self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=self._exit_grace_s)
 
     def abort(self) -> None:
         """Do not wait for the server to answer while connecting."""
@@ -128,6 +137,10 @@ class McpConnection:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED, TextContent
 
+        try:
+            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError:  # half a character (a lone surrogate), or no number
+            raise CallFailedError("the arguments cannot be written as JSON", asked=False) from None
         if self._client is None or self.ended:
             raise CallFailedError("the connection has ended", ended=True, asked=False)
         statuses: list[int] = []
@@ -173,7 +186,7 @@ class McpConnection:
         client = Client(
             transport if transport is not None else await self._http_transport(stack),
             cache=None,
-            client_info=Implementation(name="guarantee-email-agent", version=_version()),
+            client_info=Implementation(name="guarantee-email-agent", version=__version__),
         )
         return await stack.enter_async_context(client)
 
@@ -184,12 +197,25 @@ class McpConnection:
         from httpx2 import AsyncClient, Timeout
         from mcp.client.streamable_http import streamable_http_client
 
-        # Reading has no limit of its own: each call has a deadline.
-        http = AsyncClient(headers=dict(self._launch.headers), timeout=Timeout(CONNECT_S, read=None))
-        http.event_hooks["response"].append(_keep_status)
+        # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
+        headers = {"Accept-Encoding": "identity", **self._launch.headers}
+        http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
+        http.event_hooks["response"] += [_keep_status, self._limit_size]
         assert self._launch.url is not None
         await stack.enter_async_context(http)
         return streamable_http_client(self._launch.url, http_client=http, max_sse_event_size=self._max_answer_bytes)
+
+    async def _limit_size(self, response: Response) -> None:
+        """The SDK limits an event of a stream, and no answer that is JSON as a whole."""
+        from httpx2 import AsyncByteStream
+
+        if response.request.method == "POST" and isinstance(response.stream, AsyncByteStream):
+            response.headers.pop("Content-Encoding", None)
+            response.stream = _limited_stream(response.stream, self._max_answer_bytes, self._refuse)
+
+    def _refuse(self, error: AnswerTooLargeError) -> None:
+        self._too_large = error
+        self.end()
 
     def _diagnose(self, line: str) -> None:
         if any(map(str.isalnum, line)):
@@ -217,18 +243,32 @@ async def _keep_status(response: Response) -> None:
         statuses.append(response.status_code)
 
 
+def _limited_stream(
+    stream: AsyncByteStream, limit: int, refuse: Callable[[AnswerTooLargeError], None]
+) -> AsyncByteStream:
+    """The same bytes up to `limit`, beyond which the error is told to `refuse` and raised."""
+    from httpx2 import AsyncByteStream
+
+    class Limited(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for part in stream:
+                size += len(part)
+                if size > limit:
+                    error = AnswerTooLargeError(f"wrote a message of more than {limit} bytes")
+                    refuse(error)
+                    raise error
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Limited()
+
+
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one that says most: task groups wrap what happened, several levels deep."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("guarantee-email-agent")
-    except metadata.PackageNotFoundError:
-        return ""

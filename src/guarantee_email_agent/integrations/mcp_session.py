@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.call_errors import (
-    TIMEOUT,
     Fault,
     declared_error,
     error_of_fault,
@@ -38,8 +37,10 @@ MAX_LOGGED_CHARS: Final = 1000
 LAST_WORDS_S: Final = 1.0  # that a call waits to learn why its server died
 
 _DIED: Final = Fault("unavailable", "", retryable=True, uncertain=True)
+_NO_ANSWER: Final = Fault("timeout", "", retryable=True, uncertain=True)
 _NOT_RUNNING: Final = Fault("unavailable", "", retryable=True, outage=True)
 _NOT_ASKED_YET: Final = Fault("timeout", "", retryable=True, outage=True)
+_NOT_SENT: Final = Fault("invalid_argument", "")
 _MALFORMED: Final = Fault("malformed", "", uncertain=True)
 
 
@@ -177,12 +178,14 @@ class McpSession:
     async def _failed(
         self, connection: McpConnection, failure: CallFailedError, tool: str, repeatable: bool
     ) -> IntegrationError:
+        if not failure.ended and not failure.asked:
+            return self._error(_NOT_SENT, f"{tool}: {failure}, so the server was not asked", repeatable)
         if not failure.ended:
             self._answered()
             self.log_words(tool, str(failure))
             fault = fault_by_protocol(failure.code, failure.http_status, str(failure))
             return _not_to_repeat(error_of_fault(self.name, tool, fault), repeatable)
-        await connection.close(LAST_WORDS_S)
+        await connection.ended_within(LAST_WORDS_S)
         if isinstance(connection.reason, AnswerTooLargeError):
             return self._error(_MALFORMED, f"{tool}: the server {connection.reason}", repeatable)
         fault = _DIED if failure.asked else _NOT_RUNNING
@@ -197,11 +200,7 @@ class McpSession:
         if self._silent_deadlines >= MAX_SILENT_DEADLINES and not connection.ended:
             logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
             connection.end()
-        return self._error(
-            Fault("timeout", "", TIMEOUT.retryable, TIMEOUT.uncertain),
-            f"{tool}: no answer within {timeout_s:g} s",
-            repeatable,
-        )
+        return self._error(_NO_ANSWER, f"{tool}: no answer within {timeout_s:g} s", repeatable)
 
     async def _connected(self) -> McpConnection:
         """The connection, made anew where it ended. One at a time, and not given up where who asked for it is."""

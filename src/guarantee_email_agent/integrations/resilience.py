@@ -20,12 +20,8 @@ class RetryPolicy:
     first_delay_s: float = 1.0
 
 
-async def call_with_retry(
-    call: Callable[[], Awaitable[Answer]], policy: RetryPolicy, clock: Clock, *, deadline: float | None = None
-) -> Answer:
+async def call_with_retry(call: Callable[[], Awaitable[Answer]], policy: RetryPolicy, clock: Clock) -> Answer:
     """The call's answer, or the IntegrationError of its last attempt.
-
-    deadline: by `clock.monotonic()`; an attempt that could only begin then or later is not waited for.
 
     Our own few lines, since the known libraries load for longer (57 to 87 ms) than a whole suite of scenarios runs,
     and take no clock.
@@ -35,8 +31,7 @@ async def call_with_retry(
         try:
             return await call()
         except IntegrationError as error:
-            too_late = deadline is not None and clock.monotonic() + delay >= deadline
-            if not error.retryable or attempt == policy.attempts or too_late:
+            if not error.retryable or attempt == policy.attempts:
                 error.details["attempts"] = attempt
                 raise
         await clock.sleep(delay)

@@ -26,13 +26,14 @@ class ServiceCircuit:
         """What `fn` gives or raises; IntegrationError `{name}_circuit_open`, an outage, without asking.
 
         A failure that opens the circuit, or leaves it open, is an outage, too: the service fails whatever it is asked.
+        So is one of a service that has given no answer for long: nothing shows that the mail is to blame.
         """
         try:
             return await self._breaker.call(fn, tells_of_the_service)
         except CircuitOpenError as error:
             raise IntegrationError(error.message, error.code, error.details) from None
         except IntegrationError as error:
-            if self._breaker.is_open and tells_of_the_service(error):
+            if self._breaker.is_doubtful and tells_of_the_service(error):
                 error.details["outage"] = True
             raise
 

@@ -31,7 +31,7 @@ _LAST_WORDS_S: Final = 1.0
 
 
 class AnswerTooLargeError(Exception):
-    """The server wrote a line beyond the limit; where the next message would begin is unknown."""
+    """The server wrote a message beyond the limit; where on stdio the next would begin is unknown."""
 
 
 class StdioTransport:

@@ -19,6 +19,9 @@ from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.printable import printable
 
+PUBLIC_ADDRESS: Final = "https://api.anthropic.com"
+"""Given to the SDK by name: without an address it would read the environment itself, and take a blank one as it is."""
+
 MAX_WAIT_S: Final = 60.0
 """The longest that we wait because the API asks us to, if nobody says otherwise."""
 
@@ -28,6 +31,7 @@ _LONGEST_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
 _LONG_WAIT_S: Final = 10.0
+_LAST_PORT: Final = 65_535
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
 _NO_CREDIT: Final = frozenset(
     {
@@ -44,17 +48,16 @@ def anthropic_messages(
     config: Config,
     *,
     timeout_s: float | None = None,
-    max_attempts: int | None = None,
     max_wait_s: float = MAX_WAIT_S,
     clock: Clock | None = None,
 ) -> AnthropicModel:
     """A client of the API with key, address, timeouts and retries as configured. Use it from one event loop.
 
     timeout_s: seconds for one attempt, all of its bytes included, if not those of `llm.timeout_s`.
-    max_attempts: tries of one call, the first included, if not those of `llm.max_attempts`.
     max_wait_s: the longest wait between two attempts that the API may ask for; where it asks for more, the call fails.
 
-    Raises ConfigurationError where the SDK is not installed, or without a key.
+    Raises ConfigurationError where the SDK is not installed, without a key, and for an environment that no connection
+    can be made with: a bad address, certificates that cannot be read, a bad proxy.
     """
     key = config.secrets.anthropic_api_key
     if key is None:
@@ -63,9 +66,11 @@ def anthropic_messages(
             "server of your own that asks for no key, any text will do",
             "config_missing_secret",
         )
-    client = _sdk().AsyncAnthropic(
+    sdk = _sdk()
+    client = sdk.AsyncAnthropic(
         api_key=key,
-        base_url=config.secrets.anthropic_base_url,
+        base_url=_address(config.secrets.anthropic_base_url),
+        http_client=_connections(sdk),
         timeout=timeout_s or config.llm.timeout_s,
         max_retries=0,
         open_telemetry=False,  # what customers write goes to the API and nowhere else
@@ -73,7 +78,7 @@ def anthropic_messages(
     return AnthropicModel(
         client,
         timeout_s=timeout_s or config.llm.timeout_s,
-        max_attempts=max_attempts or config.llm.max_attempts,
+        max_attempts=config.llm.max_attempts,
         max_wait_s=max_wait_s,
         force_tool=config.llm.force_tool,
         clock=clock or SystemClock(),
@@ -100,6 +105,47 @@ def _sdk() -> Any:
             "llm_sdk_missing",
         ) from None
     return anthropic
+
+
+def _address(url: str | None) -> str:
+    """What the SDK is to connect to. Never shown where it is bad: it may hold a password."""
+    if not url:
+        return PUBLIC_ADDRESS
+    import httpx2  # the SDK's own
+
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL("")
+    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > _LAST_PORT:
+        raise ConfigurationError(
+            "ANTHROPIC_BASE_URL is no address of a server. Set it to one such as http://127.0.0.1:8080, or remove it",
+            "llm_bad_address",
+        )
+    return url
+
+
+def _connections(sdk: Any) -> Any:
+    """The SDK's own HTTP client, made by us: one that the SDK fails to make complains once more when it is deleted."""
+    import httpx2  # the SDK's own
+
+    try:
+        return sdk.DefaultAsyncHttpxClient()
+    except OSError as error:
+        raise ConfigurationError(
+            f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read ({_reason(error)}). Correct it, or "
+            "remove it",
+            "llm_bad_certificates",
+        ) from None
+    except (httpx2.InvalidURL, ValueError, ImportError):
+        raise ConfigurationError(
+            "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy that can be used. Correct it, or remove it",
+            "llm_bad_proxy",
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    return getattr(error, "reason", None) or error.strerror or type(error).__name__
 
 
 class AnthropicModel:
@@ -183,7 +229,7 @@ class AnthropicModel:
             ) from None
         except anthropic.APIStatusError as error:
             raise _status_error(error, request) from None
-        except (anthropic.APIResponseValidationError, json.JSONDecodeError):
+        except (anthropic.APIResponseValidationError, json.JSONDecodeError, RecursionError):
             raise _no_message() from None
         except (anthropic.AnthropicError, ValueError, TypeError) as error:
             raise _error(f"cannot be asked this way: {error}", "llm_bad_request") from None

@@ -25,7 +25,7 @@ _OF_THE_SERVICE: Final = frozenset(
         "llm_unreachable",
     }
 )
-# These may be one mail's fault, or the service's; only several in a row tell.
+# These may be one mail's fault, or the service's; whether it answered lately tells.
 _OF_THE_SERVICE_PERHAPS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
 
 
@@ -34,7 +34,8 @@ class ModelWithFallback:
 
     Five calls in a row that tell of the service open the circuit: for 60 s the model is not asked, then one call finds
     out. Meanwhile `fallback` answers; where there is none, every call is an error. An error's `details["outage"]` tells
-    whether the service is to blame, so that the mail should wait, or perhaps this one request.
+    whether the service is to blame, so that the mail should wait, or perhaps this one request: it is where nothing has
+    shown for ten minutes that the service works.
     """
 
     def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
@@ -53,9 +54,10 @@ class ModelWithFallback:
         except CircuitOpenError as error:
             problem = _down(error)
         except LLMError as error:
-            is_down = self._breaker.is_open and _tells_of_the_service(error)
-            error.details["outage"] = is_down or error.code in _OF_THE_SERVICE
-            if not is_down or self._fallback is None:
+            of_the_service = _tells_of_the_service(error)
+            doubtful = of_the_service and self._breaker.is_doubtful
+            error.details["outage"] = doubtful or error.code in _OF_THE_SERVICE
+            if not (of_the_service and self._breaker.is_open) or self._fallback is None:
                 raise
             problem = error
         else:
@@ -67,7 +69,8 @@ class ModelWithFallback:
             raise problem
         if not self._falling_back:
             self._falling_back = True
-            logger.warning("The instructions' own templates answer until the model is back: %s", problem.message)
+            logger.warning("The instructions' own templates answer until the model is back (%s)", problem.code)
+            logger.debug("%s", problem.message)  # what the server said may be the customer's words
         return await self._fallback.messages.create(**request)
 
     async def aclose(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from guarantee_email_agent.llm.interpreter import MODEL_NAME
 from guarantee_email_agent.llm.port import LanguageModel, Messages
-from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage, cost_usd, usage_of
+from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage, cost_usd, model_of, usage_of
 
 
 class MeteredModel:
@@ -20,7 +20,6 @@ class MeteredModel:
         self._cost_usd: float | None = 0.0
         self.calls = 0
         self.usage: TokenUsage = NO_TOKENS
-        self.models: frozenset[str] = frozenset()
 
     @property
     def messages(self) -> Messages:
@@ -31,25 +30,12 @@ class MeteredModel:
         """US dollars; None once an answer came from a model without a known price. `llm.prices` has the prices."""
         return self._cost_usd
 
-    @property
-    def offline(self) -> bool:
-        """Whether the instructions' own templates gave an answer."""
-        return MODEL_NAME in self.models
-
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""
         answer = await self._model.messages.create(**request)
-        usage, name = usage_of(answer), getattr(answer, "model", None)
         self.calls += 1
-        self.usage += usage
-        self.models |= {name if isinstance(name, str) else request["model"]}
-        self._add_cost(name, request["model"], usage)
+        self.usage += usage_of(answer)
+        if (name := model_of(answer, request["model"])) != MODEL_NAME:  # the templates cost nothing
+            cost = cost_usd(name, usage_of(answer))
+            self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost
         return answer
-
-    def _add_cost(self, name: object, asked: str, usage: TokenUsage) -> None:
-        if name == MODEL_NAME:
-            return
-        # A server may give the model it asked for another name.
-        cost = cost_usd(name, usage) if isinstance(name, str) else None
-        cost = cost_usd(asked, usage) if cost is None else cost
-        self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost

@@ -111,3 +111,9 @@ def usage_of(answer: Any) -> TokenUsage:
         cache_read=count("cache_read_input_tokens"),
         cache_write=count("cache_creation_input_tokens"),
     )
+
+
+def model_of(answer: Any, asked: str) -> str:
+    """The model that answered, which a server may have put in the place of the one that was asked for."""
+    name = getattr(answer, "model", None)
+    return name if isinstance(name, str) and name else asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,10 @@ class Recorder:
     async def create(self, **request: Any) -> Any:
         try:
             answer = await self._model.messages.create(**request)
-        except LLMError:
+            self.exchanges.append(exchange_of(as_sent(request, force_tool=self._force_tool), answer))
+        except BaseException:  # a call that ran out of the mail's time is cancelled, and the scenario goes on
             self.failed = True
             raise
-        self.exchanges.append(exchange_of(as_sent(request, force_tool=self._force_tool), answer))
         return answer
 
 
@@ -67,22 +68,25 @@ class Recordings:
         return Player(self, run)
 
     def write(self, runs: Sequence[Sequence[Exchange]]) -> None:
-        """Take the place of everything that was recorded of this scenario. Each file is there as a whole or not at all.
+        """Take the place of everything that was recorded of this scenario, once all of it is written.
 
-        Raises LLMError (`llm_recording_impossible`, `llm_recording_unwritable`) before an old recording is removed.
+        Raises LLMError (`llm_recording_impossible`, `llm_recording_unwritable`); old recordings are then as they were.
         """
         texts: dict[str, str] = {}
         for run, exchanges in enumerate(runs, 1):
             for call, exchange in enumerate(exchanges, 1):
                 name = RecordingName.of(run, call, exchange.request, exchange.key)
                 texts[str(name)] = as_text(exchange, self._scenario, name)
-        from guarantee_email_agent.runs.report_files import write_whole  # only where something is recorded
-
+        drafts: dict[Path, Path] = {}
         try:
             if texts:
                 self._folder.mkdir(parents=True, exist_ok=True)
             for file, text in texts.items():
-                write_whole(self._folder / file, text.encode())
+                draft = self._folder / f".{file}.{os.getpid()}.tmp"
+                drafts[draft] = self._folder / file
+                draft.write_bytes(text.encode())
+            for draft, path in drafts.items():
+                draft.replace(path)
             for name in self._recorded():
                 if str(name) not in texts:
                     (self._folder / str(name)).unlink(missing_ok=True)
@@ -91,6 +95,12 @@ class Recordings:
                 f"{self._folder}: the recording cannot be written ({error.strerror}). Make room, or allow it",
                 "llm_recording_unwritable",
             ) from None
+        finally:
+            for draft in drafts:
+                draft.unlink(missing_ok=True)
+            with suppress(OSError):  # where something lies in them, they stay
+                self._folder.rmdir()
+                self._folder.parent.rmdir()
 
     def answer_to(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
         """The answer recorded for just this request, of those not in `used`, to which it is added."""
@@ -145,7 +155,7 @@ class Recordings:
 
         found = [(str(name), differences(request, read_exchange(self._folder / str(name)).request)) for name in names]
         file, parts = min(found, key=lambda entry: len(entry[1]))
-        return f"{self._folder.name}/{file}", parts or ["the file's name"]
+        return f"{self._folder.name}/{file}", parts
 
 
 class Player:

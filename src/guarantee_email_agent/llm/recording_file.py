@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from guarantee_email_agent.documents.yaml import DocumentError, load_documents, read_text
@@ -26,6 +27,8 @@ _KEYS: Final = frozenset({"request", "answer", "request_sha256", "answer_sha256"
 _SHORT: Final = 12
 _NAME: Final = re.compile(r"run(\d{2,})-(\d{2,})-([a-z0-9_]+)-([0-9a-f]{12})\.yaml")
 _REQUESTS: Final = {TRIAGE_TOOL: "triage", DRAFT_TOOL: "draft"}
+# What a server leaves out of a block is None in the SDK's.
+_NOT_GIVEN: Final = {"text": None, "id": None, "name": None, "input": None}
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9_]+")
 
 
@@ -75,15 +78,18 @@ def kind_of(request: Mapping[str, Any]) -> str:
 
 
 def exchange_of(request: Mapping[str, Any], answer: Any) -> Exchange:
-    """What was asked and what came, free of the SDK's types."""
+    """What was asked and what came, free of the SDK's types. Raises LLMError for what no file could hold."""
     plain: dict[str, Any] = {
         "model": answer.model,
         "stop_reason": answer.stop_reason,
-        "content": [{"type": block.type, **_plain(block)} for block in answer.content],
         "usage": _plain_usage(getattr(answer, "usage", None)),
     }
-    if (details := getattr(answer, "stop_details", None)) is not None:
-        plain["stop_details"] = _plain(details)
+    try:
+        plain["content"] = [{"type": block.type, **_plain(block)} for block in answer.content]
+        if (details := getattr(answer, "stop_details", None)) is not None:
+            plain["stop_details"] = _plain(details)
+    except (ValueError, RecursionError):  # the SDK reads what is nested more deeply than it writes
+        raise _impossible(kind_of(request)) from None
     return Exchange(whole(request), plain)
 
 
@@ -94,13 +100,14 @@ def whole(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def message_of(answer: Mapping[str, Any]) -> Message:
     """The answer as the port has it."""
+    details = answer.get("stop_details")
     return Message(
         "msg_recorded",
         answer["model"],
         tuple(map(_block, answer["content"])),
         answer["stop_reason"],
         Usage(**answer["usage"]),
-        stop_details=answer.get("stop_details"),
+        stop_details=SimpleNamespace(**details) if isinstance(details, Mapping) else details,
     )
 
 
@@ -122,13 +129,10 @@ def as_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
         text = _HEADER + to_yaml(content)
         restored = load_documents(text)
         text.encode()
-    except (DocumentError, TypeError, ValueError):
+    except (DocumentError, TypeError, ValueError, RecursionError):
         restored = []
     if canonical_json(restored) != canonical_json([content]):
-        raise LLMError(
-            f"The {name.kind} answer of {scenario} holds what no recording can hold. Use --llm live for it",
-            "llm_recording_impossible",
-        )
+        raise _impossible(name.kind)
     return text
 
 
@@ -141,6 +145,7 @@ def read_exchange(path: Path) -> Exchange:
     request = content["request"]
     if not isinstance(request, dict) or digest(canonical(request)) != content["request_sha256"]:
         raise _changed(path)
+    _check_name(path, content)
     return Exchange(request, _answer(path, content))
 
 
@@ -154,6 +159,7 @@ def read_answer(path: Path, request: Mapping[str, Any], key: str) -> Mapping[str
         return None
     if content["request"] != request:  # the same sum, so somebody edited what it was made of
         raise _changed(path)
+    _check_name(path, content)
     return _answer(path, content)
 
 
@@ -175,6 +181,22 @@ def _answer(path: Path, content: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(answer, dict) or digest(canonical_json(answer)) != content["answer_sha256"]:
         raise _changed(path)
     return answer
+
+
+def _check_name(path: Path, content: Mapping[str, Any]) -> None:
+    """Raises LLMError where the file was recorded under another name. Its request is known to be unchanged."""
+    run, call, scenario = content.get("run"), content.get("call"), content.get("scenario")
+    if not (isinstance(run, int) and isinstance(call, int)):
+        raise _changed(path)
+    name = RecordingName.of(run, call, content["request"], content["request_sha256"])
+    if (scenario, str(name)) != (path.parent.name, path.name):
+        raise _invalid(path, f"it was renamed or copied, and was recorded as {scenario}/{name}")
+
+
+def _impossible(kind: str) -> LLMError:
+    return LLMError(
+        f"The {kind} answer holds what no recording can hold. Use --llm live for it", "llm_recording_impossible"
+    )
 
 
 def _changed(path: Path) -> LLMError:
@@ -200,8 +222,9 @@ def _plain_usage(usage: Any) -> dict[str, int]:
 
 
 def _block(block: Mapping[str, Any]) -> TextBlock | ToolUseBlock | OtherBlock:
-    if block["type"] == "text":
-        return TextBlock(block["text"])
-    if block["type"] == "tool_use":
-        return ToolUseBlock(block["id"], block["name"], block["input"])
-    return OtherBlock(block["type"], block)
+    given: dict[str, Any] = {**_NOT_GIVEN, **block}
+    if given["type"] == "text":
+        return TextBlock(given["text"])
+    if given["type"] == "tool_use":
+        return ToolUseBlock(given["id"], given["name"], given["input"])
+    return OtherBlock(given["type"], block)

@@ -10,6 +10,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -30,6 +31,8 @@ class StandardStreams:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = threading.Semaphore(_LINES_AHEAD)
         self._unanswered: set[types.RequestId] = set()
+        # Of its own: an answer must not wait for a call that waits.
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="stdout")
         self._answered = asyncio.Event()
 
     def end(self) -> None:
@@ -92,9 +95,9 @@ class StandardStreams:
                 del item  # may be a mail of megabytes, which is not to stay until the next message
 
     async def _write_one(self, message: types.JSONRPCMessage, descriptor: int) -> None:
-        line = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        line = _line(message)
         with suppress(BrokenPipeError):  # the client is gone; the end of input follows
-            await asyncio.to_thread(_write_all, descriptor, line, b"\n")
+            await asyncio.get_running_loop().run_in_executor(self._writing, _write_all, descriptor, line, b"\n")
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
 
@@ -138,12 +141,26 @@ def _write_all(descriptor: int, *parts: bytes) -> None:
             view = view[os.write(descriptor, view) :]
 
 
+def _line(message: types.JSONRPCMessage) -> bytes:
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:  # half a character (a lone surrogate), which JSON in UTF-8 cannot hold
+        identity = message.id if isinstance(message, types.JSONRPCResponse) else None
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message="the answer cannot be written as JSON")
+        return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error).model_dump_json().encode()
+
+
 def _refusal(line: bytes) -> types.JSONRPCError:
     """The answer to a line that is no message: without one its sender would wait until its deadline."""
     identity: types.RequestId | None = None
     with suppress(ValueError, RecursionError):
         found = json.loads(line)
-        if isinstance(found, dict) and isinstance(found.get("id"), int | str):
+        if isinstance(found, dict) and _is_identity(found.get("id")):
             identity = found["id"]
     error = types.ErrorData(code=types.PARSE_ERROR, message="the line is no JSON-RPC message in valid JSON")
     return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error)
+
+
+def _is_identity(value: object) -> bool:
+    """Whether an answer can bear it as its id: no truth value, which is a number to Python, and no half character."""
+    return type(value) is int or (isinstance(value, str) and value.isprintable())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from guarantee_email_agent.mcp_servers.sqlite_trouble import tool_error, trouble
 from guarantee_email_agent.mcp_servers.toolserver import ToolError
 
 FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
-BUSY_S: Final = 5.0
+BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
 FORMAT: Final = 1  # of the tables, kept as SQLite's user_version
 
 _TABLE: Final = """
@@ -120,9 +121,22 @@ class TicketStore:
         return row[0] if row else None
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+    def _alone(self) -> Iterator[None]:
+        deadline = time.monotonic() + BUSY_S
+        if not self._lock.acquire(timeout=BUSY_S):
+            message = f"{self._file.name}: other calls wait for it already"
+            raise ToolError(f"{self._server}_unavailable", message, retryable=True)
+        try:
             self._check_in_place()
+            left_ms = max(round((deadline - time.monotonic()) * 1000), 0)
+            self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._alone():
             try:
                 yield self._connection
             except sqlite3.Error as error:
@@ -130,8 +144,7 @@ class TicketStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._check_in_place()
+        with self._alone():
             committing = False
             try:
                 self._connection.execute("BEGIN IMMEDIATE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
 from guarantee_email_agent.mcp_servers.ticket_store import TicketStore, TicketStoreError
-from guarantee_email_agent.mcp_servers.toolserver import Tool, serve
+from guarantee_email_agent.mcp_servers.toolserver import Tool, in_thread, serve
 
 NAME: Final = "ticketing"
 
@@ -58,7 +57,7 @@ def tools(store: TicketStore, now: Callable[[], datetime]) -> list[Tool]:
 def _create_ticket(store: TicketStore, now: Callable[[], datetime]) -> Tool:
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
         created_at = now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        ticket_id, new = await asyncio.to_thread(store.create, arguments, created_at)
+        ticket_id, new = await in_thread(store.create, arguments, created_at)
         return {"ticket_id": ticket_id, "status": "created" if new else "existing"}
 
     return Tool(
@@ -77,7 +76,7 @@ def _create_ticket(store: TicketStore, now: Callable[[], datetime]) -> Tool:
 
 def _find_ticket(store: TicketStore) -> Tool:
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {"ticket_id": await asyncio.to_thread(store.find, arguments["idempotency_key"])}
+        return {"ticket_id": await in_thread(store.find, arguments["idempotency_key"])}
 
     return Tool(
         name="find_ticket",
@@ -95,7 +94,7 @@ def _find_ticket(store: TicketStore) -> Tool:
 
 def _list_tickets(store: TicketStore) -> Tool:
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        tickets, total = await asyncio.to_thread(store.latest, arguments["limit"])
+        tickets, total = await in_thread(store.latest, arguments["limit"])
         return {"tickets": tickets, "total": total}
 
     ticket = {name: {"type": "string"} for name in ("ticket_id", "created_at", *_FIELDS)}

@@ -24,10 +24,11 @@ What every server does alike:
   as structured content `{"error": {"code", "message", "retryable", "uncertain"}}`. Codes of `serve` itself, with the
   server's name in front: `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours.
 - A call once begun is finished, even where the client cancels it: what it does to the world must not stop half-way.
+  A mere wait is given up, and a call that still waits for a thread (`in_thread`) is not begun.
 - End of input and SIGTERM: nothing new is begun, calls in work are finished and answered, exit code 0. SIGINT: at once.
 - Only the protocol goes to stdout. Diagnostics go to stderr, one line each, without anything a customer wrote.
 
-`call` runs on the event loop: what blocks belongs into `asyncio.to_thread`.
+`call` runs on the event loop: what blocks belongs into `in_thread`.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from guarantee_email_agent import __version__
 from guarantee_email_agent.mcp_servers.arguments import ArgumentError, ObjectSchema
 from guarantee_email_agent.utils.printable import printable
 
@@ -47,6 +52,10 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 MAX_TEXT_CHARS = 65_536  # of the text beside structured content; for a mail of megabytes it would only double the size
+CALLS_AT_ONCE = 16  # in threads
+
+_Result = TypeVar("_Result")
+_given_up: ContextVar[threading.Event] = ContextVar("given_up")  # by its client, of one call
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,18 @@ def serve(name: str, tools: Sequence[Tool], instructions: str | None = None) -> 
     asyncio.run(_serve(desk, instructions))
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # everything is finished
     return 0
+
+
+async def in_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
+    """The result of `work` in a thread. It is not begun where the client gave the call up before a thread was free."""
+    given_up = _given_up.get(None)
+
+    def begin() -> _Result:
+        if given_up is not None and given_up.is_set():
+            raise ToolError("given_up", "nobody waits for this call any more")
+        return work(*arguments)
+
+    return await asyncio.get_running_loop().run_in_executor(None, begin)
 
 
 def diagnose(text: str) -> None:
@@ -140,6 +161,8 @@ class _Desk:
         stopping = ToolError(f"{self.name}_stopping", "the server is stopping", retryable=True)
         if self._stopping and tool.interruptible:
             raise stopping
+        given_up = threading.Event()
+        _given_up.set(given_up)
         task = asyncio.ensure_future(tool.call(checked))
         self._running[task] = tool
         task.add_done_callback(self._running.pop)
@@ -149,6 +172,7 @@ class _Desk:
         except asyncio.CancelledError:
             if task.cancelled():
                 raise stopping from None
+            given_up.set()
             if tool.interruptible:
                 task.cancel()
             raise
@@ -212,13 +236,15 @@ async def _serve(desk: _Desk, instructions: str | None) -> None:
 
     server: Server[Any] = Server(
         desk.name,
-        version=_version(),
+        version=__version__,
         instructions=instructions,
         on_list_tools=on_list_tools,
         on_call_tool=on_call_tool,
     )
     streams = StandardStreams(on_end=desk.stop)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, streams.end)
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call"))
+    loop.add_signal_handler(signal.SIGTERM, streams.end)
     async with streams.open() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
     await desk.finish()
@@ -243,15 +269,6 @@ def _place(error: BaseException) -> str:
     if trace is None:
         return "an unknown place"
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("guarantee-email-agent")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _forbid_core_files() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
-from guarantee_email_agent.mcp_servers.toolserver import Tool, diagnose, serve
+from guarantee_email_agent.mcp_servers.toolserver import Tool, diagnose, in_thread, serve
 from guarantee_email_agent.mcp_servers.warranty_csv import CsvList
 from guarantee_email_agent.mcp_servers.warranty_record import WarrantyList, WarrantyListError
 from guarantee_email_agent.mcp_servers.warranty_sqlite import SqliteList, is_sqlite
@@ -39,7 +38,7 @@ def check_warranty(warranties: WarrantyList, today: Callable[[], date]) -> Tool:
 
     async def call(arguments: Mapping[str, Any]) -> dict[str, Any]:
         asked = arguments["serial_number"]
-        record = await asyncio.to_thread(warranties.find, asked)
+        record = await in_thread(warranties.find, asked)
         if record is None:
             return {"serial_number": asked, "status": "not_found"}
         answer: dict[str, Any] = {"serial_number": record.serial_number, "status": record.status_on(today())}

@@ -46,7 +46,7 @@ class CsvList:
         self._lock = threading.Lock()
         self._complaint = ""
         self._version = _version(file)  # that was read last, were it good or bad
-        self._records, unused = _read(file)
+        self._records, unused = _parsed(file, _content(file))
         if unused:
             diagnose(f"{file}: these columns are not used: {', '.join(unused)}")
 
@@ -62,12 +62,13 @@ class CsvList:
         version = _version(self._file)
         if version == self._version or 0 <= self._now() - version.modified_ns / 1e9 < SETTLED_S:
             return
-        self._version = version
-        records, _ = _read(self._file)
-        if _version(self._file) == version:
-            self._records = records
-            self._complaint = ""
-            self._diagnose(f"{self._file}: read anew, {len(records)} serial numbers")
+        content = _content(self._file)
+        if _version(self._file) != version:
+            return
+        self._version = version  # only now: what could not be read is tried again at the next call
+        self._records, _ = _parsed(self._file, content)
+        self._complaint = ""
+        self._diagnose(f"{self._file}: read anew, {len(self._records)} serial numbers")
 
     def _complain(self, complaint: str) -> None:
         if complaint != self._complaint:
@@ -83,12 +84,17 @@ def _version(file: Path) -> _Version:
     return _Version(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _read(file: Path) -> tuple[dict[str, Record], list[str]]:
-    """The records by key, and the columns that are not used. Raises WarrantyListError for the first problem."""
+def _content(file: Path) -> bytes:
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        return file.read_bytes()
     except OSError as error:
         raise WarrantyListError(_unreadable(file, error)) from None
+
+
+def _parsed(file: Path, content: bytes) -> tuple[dict[str, Record], list[str]]:
+    """The records by key, and the columns that are not used. Raises WarrantyListError for the first problem."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise WarrantyListError(f"{file}:{line}: is not written in UTF-8. Save it as CSV in UTF-8") from None

@@ -10,6 +10,8 @@ from guarantee_email_agent.utils.errors import AgentError
 
 FAILURES: Final = 5
 OPEN_S: Final = 60.0
+WORKS_S: Final = 600.0
+"""Seconds for which an answer shows that a service works: what fails in them may be the fault of what was asked."""
 
 _Answer = TypeVar("_Answer")
 
@@ -38,12 +40,18 @@ class CircuitBreaker:
         self._failures = 0
         self._opened_at: float | None = None
         self._probing = False
+        self._worked_at: float | None = None
         self._period = 0  # goes up with every opening, closing and probe
 
     @property
     def is_open(self) -> bool:
         """Whether the service counts as down; a probe may be due all the same."""
         return self._opened_at is not None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a failure now is to be put down to the service: it is down, or has not answered for WORKS_S."""
+        return self.is_open or self._worked_at is None or self._clock.monotonic() - self._worked_at > WORKS_S
 
     async def call(self, fn: Callable[[], Awaitable[_Answer]], counts: Callable[[Exception], bool]) -> _Answer:
         """What `fn` gives or raises.
@@ -98,6 +106,7 @@ class CircuitBreaker:
 
     def _worked(self) -> None:
         self._failures = 0
+        self._worked_at = self._clock.monotonic()
         if self._opened_at is not None:
             self._opened_at = None
             self._probing = False

@@ -54,6 +54,12 @@ class LogFile(logging.FileHandler):
             reason = getattr(sys.exception(), "strerror", None) or "unknown reason"
             sys.stderr.write(f"logging.file: cannot write {self.baseFilename} ({reason}); the run goes on without it\n")
 
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:  # of the opening after SIGHUP, which is not inside the library's own care
+            self.handleError(record)
+
     def close(self) -> None:
         with suppress(OSError):  # what could not be written cannot be written now
             super().close()

@@ -57,6 +57,15 @@ def tls_context(ca_file: Path | None) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca_file)
 
 
+def check_login(server: Server, encoding: Literal["utf-8", "ascii"]) -> None:
+    """Raises ToolError where user and password cannot be sent. encoding: ascii where the server lacks PLAIN."""
+    try:
+        f"{server.user}{server.password}".encode(encoding)
+    except UnicodeEncodeError:
+        text = f"the {server.name} offers no way to log in with the characters of this user or password"
+        raise ToolError("mail_auth", f"{text}. Set a password of ASCII characters") from None
+
+
 def explain_connection(error: Exception, server: Server) -> ToolError:
     """Why no connection came about, or why it broke, and what to do."""
     import socket
@@ -84,7 +93,7 @@ def explain_connection(error: Exception, server: Server) -> ToolError:
 
 
 def told(said: object) -> str:
-    """What a server said, short and on one line."""
+    """What a server said, short, on one line, and without the full stop of a sentence."""
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    text = " ".join(text.split())
+    text = " ".join(text.split()).rstrip(".")
     return text if len(text) <= _MAX_TOLD else f"{text[:_MAX_TOLD]}…"

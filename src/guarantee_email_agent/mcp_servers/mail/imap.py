@@ -35,11 +35,10 @@ from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, List
 from guarantee_email_agent.mcp_servers.mail.message import MessageError, Reply, compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
-    fetch,
     file_away,
     find,
     is_from,
-    is_own_copy,
+    own_copies,
 )
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.toolserver import ToolError, diagnose
@@ -74,7 +73,7 @@ class ImapMailbox:
         self._now = now
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._sent = SentFolder(settings.server, settings.sent_folder)
-        self._watch = ImapWatch(settings.server, lambda client: _mails(self._select(client)))
+        self._watch = ImapWatch(settings.server, self._select)
         self._fates = Fates()
         self._warned = False
         self._validity = 0
@@ -136,10 +135,15 @@ class ImapMailbox:
 
     def tally(self) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
-            counts = {"unprocessed": len(self._unprocessed(client))}
+            self._unprocessed(client)  # files our own copies
+            left = set(client.search([b"UNDELETED"]))
+            counts: dict[str, int] = {}
             for outcome, keyword in KEYWORDS.items():
-                counts[outcome] = len(client.search([b"UNDELETED", b"KEYWORD", keyword.encode()]))
-            return counts
+                # Each mail once, also one that is marked meanwhile or bears two keywords.
+                marked = left.intersection(client.search([b"UNDELETED", b"KEYWORD", keyword.encode()]))
+                counts[outcome] = len(marked)
+                left -= marked
+            return {"unprocessed": len(left), **counts}
 
         return self._inbox.run(work)
 
@@ -202,20 +206,17 @@ class ImapMailbox:
         new = [uid for uid in uids if uid >= self._swept]
         if self._settings.sent_copy != "self" or not new:
             return set()
-        address = self._settings.address
-        from_us = client.search([b"UID", f"{new[0]}:{new[-1]}".encode(), b"UNDELETED", b"FROM", address.encode()])
-        suspects = sorted(set(from_us) & set(new))
-        copies = {
-            found.uid: found.message_id
-            for found in fetch(client, suspects)
-            if is_own_copy(found, address, self._settings.key)
-        }
-        if copies:
-            file_away(client, list(copies), self._sent.name(client))
-            for message_id in copies.values():
-                self._fates.learn(message_id, "filed")
-        self._swept = new[-1] + 1
-        return set(copies)
+        filed: set[int] = set()
+        for start in range(0, len(new), _PAGE):  # so that what was done stays done where a later page takes too long
+            page = new[start : start + _PAGE]
+            copies = own_copies(client, page, self._settings.address, self._settings.key)
+            if copies:
+                file_away(client, list(copies), self._sent.name(client))
+                for message_id in copies.values():
+                    self._fates.learn(message_id, "filed")
+                filed.update(copies)
+            self._swept = page[-1] + 1
+        return filed
 
     def _was_sent(self, message_id: str) -> bool:
         """Whether the server took it from this process, or a copy of it is where copies belong."""
@@ -315,7 +316,3 @@ class ImapMailbox:
 
 def _not_found(mail_id: str) -> ToolError:
     return ToolError("mail_not_found", f"there is no mail {mail_id[:80]!r} in the inbox any more")
-
-
-def _mails(selected: Mapping[bytes, Any]) -> int:
-    return int(selected.get(b"EXISTS", 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import imaplib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -16,6 +16,7 @@ from guarantee_email_agent.mcp_servers.mail.connection import (
     CONNECT_S,
     STEP_S,
     Server,
+    check_login,
     explain_connection,
     tls_context,
     told,
@@ -31,11 +32,21 @@ _Result = TypeVar("_Result")
 
 
 class ImapSession:
-    """Runs work on a connection, one at a time. `prepare` is run on every new connection, for example to select."""
+    """Runs work on a connection, one at a time.
 
-    def __init__(self, server: Server, prepare: Callable[[IMAPClient], None]) -> None:
+    `prepare` is run on every new connection, for example to select. `hear` gets what the server tells unasked while a
+    connection is tried.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        prepare: Callable[[IMAPClient], None],
+        hear: Callable[[Iterable[object]], None] = lambda _: None,
+    ) -> None:
         self._server = server
         self._prepare = prepare
+        self._hear = hear
         self._lock = threading.Lock()
         self._client: IMAPClient | None = None
         self._used_at = 0.0
@@ -80,7 +91,7 @@ class ImapSession:
             # A connection that a firewall forgot would take the whole time limit to fail.
             try:
                 self._client.socket().settimeout(_TRIAL_S)
-                self._client.noop()
+                self._hear(self._client.noop()[1])
                 self._client.socket().settimeout(STEP_S)
             except (IMAPClientError, OSError):
                 self._drop()
@@ -128,7 +139,9 @@ def connect(server: Server) -> IMAPClient:
 
 def _login(client: IMAPClient, server: Server) -> None:
     user, password = server.user or "", server.password or ""
-    if client.has_capability("AUTH=PLAIN"):
+    plain = client.has_capability("AUTH=PLAIN")
+    check_login(server, "utf-8" if plain else "ascii")
+    if plain:
         client.plain_login(user, password)  # as UTF-8, where LOGIN takes ASCII only
     else:
         client.login(user, password)

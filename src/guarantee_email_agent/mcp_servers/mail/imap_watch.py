@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from imapclient import IMAPClient
 
@@ -24,12 +24,13 @@ _LOOK_S: Final = 5.0  # between two looks where there is no IDLE
 class ImapWatch:
     """Tells when the inbox may have grown."""
 
-    def __init__(self, server: Server, select: Callable[[IMAPClient], int]) -> None:
-        """`select` selects the folder and returns how many mails it has."""
+    def __init__(self, server: Server, select: Callable[[IMAPClient], Mapping[bytes, Any]]) -> None:
+        """`select` selects the folder and returns what the server says of it."""
         self._select = select
-        self._session = ImapSession(server, self._begin)
-        self._mails = -1  # in the folder as far as the last wait saw; -1: not known
-        self._found = 0  # when this connection began
+        self._session = ImapSession(server, self._begin, self._hear)
+        self._arrived = False  # a mail, or nobody can tell; since the last wait ended
+        self._mails = -1  # in the folder, as far as the server has told
+        self._numbering: tuple[Any, Any] = (None, None)  # of the folder, when this connection began
         self._one_at_a_time = threading.Lock()
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
@@ -47,18 +48,23 @@ class ImapWatch:
         self._session.close()
 
     def _begin(self, client: IMAPClient) -> None:
-        self._found = self._select(client)
-        if self._found > self._mails:
-            self._mails = -1  # arrived while there was no connection: the wait that follows ends at once
+        selected = self._select(client)
+        mails = int(selected.get(b"EXISTS", 0))
+        numbering = (selected.get(b"UIDVALIDITY"), selected.get(b"UIDNEXT"))
+        if (mails, numbering) != (self._mails, self._numbering):
+            self._arrived = True  # perhaps, while there was no connection: as many may have left
+        self._mails, self._numbering = mails, numbering
 
     def _wait(self, client: IMAPClient, deadline: float, stop: threading.Event) -> bool:
-        if self._mails < 0:
-            self._mails = self._found
-            return True
         idle = client.has_capability("IDLE")
         while True:
             # First what came since the last wait: the answer to IDLE may bring it in one piece, where nobody looks.
-            if self._grown(client.noop()[1]) or (idle and self._grown(_idle(client, deadline, stop))):
+            if not self._arrived:
+                self._hear(client.noop()[1])
+            if not self._arrived and idle:
+                self._hear(_idle(client, deadline, stop))
+            if self._arrived:
+                self._arrived = False
                 return True
             left = deadline - time.monotonic()
             if left <= 0 or stop.is_set():
@@ -66,17 +72,15 @@ class ImapWatch:
             if not idle and stop.wait(min(_LOOK_S, left)):
                 return False
 
-    def _grown(self, told: Iterable[object]) -> bool:
-        """Whether the server told of more mails than before. What leaves the folder makes it smaller."""
-        grown = False
+    def _hear(self, told: Iterable[object]) -> None:
+        """A mail arrived where the server tells of more than before. What leaves the folder makes it smaller."""
         for response in told:
             match response:
                 case (int() as count, b"EXISTS", *_):
-                    grown = grown or count > self._mails
+                    self._arrived = self._arrived or count > self._mails
                     self._mails = count
                 case (int(), b"EXPUNGE", *_):
                     self._mails -= 1
-        return grown
 
 
 def _idle(client: IMAPClient, deadline: float, stop: threading.Event) -> list[object]:

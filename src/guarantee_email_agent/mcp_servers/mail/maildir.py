@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.mcp_servers.mail.message import MessageError, Reply, compose
-from guarantee_email_agent.mcp_servers.toolserver import ToolError
+from guarantee_email_agent.mcp_servers.toolserver import ToolError, diagnose
 
 _Result = TypeVar("_Result")
 POLL_S: Final = 0.5  # two stat calls each
@@ -54,10 +54,9 @@ class Maildir:
         self._sent = directory / ".Sent"
         self._letters = KeywordLetters(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
-        self._seen_new: tuple[int, frozenset[str]] = (
-            0,
-            frozenset(),
-        )  # change time of `new` at the last listing, and ids
+        # Change time of `new` at the last listing, and ids.
+        self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())
+        self._complained = False
 
     def open(self, *, create: bool = False) -> None:
         """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError."""
@@ -190,9 +189,20 @@ class Maildir:
             with os.scandir(self._directory / part) as files:
                 for file in files:
                     base, flags = _split(file.name)
-                    if base[:1] not in ("", ".") and _TRASHED not in flags and file.is_file(follow_symlinks=False):
+                    if base[:1] in ("", ".") or _TRASHED in flags or not file.is_file(follow_symlinks=False):
+                        continue
+                    if _is_text(file.name):
                         mails[base] = _Mail(base, flags, file.path)
+                    else:
+                        self._complain(file.path)
         return list(mails.values())
+
+    def _complain(self, path: str) -> None:
+        """Once, of a name that cannot be an id, since JSON could not hold it."""
+        if not self._complained:
+            self._complained = True
+            shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+            diagnose(f"mail: {shown}: such mails are passed over: their file names are not in UTF-8. Rename them")
 
     def _at(self, mail_id: str, doing: str, work: Callable[[str], _Result]) -> _Result:
         """`work` with the path of a mail, again where another program renamed the file meanwhile."""
@@ -229,6 +239,10 @@ def _split(name: str) -> tuple[str, str]:
     """A file's name as (base, flags)."""
     base, _, info = name.partition(":")
     return base, info[2:] if info.startswith("2,") else ""
+
+
+def _is_text(name: str) -> bool:
+    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _oldest(mails: list[_Mail], count: int) -> list[_Mail]:

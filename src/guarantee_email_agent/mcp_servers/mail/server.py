@@ -7,17 +7,15 @@ import base64
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Mailbox
 from guarantee_email_agent.mcp_servers.mail.message import MESSAGE_ID, Reply
-from guarantee_email_agent.mcp_servers.toolserver import Tool, ToolError
+from guarantee_email_agent.mcp_servers.toolserver import Tool, ToolError, in_thread
 
 MAX_READ_BYTES: Final = 100_000_000
-_CALLS_AT_ONCE: Final = 16
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.25, 2.0  # pauses between looks for the proof of a sent reply
 _Result = TypeVar("_Result")
 
@@ -42,7 +40,6 @@ class MailTools:
     def __init__(self, mailbox: Mailbox, copy_wait_s: float) -> None:
         self._mailbox = mailbox
         self._copy_wait_s = copy_wait_s
-        self._threads = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="mail")
 
     def tools(self) -> list[Tool]:
         return [
@@ -173,7 +170,7 @@ class MailTools:
         ]
 
     async def _list_unprocessed(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        listing = await self._in_thread(self._mailbox.list_unprocessed, arguments["limit"])
+        listing = await in_thread(self._mailbox.list_unprocessed, arguments["limit"])
         messages = [{"id": entry.id, "size": entry.size} for entry in listing.entries]
         return {"messages": messages, "total": listing.total}
 
@@ -182,11 +179,11 @@ class MailTools:
             raw = self._mailbox.read_raw(arguments["id"], arguments["max_bytes"])
             return {"raw": base64.b64encode(raw).decode("ascii"), "size": len(raw)}
 
-        return await self._in_thread(read)
+        return await in_thread(read)
 
     async def _send_reply(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         reply = Reply(**arguments)
-        status = await self._in_thread(self._mailbox.send, reply)
+        status = await in_thread(self._mailbox.send, reply)
         return {"message_id": reply.message_id, "status": status}
 
     async def _find_sent(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -197,7 +194,7 @@ class MailTools:
         deadline = time.monotonic() + wait_s
         pause = _FIRST_LOOK_S
         while True:
-            state = await self._in_thread(self._mailbox.find_sent, arguments["message_id"])
+            state = await in_thread(self._mailbox.find_sent, arguments["message_id"])
             left = deadline - time.monotonic()
             if state == "sent" or left <= 0:
                 return {"state": state}
@@ -205,11 +202,11 @@ class MailTools:
             pause = min(pause * 1.5, _LAST_LOOK_S)
 
     async def _mark(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        await self._in_thread(self._mailbox.mark, arguments["id"], arguments["outcome"])
+        await in_thread(self._mailbox.mark, arguments["id"], arguments["outcome"])
         return {}
 
     async def _tally(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await self._in_thread(self._mailbox.tally)
+        return await in_thread(self._mailbox.tally)
 
     async def _wait_for_mail(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         stop = threading.Event()
@@ -219,10 +216,7 @@ class MailTools:
             stop.set()
 
     async def _test_connection(self, _: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"mailbox": await self._in_thread(self._mailbox.test_connection)}
-
-    async def _in_thread(self, work: Callable[..., _Result], *arguments: object) -> _Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        return {"mailbox": await in_thread(self._mailbox.test_connection)}
 
 
 async def _in_own_thread(work: Callable[[], _Result]) -> _Result:

@@ -19,6 +19,7 @@ from typing import Final
 from guarantee_email_agent.mcp_servers.mail.connection import (
     CONNECT_S,
     Server,
+    check_login,
     explain_connection,
     tls_context,
     told,
@@ -29,6 +30,11 @@ SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 
 _TRIAL_S: Final = 3.0  # for a kept connection to show that it is alive
 _KEPT_S: Final = 20.0  # an unused connection is kept; servers close it after minutes
 _CLOSING: Final = 421  # said to any command, and of the server, not of what it was asked (RFC 5321 §3.8)
+_TOO_LARGE: Final = 552  # RFC 1870 §6
+_LOG_IN_FIRST: Final = 530  # or begin TLS first (RFC 4954 §6, RFC 3207 §4)
+_OF_THIS_MAIL: Final = re.compile(rb"5\.(2\.3|3\.4|6\.)")  # too long, too big, its content (RFC 3463 §3)
+# Its system, its directory server, its load (RFC 3463 §3); others of 4.4 tell of the recipient's server.
+_SERVERS_OWN_TROUBLE: Final = re.compile(rb"4\.(3\.|4\.[35]\b)")
 _LINE_START_DOT: Final = re.compile(rb"^\.", re.MULTILINE)
 
 
@@ -70,18 +76,26 @@ class SmtpSender:
             _quit(connection)
 
     def _taken(self, deadline: float) -> smtplib.SMTP:
+        self._close_outdated()
         while True:
             with self._lock:
                 if not self._kept:
                     break
-                connection, used_at = self._kept.pop()
-            if time.monotonic() - used_at < _KEPT_S:
-                with suppress(OSError, smtplib.SMTPException):
-                    _limit(connection, min(deadline, time.monotonic() + _TRIAL_S))
-                    if connection.noop()[0] == 250:
-                        return connection
+                connection, _ = self._kept.pop()
+            with suppress(OSError, smtplib.SMTPException):
+                _limit(connection, min(deadline, time.monotonic() + _TRIAL_S))
+                if connection.noop()[0] == 250:
+                    return connection
             connection.close()
         return self._connected(deadline)
+
+    def _close_outdated(self) -> None:
+        before = time.monotonic() - _KEPT_S
+        with self._lock:
+            outdated = [connection for connection, used_at in self._kept if used_at <= before]
+            self._kept = [kept for kept in self._kept if kept[1] > before]
+        for connection in outdated:
+            connection.close()
 
     def _connected(self, deadline: float) -> smtplib.SMTP:
         server = self._server
@@ -131,7 +145,9 @@ class SmtpSender:
         dot_sent = False
         try:
             _limit(connection, deadline)
-            _expect(connection.docmd("MAIL", f"FROM:<{sender}>{options}"), 250, server, "the sender")
+            reply = connection.docmd("MAIL", f"FROM:<{sender}>{options}")
+            of_this_mail = reply[0] == _TOO_LARGE or _OF_THIS_MAIL.match(reply[1])
+            (_expect if of_this_mail else _expect_for_us)(reply, 250, server, "the sender")
             for recipient in recipients:
                 _limit(connection, deadline)
                 reply = connection.docmd("RCPT", f"TO:<{recipient}>")
@@ -140,7 +156,9 @@ class SmtpSender:
                     with suppress(OSError, smtplib.SMTPException):
                         connection.rset()
                     what = f"a recipient at {recipient.rpartition('@')[2]}"
-                    if 400 <= reply[0] < 500 and reply[0] != _CLOSING and recipient == recipients[0]:
+                    if recipient == sender:
+                        _expect_for_us(reply, 250, server, what)
+                    if 400 <= reply[0] < 500 and not _SERVERS_OWN_TROUBLE.match(reply[1]) and reply[0] != _CLOSING:
                         # Of this address alone, such as a domain that does not exist: the server itself is well.
                         text = f"the {server.name} does not take {what} for now: {reply[0]} {told(reply[1])}"
                         raise ToolError("mail_recipient_deferred", text)
@@ -184,7 +202,9 @@ def _log_in(connection: smtplib.SMTP, server: Server) -> None:
     if not methods:
         text = f"the {server.name} offers no login here. Use TLS (--smtp-security), or leave --smtp-user out"
         raise ToolError("mail_auth", text)
-    if "PLAIN" in methods:  # as UTF-8 (RFC 4616); the library's takes ASCII only
+    plain = "PLAIN" in methods
+    check_login(server, "utf-8" if plain else "ascii")
+    if plain:  # as UTF-8 (RFC 4616); the library's takes ASCII only
         initial = base64.b64encode(f"\0{user}\0{password}".encode()).decode()
         code, said = connection.docmd("AUTH", f"PLAIN {initial}")
         if code != 235:
@@ -202,15 +222,24 @@ def _limit(connection: smtplib.SMTP, deadline: float) -> None:
     connection.sock.settimeout(left)
 
 
+def _expect_for_us(reply: tuple[int, bytes], wanted: int, server: Server, what: str) -> None:
+    """As `_expect`, for what is not about the one mail: a refusal of our own address, or the day's limit."""
+    code, said = reply
+    if 500 <= code < 600 and code != _LOG_IN_FIRST:
+        text = f"the {server.name} refused {what}, which is ourselves: {code} {told(said)}"
+        raise ToolError("mail_unavailable", text, retryable=True)
+    _expect(reply, wanted, server, what)
+
+
 def _expect(reply: tuple[int, bytes], wanted: int, server: Server, what: str) -> None:
     """Raise ToolError unless the reply's code is the wanted one, or a recipient's 251 (RFC 5321 §4.2.3)."""
     code, said = reply
     if code in (wanted, 251 if wanted == 250 else wanted):
         return
     text = f"the {server.name} refused {what}: {code} {told(said)}"
-    if 500 <= code < 600 and code != 530:
+    if 500 <= code < 600 and code != _LOG_IN_FIRST:
         raise ToolError("mail_rejected", text)
-    if code == 530:  # authentication or TLS required (RFC 4954 §6, RFC 3207 §4)
+    if code == _LOG_IN_FIRST:
         raise ToolError("mail_auth", text)
     raise ToolError("mail_unavailable", text, retryable=True)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
-from guarantee_email_agent.llm.prices import cost_usd, usage_of
+from guarantee_email_agent.llm.prices import cost_usd, model_of, usage_of
 from guarantee_email_agent.tasks.controllers.port import Briefing, ControllerError, Turn
 from guarantee_email_agent.tasks.tools import Outcome, Tool, ToolCall
 from guarantee_email_agent.utils.errors import LLMError
@@ -89,14 +89,13 @@ class LlmController:
         answer = self._loop.run(self._until_stopped(lambda: self._model.messages.create(**self._request())))
         self._messages.append({"role": "assistant", "content": _as_parameters(answer.content)})
         text, calls = _read(answer.content, is_cut_off=answer.stop_reason == "max_tokens")
-        usage, name = usage_of(answer), getattr(answer, "model", None) or self._model_name
-        cost = cost_usd(name, usage)
+        usage, name = usage_of(answer), model_of(answer, self._model_name)
         failure, reply = self._failure(answer, calls), None if calls else _REMINDER
         return Turn(
             text,
             () if failure else calls,
             usage,
-            cost_usd(self._model_name, usage) if cost is None else cost,
+            cost_usd(name, usage),
             model=name,
             reply=None if failure else reply,
             failure=failure,
