@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from certificates import make_certificate, server_context
 from company import ADDRESS, Company
+from mail_servers import MailServers
+from scripted_server import ScriptedServer
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
 
@@ -54,6 +57,38 @@ class TestAtTheStart:
         line = refusal(company, 3)
         assert "127.0.0.1" in line
         assert "hush" not in line
+
+    def test_a_certificate_that_has_expired(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("IMAP_PASSWORD", "hush")
+        make_certificate(company.folder, "localhost", expired=True)
+        with ScriptedServer(b"", lambda _: None, server_context(company.folder)) as server:
+            imap = {"host": "localhost", "port": server.port, "ca_file": "ca.pem"}
+            company.configure(mailbox={"from_address": ADDRESS, "imap": imap}, agent={})
+            line = refusal(company, 3)
+        assert "certificate has expired" in line
+        assert "mailbox.imap.ca_file" in line
+
+    def test_a_password_that_is_wrong(
+        self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("IMAP_PASSWORD", "not it")
+        imap = {"host": "localhost", "port": mail_servers.imaps_port, "ca_file": str(mail_servers.ca_file)}
+        smtp = {"host": "localhost", "port": mail_servers.smtps_port}
+        company.configure(mailbox={"from_address": ADDRESS, "imap": imap, "smtp": smtp}, agent={})
+        line = refusal(company, 3)
+        assert "IMAP_PASSWORD" in line
+        assert "not it" not in line
+
+    def test_everything_that_is_wrong_is_told_at_once(self, company: Company) -> None:
+        (company.folder / "warranties.csv").unlink()
+        company.configure(mailbox={}, logging={"file": "nowhere/agent.log"})
+        checked = company.run("check")
+        assert checked.returncode == 2
+        assert [line.partition(":")[0] for line in checked.stdout.splitlines() if line.startswith("✗")] == [
+            "✗ Log",
+            "✗ Mailbox",
+            "✗ Warranty system",
+        ]
 
     def test_a_server_program_that_is_missing(self, company: Company) -> None:
         company.configure(mcp={"warranty_api": {"command": "no-such-program"}})

@@ -29,6 +29,7 @@ def reason(sender: str = "jane@example.com", subject: str = "My drill", **header
         ({"List_Id": "<list.example.com>"}, "mailing list (List-Id)"),
         ({"List_Unsubscribe": "<mailto:x@example.com>"}, "mailing list (List-Unsubscribe)"),
         ({"list_post": ""}, "mailing list (List-Post)"),
+        ({"list_of_my_own_words": ""}, "mailing list (List-*)"),
         ({"Precedence": "bulk"}, "Precedence is bulk"),
         ({"Precedence": " LIST "}, "Precedence is list"),
         ({"Precedence": "junk (really)"}, "Precedence is junk"),
