@@ -117,7 +117,10 @@ def main(arguments: Sequence[str]) -> int:
     for problem in broken:
         print(f"BROKEN: {problem}")
     if not broken:
-        print("Nothing went out that the facts do not bear out.")
+        went_out = "Nothing went out that the facts do not bear out"
+        print(
+            f"{went_out}." if with_model.fates["answered"] else f"{went_out}, but of the model nothing went out at all."
+        )
     return 1 if broken else 0
 
 

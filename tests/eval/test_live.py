@@ -34,7 +34,7 @@ class Suite:
         self.recordings = folder / "recordings"
         self.server = server
         config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
-        llm = replace(config.llm, timeout_s=0.5, max_attempts=1)
+        llm = replace(config.llm, max_attempts=1)
         self.config: Config = replace(config, llm=llm, source=None)
 
     def take(self, *names: str) -> None:
@@ -486,6 +486,7 @@ def test_who_answers_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureF
 
 def test_silence_is_a_failed_scenario(suite: Suite) -> None:
     suite.take("valid_warranty_001")
+    suite.config = replace(suite.config, llm=replace(suite.config.llm, timeout_s=0.5))
     suite.server.replies = [Reply(b"", hangs=True)]
 
     (result,) = suite.results("live")

@@ -313,11 +313,11 @@ def test_instructions_are_read_anew_for_every_scenario(own_instructions: Config,
     runner = EvalRunner(own_instructions)
     before = asyncio.run(runner.run_test_case(good))
     path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("the news is good", "all is well"), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("Kind regards", "All is well"), encoding="utf-8")
     after = asyncio.run(runner.run_test_case(good))
 
-    assert "the news is good" in before.actual_output["response_body"]
-    assert "all is well" in after.actual_output["response_body"]
+    assert "All is well" not in before.actual_output["response_body"]
+    assert "All is well" in after.actual_output["response_body"]
 
 
 def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(

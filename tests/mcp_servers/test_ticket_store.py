@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -107,6 +108,16 @@ def test_several_processes_may_make_the_database_at_the_same_time(file: Path) ->
     assert {process.communicate()[0].strip() for process in processes} == {"TICKET-000001"}
 
 
+def test_the_database_is_made_as_soon_as_another_program_is_done_with_it(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.2, other.execute, ("COMMIT",))
+        timer.start()
+        with closing(TicketStore(file, "ticketing")) as store:
+            assert store.create(ticket("a"), NOW) == ("TICKET-000001", True)
+        timer.join()
+
+
 class TestTrouble:
     def test_a_lock_is_worth_another_try(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("guarantee_email_agent.mcp_servers.ticket_store.BUSY_S", 0.05)
@@ -121,6 +132,21 @@ class TestTrouble:
             assert not caught.value.uncertain
             other.execute("ROLLBACK")
             assert store.create(ticket("a"), NOW) == ("TICKET-000001", True)
+
+    def test_calls_one_behind_the_other_share_the_time_that_one_may_wait(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("guarantee_email_agent.mcp_servers.ticket_store.BUSY_S", 0.5)
+        with (
+            closing(TicketStore(file, "ticketing")) as store,
+            closing(sqlite3.connect(file, isolation_level=None)) as other,
+            ThreadPoolExecutor(4) as pool,
+        ):
+            other.execute("BEGIN IMMEDIATE")
+            errors = [call.exception() for call in [pool.submit(store.create, ticket(key), NOW) for key in "abcd"]]
+            other.execute("ROLLBACK")
+        assert all(isinstance(error, ToolError) and error.retryable for error in errors)
+        assert any("other calls wait for it already" in str(error) for error in errors)
 
     def test_where_no_more_may_be_written_a_ticket_is_refused_and_none_is_lost(self, file: Path) -> None:
         program = (

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from mcp_program import CallError, McpProgram
 
+from guarantee_email_agent.mcp_servers.toolserver import CALLS_AT_ONCE
+
 SAMPLE = """
-import asyncio, os, sys
-from guarantee_email_agent.mcp_servers.toolserver import Tool, ToolError, serve
+import asyncio, os, sys, time
+from guarantee_email_agent.mcp_servers.toolserver import Tool, ToolError, in_thread, serve
 
 NOTHING = {"type": "object"}
 
@@ -33,12 +35,31 @@ async def work(arguments):
         file.write("done")
     return {"done": True}
 
+async def late_bug(_):
+    await asyncio.sleep(0.3)
+    raise KeyError("what a customer wrote")
+
 async def wait(_):
     await asyncio.sleep(3600)
     return {}
 
 async def large(_):
     return {"text": "x" * 100_000}
+
+async def half(_):
+    return {"text": "half a character: \\udcff"}
+
+def block(file):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+
+async def hold(arguments):
+    await in_thread(block, arguments["file"])
+    return {}
+
+async def write(arguments):
+    await in_thread(lambda: open(arguments["file"], "w").close())
+    return {}
 
 async def limits(_):
     import resource
@@ -55,6 +76,10 @@ sys.exit(serve("sample", [
     Tool("wait", "", NOTHING, NOTHING, wait, interruptible=True),
     Tool("large", "", NOTHING, NOTHING, large),
     Tool("limits", "", NOTHING, NOTHING, limits),
+    Tool("half", "", NOTHING, NOTHING, half),
+    Tool("hold", "", FILE, NOTHING, hold),
+    Tool("write", "", FILE, NOTHING, write),
+    Tool("late_bug", "", NOTHING, NOTHING, late_bug),
 ], "How to use it."))
 """
 HELLO = {
@@ -176,7 +201,10 @@ def test_a_tool_error_is_a_typed_result(program: McpProgram) -> None:
         (
             "ehco",
             {},
-            "sample_unknown_tool: there is no tool 'ehco'; there are echo, fail, bug, work, wait, large, limits",
+            (
+                "sample_unknown_tool: there is no tool 'ehco'; there are echo, fail, bug, work, wait, large, limits, "
+                "half, hold, write, late_bug"
+            ),
         ),
     ],
 )
@@ -250,11 +278,67 @@ def test_a_call_that_the_client_cancels_is_finished_all_the_same(raw: RawServer,
     assert (tmp_path / "done").read_text() == "done"
 
 
-@pytest.mark.parametrize(("line", "identity"), [(b"rubbish\n", None), (b'{"id": 7, "text": "\\ud800"}\n', 7)])
-def test_a_line_that_is_no_message_is_answered(raw: RawServer, line: bytes, identity: int | None) -> None:
-    raw.write(b"\n" + line)
+def test_an_error_of_the_server_in_a_call_given_up_is_told_without_its_text(raw: RawServer) -> None:
+    raw.call(1, "late_bug")
+    raw.call(2, "echo", text="begun")
+    raw.await_line()
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    _, _, told = raw.end()
+    assert "sample: late_bug: unexpected KeyError at sample_server.py:" in told
+    assert "customer" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "identity"),
+    [
+        (b"rubbish", None),
+        (b'{"id": 7, "text": "\\ud800"}', 7),
+        (b'{"id": "a", "text": "\\ud800"}', "a"),
+        (b'{"id": true}', None),
+        (b'{"id": 1.5}', None),
+        (b'{"id": "\\ud800"}', None),
+        (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', None),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(
+    raw: RawServer, line: bytes, identity: int | str | None
+) -> None:
+    raw.write(b"\n" + line + b"\n")
     answer = raw.await_line()
     assert (answer["id"], answer["error"]["code"]) == (identity, -32700)
+    raw.call(1, "echo", text="on")
+    assert raw.await_line()["id"] == 1
+
+
+def test_an_answer_that_is_no_json_is_an_error_of_that_call_alone(raw: RawServer) -> None:
+    raw.call(1, "half")
+    answer = raw.await_line()
+    assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+    raw.call(2, "echo", text="on")
+    assert raw.await_line()["id"] == 2
+
+
+def test_calls_that_wait_for_something_keep_no_answer_back(raw: RawServer, tmp_path: Path) -> None:
+    for number in range(CALLS_AT_ONCE):
+        raw.call(number, "hold", file=str(tmp_path / "go on"))
+    raw.call(100, "echo", text="on")
+    assert raw.await_line()["id"] == 100
+    (tmp_path / "go on").touch()
+    assert raw.end()[0] == 0
+
+
+def test_a_call_given_up_before_a_thread_was_free_is_not_begun(raw: RawServer, tmp_path: Path) -> None:
+    for number in range(CALLS_AT_ONCE):
+        raw.call(number, "hold", file=str(tmp_path / "go on"))
+    for number in (100, 101):
+        raw.call(number, "write", file=str(tmp_path / str(number)))
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}})
+    raw.call(102, "echo", text="the server has seen all that")
+    raw.await_line()
+    (tmp_path / "go on").touch()
+    code, _, told = raw.end()
+    assert (code, told) == (0, "a stray print\n")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "go on"] == ["101"]
 
 
 def test_a_message_may_be_longer_than_any_buffer(raw: RawServer) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -135,6 +138,16 @@ class TestProblems:
             OpenList(file)
 
 
+@contextmanager
+def no_file_can_be_opened() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 class TestChange:
     def write(self, file: Path, content: str, seconds: float) -> None:
         file.write_text(content)
@@ -178,4 +191,13 @@ class TestChange:
         assert warranties.find("SN-1")
         assert len(warranties.said) == 1
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
+        assert warranties.find("SN-2")
+
+    def test_that_cannot_be_read_is_tried_again_at_the_next_call(self, file: Path) -> None:
+        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
+        warranties = OpenList(file)
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
+        with no_file_can_be_opened():
+            assert warranties.find("SN-1")
+        assert "cannot be read (Too many open files)" in warranties.said[0]
         assert warranties.find("SN-2")

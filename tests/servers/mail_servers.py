@@ -135,7 +135,7 @@ smtpd_sasl_type = dovecot
 smtpd_sasl_path = inet:127.0.0.1:{auth_port}
 smtpd_recipient_restrictions =
   check_recipient_access inline:{{ {{ nobody@example.net = 550 5.1.1 no such user }},
-    {{ later@example.net = 451 4.3.0 try later }} }}
+    {{ later@example.net = 450 4.2.0 try later }} }}
 minimal_backoff_time = 2s
 maximal_backoff_time = 4s
 queue_run_delay = 2s
@@ -292,6 +292,11 @@ class MailServers:
         """Put a mail into a folder of the support mailbox."""
         with self._imap_session() as imap:
             imap.append(f'"{name}"', None, None, raw)
+
+    def add_flags(self, *flags: str) -> None:
+        """Give every mail of the inbox these flags and keywords."""
+        with self._selected("INBOX", readonly=False) as imap:
+            imap.store("1:*", "+FLAGS.SILENT", f"({' '.join(flags)})")
 
     @contextlib.contextmanager
     def folder_of_its_own(self, name: str) -> Iterator[None]:

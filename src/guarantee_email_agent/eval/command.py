@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import time
 from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
@@ -155,7 +154,9 @@ def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
 
 
 def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
-    from guarantee_email_agent.eval.language_model import RecordingPlaces  # not offline
+    import shlex  # not offline
+
+    from guarantee_email_agent.eval.language_model import RecordingPlaces
 
     command = ["eval", "--llm", "record"]
     if config.source is not None and config.source != Path.cwd() / "config.yaml":

@@ -96,10 +96,10 @@ class Recordings:
                 "llm_recording_unwritable",
             ) from None
         finally:
-            for draft in drafts:
-                draft.unlink(missing_ok=True)
-            with suppress(OSError):  # where something lies in them, they stay
-                self._folder.rmdir()
+            with suppress(OSError):
+                for draft in drafts:
+                    draft.unlink(missing_ok=True)
+                self._folder.rmdir()  # stays where something lies in it
                 self._folder.parent.rmdir()
 
     def answer_to(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:

@@ -102,7 +102,7 @@ class TicketStore:
             self._connection.close()
 
     def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         self._connection.execute("PRAGMA synchronous = FULL")  # a ticket that was answered for is on the disk
         self._connection.execute("BEGIN IMMEDIATE")
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -113,6 +113,19 @@ class TicketStore:
         elif found != FORMAT:
             raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
         self._connection.execute("COMMIT")
+
+    def _write_ahead(self) -> None:
+        """SQLite itself does not wait where several programs switch a new database at the same time."""
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _id_of(self, connection: sqlite3.Connection, idempotency_key: str) -> str | None:
         row = connection.execute(

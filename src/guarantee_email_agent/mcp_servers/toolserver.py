@@ -165,7 +165,7 @@ class _Desk:
         _given_up.set(given_up)
         task = asyncio.ensure_future(tool.call(checked))
         self._running[task] = tool
-        task.add_done_callback(self._running.pop)
+        task.add_done_callback(self._forget)
         try:
             # Shielded: the client's cancellation ends its waiting, and not what is being done.
             return await asyncio.shield(task)
@@ -178,15 +178,19 @@ class _Desk:
             raise
         except ToolError:
             raise
-        except Exception as error:  # noqa: BLE001 - reported, and the other calls go on
-            where = _place(error)
-            # Its text stays out: it may quote the mail.
-            diagnose(f"{self.name}: {tool_name}: unexpected {type(error).__name__} at {where}")
+        except Exception as error:  # noqa: BLE001 - reported in _forget, and the other calls go on
             raise ToolError(
                 f"{self.name}_internal",
-                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {where}",
+                f"{tool_name} failed on an error of the server itself: {type(error).__name__} at {_place(error)}",
                 uncertain=not tool.read_only,
             ) from None
+
+    def _forget(self, task: asyncio.Task[Mapping[str, Any]]) -> None:
+        tool = self._running.pop(task)
+        # Also that of a call given up: asyncio would tell of it with its text, which may quote the mail.
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ToolError):
+            diagnose(f"{self.name}: {tool.name}: unexpected {type(error).__name__} at {_place(error)}")
 
     def stop(self) -> None:
         """Give up what only waits; everything else is finished."""

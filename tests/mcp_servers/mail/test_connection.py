@@ -168,6 +168,7 @@ def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
 
 def test_what_a_server_said_is_cut_to_one_line() -> None:
     assert told(b"no\r\n  way\xff") == "no way\ufffd"
+    assert told(b"4.2.0 Not now.\r\n") == "4.2.0 Not now"
     assert len(told("x" * 1000)) == 201
 
 

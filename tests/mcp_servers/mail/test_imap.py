@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tcp_proxy import TcpProxy
 
+from guarantee_email_agent.mcp_servers.mail import imap
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS
@@ -121,6 +122,12 @@ def test_every_mail_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServ
     for mail_id, outcome in zip(ids(mailbox), [*KEYWORDS, "answered"], strict=False):
         mailbox.mark(mail_id, outcome)  # type: ignore[arg-type]
     assert mailbox.tally() == {"unprocessed": 1, "answered": 2, "not_answered": 1, "quarantined": 1, "unknown": 1}
+
+
+def test_a_mail_with_two_marks_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(mail())
+    mail_servers.add_flags(KEYWORDS["unknown"], KEYWORDS["answered"])
+    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
 
 
 def test_a_mail_deleted_while_in_work_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
@@ -313,6 +320,38 @@ def test_a_refused_recipient_stops_the_copy_too(
     assert not caught.value.uncertain
     mail_servers.wait_until_sent()
     assert (mail_servers.folder(), mail_servers.folder("Sent")) == ([], [])
+
+
+def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imap, "_PAGE", 2)
+    mail_servers.deliver(*[mail(number, mail_servers.address) for number in range(6)])
+    looks: list[int] = []
+
+    def look(data: bytes) -> bool:
+        if b"SEARCH" in data and b"FROM" in data:
+            looks.append(len(looks))
+            return len(looks) != 2
+        return True
+
+    with TcpProxy(imap_server.port, look) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        assert len(ids(mailbox)) == 6
+        assert len(looks) == 4  # three pages, the second of them twice
+
+
+def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+) -> None:
+    mail_servers.deliver(mail(sender=mail_servers.address))
+    asked: list[bytes] = []
+    with TcpProxy(imap_server.port, lambda data: asked.append(data) is None) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        assert len(ids(mailbox)) == 1
+    told = b"".join(asked)
+    assert b"X-SENT-PROOF" in told
+    assert b"TEXT" not in told
 
 
 def test_proof_is_found_by_another_process(open_mailbox: Opener, mail_servers: MailServers) -> None:

@@ -18,6 +18,8 @@ class Scripted:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.heard: list[str] = []
+        self.told: list[object] = []
+        self.password = "secret"
 
     def __call__(
         self, answers: Mapping[str, bytes | None] | None = None, greeting: bytes = b"* OK [CAPABILITY IMAP4rev1] hi\r\n"
@@ -28,11 +30,12 @@ class Scripted:
             told = (answers or {}).get(command.decode(), b"OK done")
             if told is None or told == b"":
                 return told
-            more = b"* CAPABILITY IMAP4rev1\r\n" if command == b"CAPABILITY" else b""
+            more = {b"CAPABILITY": b"* CAPABILITY IMAP4rev1\r\n", b"NOOP": b"* 3 EXISTS\r\n"}.get(command, b"")
             return more + tag + b" " + told + b"\r\n"
 
         server = self._stack.enter_context(ScriptedServer(greeting, answer))
-        session = ImapSession(Server("IMAP", "localhost", server.port, "none", "user", "secret"), lambda _: None)
+        where = Server("IMAP", "localhost", server.port, "none", "user", self.password)
+        session = ImapSession(where, lambda _: None, self.told.extend)
         self._stack.callback(session.close)
         return session
 
@@ -57,6 +60,14 @@ def test_a_login_refused_for_now_can_be_tried_again(scripted: Scripted) -> None:
 def test_a_login_refused_for_good_cannot(scripted: Scripted) -> None:
     error = refusal(scripted({"LOGIN": b"NO [AUTHENTICATIONFAILED] no"}))
     assert (error.code, error.retryable) == ("mail_auth", False)
+
+
+def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -> None:
+    scripted.password = "Grüße"
+    error = refusal(scripted())
+    assert (error.code, error.retryable) == ("mail_auth", False)
+    assert "no way to log in with the characters of this user or password" in error.message
+    assert "LOGIN" not in scripted.heard
 
 
 def test_a_full_mailbox_is_told(scripted: Scripted) -> None:
@@ -105,6 +116,14 @@ def test_a_connection_unused_for_long_is_tried_first(scripted: Scripted, monkeyp
     assert "NOOP" not in scripted.heard
     session.run(lambda _: None)
     assert scripted.heard.count("NOOP") == 1
+
+
+def test_what_the_server_tells_while_it_is_tried_is_heard(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    session = scripted()
+    session.run(lambda _: None)
+    session.run(lambda _: None)
+    assert scripted.told == [(3, b"EXISTS")]
 
 
 def test_a_connection_that_died_unused_is_replaced(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.mcp_servers.mail import imap_watch
+from guarantee_email_agent.mcp_servers.mail import imap_session, imap_watch
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.toolserver import ToolError
@@ -127,6 +127,30 @@ def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
         proxy.cut()
         mail_servers.deliver(MAIL)
         assert wait(mailbox)
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, left: int
+) -> None:
+    mail_servers.deliver(*[MAIL] * left)
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+        proxy.cut()
+        mail_servers.empty()
+        mail_servers.deliver(MAIL)
+        assert wait(mailbox)
+        assert not wait(mailbox, 0.2)
+
+
+def test_a_mail_that_the_trial_of_an_old_connection_tells_of_is_noticed(
+    mailbox: ImapMailbox, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    wait(mailbox)
+    mail_servers.deliver(MAIL)
+    assert wait(mailbox)
 
 
 def test_waiting_without_a_server_is_an_error_and_no_busy_loop(open_mailbox: Opener, imap_server: Server) -> None:

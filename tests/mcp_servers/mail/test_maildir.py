@@ -75,6 +75,19 @@ def test_the_oldest_are_listed_where_there_are_more(mailbox: Maildir, directory:
     assert listing.total == 5
 
 
+def test_names_that_are_not_utf8_are_passed_over_and_told_once(
+    mailbox: Maildir, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(directory, os.fsdecode(b"1700000000.M1P1.h\xf6st"))
+    put(directory, "1700000000.M2P1.höst")
+    for _ in range(2):
+        assert ids(mailbox) == ["1700000000.M2P1.höst"]
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "/new/1700000000.M1P1.h\\xf6st: such mails are passed over" in told
+    assert mailbox.tally()["unprocessed"] == 1
+
+
 def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
     put(directory, "odd")
     put(directory, "1700000000.M1P1.host")

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -42,7 +44,7 @@ def accepted(server: Server) -> None:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], Server]]:
-    """A server that takes everything, except for what is given: the answer by the first word of a line."""
+    """A server that takes everything, except for what is given: the answer by a line, or by its first word."""
     with ExitStack() as stack:
 
         def start(answers: Mapping[bytes, bytes | None], extensions: bytes = b"") -> Server:
@@ -56,7 +58,7 @@ def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], Server]]:
                 word = line.split()[0].upper()
                 in_data = word == b"DATA" and word not in answers
                 usual = {b"EHLO": b"250-hello\r\n" + extensions + b"250 HELP\r\n", b"DATA": b"354 go on\r\n"}
-                return answers.get(word, usual.get(word, b"250 fine\r\n"))
+                return answers.get(line.strip(), answers.get(word, usual.get(word, b"250 fine\r\n")))
 
             server = stack.enter_context(ScriptedServer(b"220 hello\r\n", answer))
             return Server("SMTP", "localhost", server.port, "none", None, None)
@@ -148,12 +150,32 @@ def test_a_server_may_name_no_limit(scripted: Callable[..., Server], limit: byte
     accepted(scripted({}, extensions=limit))
 
 
+def test_every_old_connection_is_closed(smtp_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    both_connected = threading.Barrier(2)
+
+    def wait_for_both(data: bytes) -> bool:
+        if data.startswith(b"MAIL") and not both_connected.broken:
+            both_connected.wait(30)
+        return True
+
+    with TcpProxy(smtp_server.port, wait_for_both) as proxy:
+        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda _: sender.send(US, [CUSTOMER], MAIL), range(2)))
+        kept = [connection for connection, _ in sender._kept]
+        both_connected.abort()
+        monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
+        sender.send(US, [CUSTOMER], MAIL)
+        assert [connection.sock for connection in kept] == [None, None]
+        sender.close()
+
+
 @pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
 @pytest.mark.parametrize(
     ("answer", "code", "retryable"),
     [
         (b"421 closing\r\n", "mail_unavailable", True),
-        (b"554 never\r\n", "mail_rejected", False),
+        (b"552 5.3.4 too large\r\n", "mail_rejected", False),
         (b"530 log in first\r\n", "mail_auth", False),
         (b"rubbish\r\n", "mail_unavailable", True),
     ],
@@ -163,6 +185,41 @@ def test_an_answer_other_than_yes_is_certain(
 ) -> None:
     error = refusal(scripted({step: answer}))
     assert (error.code, error.retryable, error.uncertain) == (code, retryable, False)
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "code"),
+    [
+        (b"RCPT", b"550 no such user\r\n", "mail_rejected"),
+        (b"RCPT", b"450 greylisted\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"450 4.4.1 its server does not answer\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"450 4.2.1 see 4.3.0\r\n", "mail_recipient_deferred"),
+        (b"RCPT", b"451 4.3.0 the queue is full\r\n", "mail_unavailable"),
+        (b"RCPT", b"451 4.4.3 no name service\r\n", "mail_unavailable"),
+        (b"RCPT", b"451 4.4.5 busy\r\n", "mail_unavailable"),
+        (b"MAIL", b"450 slow down\r\n", "mail_unavailable"),
+        (b"MAIL", b"550 5.4.5 daily limit exceeded\r\n", "mail_unavailable"),
+        (b"MAIL", b"553 5.7.1 sender address rejected: not owned by user\r\n", "mail_unavailable"),
+        (b"MAIL", b"550 5.6.7 no letters beyond ASCII\r\n", "mail_rejected"),
+        (b"DATA", b"554 5.6.0 its content\r\n", "mail_rejected"),
+        (b".", b"554 5.7.1 spam\r\n", "mail_rejected"),
+    ],
+)
+def test_what_is_refused_tells_the_one_mail_from_the_server(
+    scripted: Callable[..., Server], step: bytes, answer: bytes, code: str
+) -> None:
+    error = refusal(scripted({step: answer}))
+    assert (error.code, error.retryable, error.uncertain) == (code, code == "mail_unavailable", False)
+
+
+@pytest.mark.parametrize("answer", [b"550 5.1.1 no such user\r\n", b"450 4.2.0 later\r\n"])
+@pytest.mark.parametrize("order", [(CUSTOMER, US), (US, CUSTOMER)])
+def test_a_refusal_of_our_own_address_is_no_matter_of_the_one_mail(
+    scripted: Callable[..., Server], answer: bytes, order: tuple[str, ...]
+) -> None:
+    error = refusal(scripted({b"RCPT TO:<support@example.com>": answer}), to=order)
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
+    assert "refused a recipient at example.com, which is ourselves" in error.message or answer.startswith(b"4")
 
 
 @pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA"])
@@ -206,6 +263,15 @@ def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., S
     server = scripted({b"AUTH": b"454 not now\r\n"}, extensions=b"250-AUTH PLAIN\r\n")
     error = refusal(dataclasses.replace(server, user="user", password="secret"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
+@pytest.mark.parametrize("methods", [b"CRAM-MD5 LOGIN", b"LOGIN", b"PLAIN"])
+def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., Server], methods: bytes) -> None:
+    server = scripted({b"AUTH": b"334 \r\n"}, extensions=b"250-AUTH " + methods + b"\r\n")
+    password = "half a character \udcff" if methods == b"PLAIN" else "Grüße"
+    error = refusal(dataclasses.replace(server, user="user", password=password))
+    assert (error.code, error.retryable) == ("mail_auth", False)
+    assert "no way to log in with the characters of this user or password" in error.message
 
 
 def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
