@@ -267,7 +267,7 @@ def test_a_fact_that_may_be_unknown_needs_a_condition(folder: Folder, edit: Edit
 
 
 def test_a_serial_number_in_a_reply_that_knows_none_is_told(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("missing-info"), "just one thing from you", "{serial_number}")
+    edit(folder.scenario("missing-info"), "the serial number of your device", "{serial_number}")
 
     assert any("{serial_number} has no value where 'intent: warranty" in problem for problem in folder.problems())
 

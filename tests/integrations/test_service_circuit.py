@@ -52,9 +52,21 @@ def test_what_tells_of_one_call_does_not(failure: Exception) -> None:
     assert not tells_of_the_service(failure)
 
 
-def test_a_failure_is_an_outage_only_once_there_were_many() -> None:
+@pytest.mark.parametrize(
+    ("idle_s", "expected"),
+    [(0, [False, False, False, False, True]), (700, [True] * 5)],
+    ids=["that has just answered", "that has not answered for long"],
+)
+def test_a_failure_of_a_service_is_an_outage_or_perhaps_not(idle_s: float, expected: list[bool]) -> None:
     async def scene() -> None:
-        circuit = ServiceCircuit("warranty_api", SkippingClock())
+        clock = SkippingClock()
+        circuit = ServiceCircuit("warranty_api", clock)
+
+        async def works() -> None:
+            return
+
+        await circuit.call(works)
+        await clock.sleep(idle_s)
         outages = []
         for _ in range(5):
             failure = error("warranty_api_timeout", retryable=True)
@@ -65,6 +77,6 @@ def test_a_failure_is_an_outage_only_once_there_were_many() -> None:
             with pytest.raises(IntegrationError):
                 await circuit.call(fails)
             outages.append(failure.details.get("outage", False))
-        assert outages == [False, False, False, False, True]
+        assert outages == expected
 
     asyncio.run(scene())

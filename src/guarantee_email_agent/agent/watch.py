@@ -137,6 +137,9 @@ class Watch:
         if len(entries) < most:
             listed = {entry.id for entry in entries}
             self.left = {mail: fate for mail, fate in self.left.items() if mail in listed}
+        # They take turns to find out whether a service is back: it may be down for one of them.
+        turns = {mail: turn for turn, mail in enumerate(self.left, 1)}
+        entries.sort(key=lambda entry: turns.get(entry.id, 0))
         begun = 0
         for entry in entries:
             if entry.id in self._in_work or entry.id in self._not_before or entry.id in self._ended:

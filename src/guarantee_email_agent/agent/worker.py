@@ -99,7 +99,7 @@ class MailWorker:
                 return Worked("gone")
             logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
             logger.debug("%s", error.message)
-            return Worked("outage", FIRST_RETRY_S)
+            return Worked("outage")
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> Worked:
         place = content_identity(f"place {self.mailbox} {entry.id}".encode(), self.processor.identity_key)
@@ -259,8 +259,7 @@ class MailWorker:
         await asyncio.to_thread(
             self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
         )
-        # While a service is down the mails take turns to find out whether it is back: it may be down for one of them.
-        return Worked("failed", retry_s) if counts else Worked("outage", FIRST_RETRY_S)
+        return Worked("failed", retry_s) if counts else Worked("outage")
 
     async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> Worked:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command
 from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.utils.imports import heavy_imports
 
 
 def add_check(commands: Commands) -> None:
@@ -27,7 +28,8 @@ def add_check(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.agent.check import check_all
+    with heavy_imports():
+        from guarantee_email_agent.agent.check import check_all
     from guarantee_email_agent.utils.logging import configure_logging
 
     level = "INFO" if options.verbose else "WARNING"

@@ -9,6 +9,7 @@ from pathlib import Path
 from guarantee_email_agent.cli.arguments import Commands, add_command
 from guarantee_email_agent.cli.stdout import PatientStream
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.imports import heavy_imports
 
 
 def add_run(commands: Commands) -> None:
@@ -44,11 +45,13 @@ def _run(options: argparse.Namespace) -> int:
             raise ConfigurationError(
                 "--demo brings a configuration of its own. Leave out --config, or --demo", "cli_demo_config"
             )
-        from guarantee_email_agent.agent.demo import demonstrate
+        with heavy_imports():
+            from guarantee_email_agent.agent.demo import demonstrate
 
         return demonstrate(Path(options.demo) if options.demo else None, PatientStream(sys.stdout))
 
-    from guarantee_email_agent.agent.command import run_agent
+    with heavy_imports():
+        from guarantee_email_agent.agent.command import run_agent
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.utils.logging import configure_logging
 

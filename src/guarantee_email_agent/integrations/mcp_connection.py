@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
+from guarantee_email_agent.utils.imports import heavy_imports
 
 if TYPE_CHECKING:
     from httpx2 import AsyncByteStream, Response
@@ -58,8 +59,9 @@ class CallFailedError(Exception):
 def load_sdk() -> None:
     """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; we say what is to be said
-    import mcp
-    import mcp.client.streamable_http  # noqa: F401
+    with heavy_imports():
+        import mcp
+        import mcp.client.streamable_http  # noqa: F401
 
 
 class McpConnection:

@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.mcp_servers.arguments import ArgumentError, ObjectSchema
+from guarantee_email_agent.utils.imports import heavy_imports
 from guarantee_email_agent.utils.printable import printable
 
 if TYPE_CHECKING:
@@ -206,17 +207,13 @@ class _Desk:
 
 
 async def _serve(desk: _Desk, instructions: str | None) -> None:
-    import gc
     import logging
 
-    gc.disable()  # the SDK's models are many objects that all stay: collecting among them costs a fifth of start-up
-    import mcp_types as types
-    from mcp.server.lowlevel import Server
+    with heavy_imports():
+        import mcp_types as types
+        from mcp.server.lowlevel import Server
 
-    from guarantee_email_agent.mcp_servers.stdio import StandardStreams
-
-    gc.freeze()
-    gc.enable()
+        from guarantee_email_agent.mcp_servers.stdio import StandardStreams
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; errors are reported here
 
     listed = types.ListToolsResult(
