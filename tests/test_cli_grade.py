@@ -169,7 +169,7 @@ class TestFolder:
             (b'{"task_result": "\\ud800"}', 4),
             (b'{"task_result": "42", "trace": ' + b"[" * 900 + b"]" * 900 + b"}", 0),
             (b'{"task_result": "42", "trace": "' + b"x" * 50_000_000 + b'"}', 0),
-            (b'{"task_result": "42", "trace": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", 4),
+            (b'{"task_result": "42", "trace": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 4),
             (b'{"task_result": ' + b"9" * 9_000 + b"}", 4),
             (b'{"task_result": "42\xe9"}', 4),
         ],

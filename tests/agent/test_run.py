@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -200,7 +201,7 @@ class TestParkedMail:
         (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
         company.configure(agent={"max_attempts": 1}, mailbox={"from_address": "support@example.com"})
         company.run("run", "--once")
-        with sqlite3.connect(company.folder / "ledger.db") as ledger:
+        with closing(sqlite3.connect(company.folder / "ledger.db", isolation_level=None)) as ledger:
             ledger.execute("UPDATE ledger_places SET marked_at = marked_at - 120")
         (marked,) = (company.folder / "mailbox" / "cur").iterdir()
         marked.rename(company.folder / "mailbox" / "new" / "nobody")

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,7 @@ class TestWhileItRuns:
         company.start()
         company.receive("first")
         company.wait_until(1)
-        with sqlite3.connect(company.folder / "ledger.db", isolation_level=None) as others:
+        with closing(sqlite3.connect(company.folder / "ledger.db", isolation_level=None)) as others:
             others.execute("BEGIN EXCLUSIVE")
             company.receive("second")
             time.sleep(1)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Desk:
         return InboxEntry(name, len(self.mailbox.mails.get(name, b"")))
 
     def rows(self) -> list[tuple[str, str | None, int, str]]:
-        with sqlite3.connect(self.file) as ledger:
+        with closing(sqlite3.connect(self.file)) as ledger:
             return ledger.execute("SELECT stage, outcome, attempts, reason FROM ledger_mails").fetchall()
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 ADDRESS = "support@example.com"
@@ -79,7 +80,7 @@ class Company:
     def tickets(self) -> int:
         if not (self.folder / "tickets.db").exists():
             return 0
-        with sqlite3.connect(self.folder / "tickets.db") as database:
+        with closing(sqlite3.connect(self.folder / "tickets.db")) as database:
             return int(database.execute("SELECT count(*) FROM tickets").fetchone()[0])
 
     def tally(self) -> dict[str, int]:
