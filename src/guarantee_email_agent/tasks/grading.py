@@ -17,6 +17,7 @@ from guarantee_email_agent.tasks.record import complete_record, read_record, rec
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
 
+_CTRL_C_S: Final = 0.2
 _RECORD_ENDING: Final = ".json"
 _SHOWN_CHARACTERS: Final = 200
 _Item = TypeVar("_Item")
@@ -124,7 +125,7 @@ def in_order(work: Callable[[_Item], Graded], items: Sequence[_Item], jobs: int)
         yield from map(work, items)
         return
     import threading
-    from concurrent.futures import Future
+    from concurrent.futures import Future, wait
 
     futures = deque[Future[Graded]](Future() for _ in items)
     waiting = deque(zip(futures, items, strict=True))
@@ -145,7 +146,11 @@ def in_order(work: Callable[[_Item], Graded], items: Sequence[_Item], jobs: int)
         threading.Thread(target=work_off, daemon=True).start()
     try:
         while futures:
-            yield futures.popleft().result()
+            future = futures.popleft()
+            # A wait without a limit may miss Ctrl-C: the signal may reach another thread, which wakes nobody.
+            while not future.done():
+                wait([future], timeout=_CTRL_C_S)
+            yield future.result()
     finally:
         waiting.clear()
 
