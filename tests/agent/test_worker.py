@@ -167,26 +167,14 @@ class TestAlone:
                 place = content_identity(f"place {desk.worker.mailbox} {name}".encode(), KEY)
                 desk.ledger.claim(content_identity(name.encode(), KEY), place=place, owner="dead:1", lease_s=1)
         desk.now += 2
-        most = 0
-        reading = desk.mailbox.read_raw
-        at_once = 0
-
-        async def read_raw(mail_id: str, max_bytes: int) -> bytes:
-            nonlocal at_once, most
-            at_once += 1
-            most = max(most, at_once)
-            await asyncio.sleep(0.02)
-            at_once -= 1
-            return await reading(mail_id, max_bytes)
-
-        desk.mailbox.read_raw = read_raw  # type: ignore[method-assign]
         desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, max_mail_bytes=10_000_000))
+        desk.mailbox.reading_s = 0.1
 
         async def all_at_once() -> list[Worked]:
             return await asyncio.gather(*(desk.worker.work(desk.entry(name), desk.now) for name in names))
 
         assert [worked.fate for worked in asyncio.run(all_at_once())] == ["answered"] * 3
-        assert most == 1
+        assert desk.mailbox.most_read_at_once == 1
 
 
 def test_a_ledger_that_is_away_costs_nothing_but_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ class MailboxInMemory:
     """An InboxPort and a MailPort. `troubles` holds for each call by name what it raises, the next one first.
 
     `sent` has the Message-ID of every reply that went out. lost_answers: for so many replies the error comes after it.
+    `limits` has what each list was limited to; `most_read_at_once` tells how many mails were being read together.
     """
 
     def __init__(self, *names: str) -> None:
@@ -45,16 +46,25 @@ class MailboxInMemory:
         self.sent: list[str] = []
         self.troubles: defaultdict[str, list[Exception]] = defaultdict(list)
         self.lost_answers = 0
+        self.limits: list[int] = []
+        self.reading_s = 0.0
+        self.most_read_at_once = 0
+        self._being_read = 0
         self.hangs = asyncio.Event()
         self.hangs.set()
 
     async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         await self._call("list_unprocessed")
+        self.limits.append(limit)
         waiting = [InboxEntry(name, len(raw)) for name, raw in self.mails.items() if name not in self.marks]
         return waiting[:limit]
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         await self._call("read_raw")
+        self._being_read += 1
+        self.most_read_at_once = max(self.most_read_at_once, self._being_read)
+        await asyncio.sleep(self.reading_s)
+        self._being_read -= 1
         if mail_id not in self.mails:
             raise trouble("mail_not_found")
         return self.mails[mail_id]
