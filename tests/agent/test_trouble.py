@@ -151,6 +151,16 @@ class TestAtTheStart:
 
 
 class TestWhileItRuns:
+    def test_what_a_server_of_ours_has_to_say_is_a_warning(self, company: Company) -> None:
+        company.receive("good")
+        (company.folder / "mailbox" / "new" / os.fsdecode(b"na\xffme")).write_text("never listed")
+        done = company.run("run", "--once")
+        assert done.returncode == 0
+        (line,) = done.stderr.splitlines()
+        assert "WARNING mail: " in line
+        assert "file names are not in UTF-8. Rename them" in line
+        assert company.tally()["answered"] == 1
+
     def test_a_locked_ledger_holds_mail_up_and_loses_none(self, company: Company) -> None:
         company.start()
         company.receive("first")

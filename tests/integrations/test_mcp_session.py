@@ -163,7 +163,8 @@ class TestServerThatDies:
 
         play(scene)
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-            'oracle: the server ended (exit code 9); it said last: "out of paper\\x1b[0m". It is started anew'
+            "oracle: out of paper\\x1b[0m",
+            'oracle: the server ended (exit code 9); it said last: "out of paper\\x1b[0m". It is started anew',
         ]
 
     def test_the_last_words_of_somebody_elses_server_may_quote_a_mail(

@@ -222,7 +222,10 @@ class McpConnection:
     def _diagnose(self, line: str) -> None:
         if any(map(str.isalnum, line)):
             self.last_words = line
-            logger.debug("%s: %s", self._name, line)
+            # Ours say what an operator has to know; what somebody else's says may quote a mail. Why a server does not
+            # start is told by the error.
+            level = logging.WARNING if self._launch.built_in and self._opened else logging.DEBUG
+            logger.log(level, "%s: %s", self._name, self._launch.in_settings(line))
 
 
 async def _tools(client: Client) -> dict[str, frozenset[str] | None]:
