@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 
-from guarantee_email_agent.tasks.judge import JudgePool
+from guarantee_email_agent.judging.judge import JudgePool
 
 JUDGE = """\
 def test(result):

@@ -27,13 +27,13 @@ from time import perf_counter
 from typing import Any
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource, ModelSettings
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.instructions.loader import InstructionFiles
-from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "servers"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from company import ADDRESS, Company
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

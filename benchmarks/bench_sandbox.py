@@ -13,9 +13,9 @@ import statistics
 from collections.abc import Callable
 from time import perf_counter
 
-from guarantee_email_agent.tasks.sandbox import SandboxSettings
-from guarantee_email_agent.tasks.sandbox.client import SandboxClient
-from guarantee_email_agent.tasks.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.sandbox import SandboxSettings
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 REQUESTS = {

@@ -12,6 +12,8 @@ import pytest
 
 from guarantee_email_agent.utils.logging import ROOT
 
+pytest_plugins = ["postgresql", "shipped_instructions", "tasks_and_sandboxes"]  # of tests/support
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs us in the background has us ignore Ctrl-C, and every program that we start.
     signal.signal(signal.SIGINT, signal.default_int_handler)

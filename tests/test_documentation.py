@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.instructions.reading import READING_ELEMENTS
+from guarantee_email_agent.instructions.reading_rules import READING_ELEMENTS
 from guarantee_email_agent.instructions.router import INTENTS, SERIAL_COUNTS, WARRANTY_STATUSES, Condition
 from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
 

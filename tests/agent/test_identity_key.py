@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.agent.identity_key import identity_key
-from guarantee_email_agent.config.models import Agent, Config, Secrets
+from guarantee_email_agent.config.settings import Agent, Config, Secrets
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 

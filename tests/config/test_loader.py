@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.config.loader import load_config, require_llm_secret
-from guarantee_email_agent.config.models import Config, McpMailServer
+from guarantee_email_agent.config.settings import Config, McpMailServer
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]
@@ -241,7 +241,7 @@ class TestPaths:
     def test_defaults_of_an_installed_package_lie_beside_its_code(self, tmp_path: Path) -> None:
         package = tmp_path / "site" / "guarantee_email_agent"
         code_folder = ROOT / "src" / "guarantee_email_agent"
-        for room in ("config", "documents", "utils"):
+        for room in ("config", "files", "utils"):
             shutil.copytree(code_folder / room, package / room)
         shutil.copy(code_folder / "__init__.py", package)
         (package / "defaults" / "instructions" / "scenarios").mkdir(parents=True)

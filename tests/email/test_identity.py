@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.identity import content_identity, mail_identity, reply_message_id, ticket_key
-from guarantee_email_agent.email.message import Email, Span
-from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.email.parsing.email import Email, Span
+from guarantee_email_agent.email.parsing.parse import parse_email
 
 MAIL = Email(
     "<a@example.com>", "c@example.com", (), "My dryer", "2026-01-18T10:00:00Z", (Span("new", "Broken."),), (), {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guarantee_email_agent.email.no_reply import no_reply_reason
-from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.email.parsing.parse import parse_email
 
 OWN = frozenset({"Support@Example.com", "warranty+box@example.com"})
 

@@ -15,7 +15,7 @@ from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient, create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
-from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import LLMError

@@ -15,8 +15,8 @@ import pytest
 from messages_server import HONEST, MessagesServer, Reply, answer, text, tool_call, trouble
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.eval.command import EvalOptions, evaluate
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[2]

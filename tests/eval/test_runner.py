@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.instructions.loader import InstructionFiles
-from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.errors import InstructionError
 
 SHIPPED = Path(__file__).parents[2] / "instructions"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.models import (
+from guarantee_email_agent.config.settings import (
     Config,
     Imap,
     Mailbox,

@@ -13,16 +13,16 @@ from guarantee_email_agent.integrations.call_errors import (
     RATE_LIMITED,
     TIMEOUT,
     UNAVAILABLE,
-    Fault,
+    ErrorKind,
     declared_error,
-    error_of_fault,
-    fault_by_protocol,
-    fault_by_words,
+    error_of_kind,
+    kind_by_protocol,
+    kind_by_words,
 )
 
 
 @pytest.mark.parametrize(
-    ("words", "fault"),
+    ("words", "kind"),
     [
         ("Rate limit exceeded", RATE_LIMITED),
         ("Quota exceeded for quota metric 'Queries'", RATE_LIMITED),
@@ -48,12 +48,12 @@ from guarantee_email_agent.integrations.call_errors import (
         ("", FAILED),
     ],
 )
-def test_words_tell_what_kind_of_failure_it_is(words: str, fault: Fault) -> None:
-    assert fault_by_words(words) is fault
+def test_words_tell_what_kind_of_failure_it_is(words: str, kind: ErrorKind) -> None:
+    assert kind_by_words(words) is kind
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "fault"),
+    ("code", "status", "kind"),
     [
         (0, 401, AUTH),
         (0, 403, AUTH),
@@ -66,21 +66,21 @@ def test_words_tell_what_kind_of_failure_it_is(words: str, fault: Fault) -> None
         (-32603, 0, FAILED),
     ],
 )
-def test_so_do_the_codes_of_the_protocol_and_of_http(code: int, status: int, fault: Fault) -> None:
-    assert fault_by_protocol(code, status, "it did not work") is fault
+def test_so_do_the_codes_of_the_protocol_and_of_http(code: int, status: int, kind: ErrorKind) -> None:
+    assert kind_by_protocol(code, status, "it did not work") is kind
 
 
-@pytest.mark.parametrize("fault", [RATE_LIMITED, TIMEOUT, UNAVAILABLE])
-def test_what_can_heal_is_retryable(fault: Fault) -> None:
-    error = error_of_fault("mail", "read_raw", fault)
+@pytest.mark.parametrize("kind", [RATE_LIMITED, TIMEOUT, UNAVAILABLE])
+def test_what_can_heal_is_retryable(kind: ErrorKind) -> None:
+    error = error_of_kind("mail", "read_raw", kind)
     assert error.retryable
-    assert error.code == f"mail_{fault.type}"
+    assert error.code == f"mail_{kind.type}"
     assert error.message.startswith("mail: read_raw: the service ")
 
 
-@pytest.mark.parametrize("fault", [AUTH, INVALID_ARGUMENT, FAILED])
-def test_what_cannot_is_not(fault: Fault) -> None:
-    assert not error_of_fault("mail", "read_raw", fault).retryable
+@pytest.mark.parametrize("kind", [AUTH, INVALID_ARGUMENT, FAILED])
+def test_what_cannot_is_not(kind: ErrorKind) -> None:
+    assert not error_of_kind("mail", "read_raw", kind).retryable
 
 
 def test_a_declared_error_is_taken_as_it_is() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.gmail_dialect import GMAIL_CALLS, LABELS, MAX_LISTED
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError

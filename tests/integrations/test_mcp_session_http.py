@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 PATIENCE_S = 30.0
 SERVER = Path(__file__).parent / "http_server.py"

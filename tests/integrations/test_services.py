@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.models import Config, Mailbox, Tickets, Warranties
+from guarantee_email_agent.config.settings import Config, Mailbox, Tickets, Warranties
 from guarantee_email_agent.integrations.answers import warranty_answer
-from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
 from guarantee_email_agent.integrations.services import Services, services_of
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
 TICKET = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from messages_server import MessagesServer, Reply, answer, tool_call, trouble
 
-from guarantee_email_agent.config.models import Config, Llm, Secrets
+from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import (
     FIRST_DELAY_S,
     MAX_WAIT_S,

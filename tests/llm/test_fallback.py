@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from messages_server import HONEST, MessagesServer, Reply, answer, tool_call, trouble
 
-from guarantee_email_agent.config.models import Config, Llm, Secrets
-from guarantee_email_agent.instructions.models import Instructions
-from guarantee_email_agent.llm.interpreter import MODEL_NAME
-from guarantee_email_agent.llm.port import ClosableModel
+from guarantee_email_agent.config.settings import Config, Llm, Secrets
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, ClosableModel
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import check_connection, language_model, live_model
 from guarantee_email_agent.utils.circuit_breaker import WORKS_S
@@ -42,7 +42,7 @@ class Agent:
 
     def run(self, scene: Callable[[Ask], Awaitable[None]]) -> None:
         async def act() -> None:
-            model = language_model(self.config, self.clock)
+            model = language_model(self.config, self.clock, InstructionInterpreter())
             try:
                 await scene(lambda: self._ask(model))
             finally:
@@ -104,11 +104,11 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
             assert (await failure(ask)).code == "llm_overloaded"
         for _ in range(3):  # the call that opens the circuit is answered, too
             answer = await ask()
-            assert (answer.model, answer.content[0].input["serial_numbers"]) == (MODEL_NAME, ["SN12345"])
+            assert (answer.model, answer.content[0].input["serial_numbers"]) == (OFFLINE_MODEL, ["SN12345"])
         assert len(agent.server.requests) == 5
 
         await agent.clock.sleep(61)
-        assert (await ask()).model == MODEL_NAME  # a probe that fails
+        assert (await ask()).model == OFFLINE_MODEL  # a probe that fails
         assert len(agent.server.requests) == 6
 
         agent.server.replies = [HONEST]
@@ -193,8 +193,8 @@ def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None
         for _ in range(4):  # each of them leaves the mail as it is, for another try
             assert (await failure(ask)).details["outage"] is True
             await agent.clock.sleep(90)
-        assert (await ask()).model == MODEL_NAME
-        assert (await ask()).model == MODEL_NAME  # the reply of the same mail
+        assert (await ask()).model == OFFLINE_MODEL
+        assert (await ask()).model == OFFLINE_MODEL  # the reply of the same mail
 
     agent.run(scene)
     assert len(agent.server.requests) == 5
@@ -240,7 +240,7 @@ def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
     agent.config = Config()
 
     async def scene(ask: Ask) -> None:
-        assert (await ask()).model == MODEL_NAME
+        assert (await ask()).model == OFFLINE_MODEL
 
     agent.run(scene)
     assert agent.server.requests == []
@@ -261,7 +261,7 @@ def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:
 
 def test_without_a_key_there_is_no_model(agent: Agent) -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        language_model(replace(agent.config, secrets=Secrets()), agent.clock)
+        language_model(replace(agent.config, secrets=Secrets()), agent.clock, InstructionInterpreter())
 
 
 def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
@@ -291,7 +291,7 @@ def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(age
     agent.server.replies = [answer(tool_call("say_that_you_are_there", {}))]
 
     async def check() -> None:
-        model = language_model(agent.config, agent.clock)
+        model = language_model(agent.config, agent.clock, InstructionInterpreter())
         await check_connection(model, agent.config)
         agent.server.replies = [trouble(404, "model: nonesuch")]
         with pytest.raises(LLMError, match=r"Check llm\.model"):
@@ -305,5 +305,5 @@ def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(age
 
 
 def test_offline_there_is_no_connection_to_check() -> None:
-    model = language_model(Config(), SkippingClock())
+    model = language_model(Config(), SkippingClock(), InstructionInterpreter())
     asyncio.run(check_connection(model, Config()))

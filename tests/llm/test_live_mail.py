@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, text, tool_call, trouble
 
-from guarantee_email_agent.config.models import Config, Llm, Secrets
+from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
-from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.prices import TokenUsage
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
@@ -59,7 +60,7 @@ class Desk:
         config = Config(llm=self.llm, secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=self.server.url))
 
         async def one_mail() -> ProcessingResult:
-            model = language_model(config, SkippingClock())
+            model = language_model(config, SkippingClock(), InstructionInterpreter())
             meter = MeteredModel(model)
             processor = EmailProcessor(
                 mail=self.mocks["gmail"],

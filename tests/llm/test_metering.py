@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.interpreter import MODEL_NAME
 from guarantee_email_agent.llm.metering import MeteredModel
-from guarantee_email_agent.llm.port import Message, Usage
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, Usage
 from guarantee_email_agent.llm.prices import TokenUsage
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -81,7 +80,7 @@ def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> 
 
 
 def test_an_answer_from_the_templates_costs_nothing() -> None:
-    meter = metered(said_by(MODEL_NAME, Usage()), asked="some-model")
+    meter = metered(said_by(OFFLINE_MODEL, Usage()), asked="some-model")
 
     assert (meter.cost_usd, meter.usage.total) == (0.0, 0)
 

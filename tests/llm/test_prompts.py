@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.message import Email, Span
-from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.email.parsing.email import Email, Span
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.llm.prompts import draft_request, element_in, triage_request
 

@@ -13,14 +13,14 @@ import pytest
 from messages_server import MessagesServer
 from messages_server import answer as reply_with
 
-from guarantee_email_agent.config.models import Config, Llm, Secrets
-from guarantee_email_agent.documents.yaml import load_documents
-from guarantee_email_agent.email.parse import parse_email
-from guarantee_email_agent.instructions.models import Instructions
+from guarantee_email_agent.config.settings import Config, Llm, Secrets
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.answer import tool_input
 from guarantee_email_agent.llm.anthropic_client import anthropic_messages
-from guarantee_email_agent.llm.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, Usage
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.llm.recording import Recorder, Recordings

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.agent.identity_key import identity_key
-from guarantee_email_agent.agent.ledger import Ledger, open_ledger
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.utils.clock import Clock
@@ -43,7 +44,7 @@ async def connected(config: Config, clock: Clock) -> AsyncIterator[Connections]:
     """
     InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
     async with AsyncExitStack() as stack:
-        model = language_model(config, clock)
+        model = language_model(config, clock, InstructionInterpreter())
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
         services = services_of(config, clock, os.environ, key)

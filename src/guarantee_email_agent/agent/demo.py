@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.agent.command import agent_watch
 from guarantee_email_agent.agent.connections import connected
-from guarantee_email_agent.agent.worker import Worked
+from guarantee_email_agent.agent.mail_worker import Worked
+from guarantee_email_agent.agent.startup import agent_watch
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.email.message import Email
-from guarantee_email_agent.email.parse import parse_email
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.runs.terminal import Output, Terminal
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import configure_logging
@@ -29,7 +29,7 @@ _TODAY: Final = "2026-01-18"  # the day on which the samples were written, so th
 _ADDRESS: Final = "support@example.com"
 
 
-def demonstrate(folder: Path | None, out: Output) -> int:
+def demonstrate(folder: Path | None, out: TextStream) -> int:
     """Run the demonstration; the exit code. folder: a new one to keep everything in; by default one for the while.
 
     Raises ConfigurationError where the folder holds something already.
@@ -41,7 +41,7 @@ def demonstrate(folder: Path | None, out: Output) -> int:
     return _demonstrate(folder.absolute(), out)
 
 
-def _demonstrate(folder: Path, out: Output) -> int:
+def _demonstrate(folder: Path, out: TextStream) -> int:
     config = _set_up(folder)
     terminal = Terminal(out)
     mails = {file.name: parse_email(file.read_bytes()) for file in _new(config).iterdir()}

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _KEY_BYTES: Final = 32

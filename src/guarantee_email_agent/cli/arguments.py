@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.config.models import Config
+    from guarantee_email_agent.config.settings import Config
 
 PROGRAM = "guarantee-email-agent"
 

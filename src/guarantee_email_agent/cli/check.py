@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command
-from guarantee_email_agent.cli.stdout import PatientStream
-from guarantee_email_agent.utils.imports import heavy_imports
+from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
+from guarantee_email_agent.utils.imports import gc_paused
 
 
 def add_check(commands: Commands) -> None:
@@ -28,10 +28,10 @@ def add_check(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    with heavy_imports():
-        from guarantee_email_agent.agent.check import check_all
+    with gc_paused():
+        from guarantee_email_agent.agent.preflight import check_all
     from guarantee_email_agent.utils.logging import configure_logging
 
     level = "INFO" if options.verbose else "WARNING"
     configure_logging(level=level, console_level=level, file=None, as_json=False)
-    return check_all(options.config, PatientStream(sys.stdout), inbox=options.inbox)
+    return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox)

@@ -9,7 +9,7 @@ from datetime import UTC
 from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command, configured, count, percentage
-from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LLM_MODES = ("offline", "live", "record", "replay")
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
 
     from datetime import datetime
 
-    from guarantee_email_agent.eval.command import EvalOptions, evaluate
+    from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 
     started = datetime.now(UTC)
     config = configured(options.config, options.verbose)
@@ -70,5 +70,5 @@ def _run(options: argparse.Namespace) -> int:
             llm=options.llm,
         ),
         config,
-        PatientStream(sys.stdout),
+        BrokenPipeSafeStream(sys.stdout),
     )

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command, count, seconds
-from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
 
 
 def add_grade(commands: Commands) -> None:
@@ -38,7 +38,7 @@ def add_grade(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from guarantee_email_agent.tasks.command import GradeOptions, grade_command
+    from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
     from guarantee_email_agent.utils.logging import configure_logging
 
     # Whoever judges the work of another agent has no configuration of ours, and needs none.
@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
             json_file=options.json,
             junit_file=options.junit,
         ),
-        PatientStream(sys.stdout),
+        BrokenPipeSafeStream(sys.stdout),
         console=sys.stderr,
         read_stdin=lambda: sys.stdin.buffer.read() if sys.stdin else b"",
     )

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command
-from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.imports import heavy_imports
+from guarantee_email_agent.utils.imports import gc_paused
 
 
 def add_run(commands: Commands) -> None:
@@ -45,13 +45,13 @@ def _run(options: argparse.Namespace) -> int:
             raise ConfigurationError(
                 "--demo brings a configuration of its own. Leave out --config, or --demo", "cli_demo_config"
             )
-        with heavy_imports():
+        with gc_paused():
             from guarantee_email_agent.agent.demo import demonstrate
 
-        return demonstrate(Path(options.demo) if options.demo else None, PatientStream(sys.stdout))
+        return demonstrate(Path(options.demo) if options.demo else None, BrokenPipeSafeStream(sys.stdout))
 
-    with heavy_imports():
-        from guarantee_email_agent.agent.command import run_agent
+    with gc_paused():
+        from guarantee_email_agent.agent.startup import run_agent
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.utils.logging import configure_logging
 

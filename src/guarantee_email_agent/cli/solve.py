@@ -16,7 +16,7 @@ from guarantee_email_agent.cli.arguments import (
     seconds,
     tokens,
 )
-from guarantee_email_agent.cli.stdout import PatientStream
+from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
 
 
 def add_solve(commands: Commands) -> None:
@@ -75,8 +75,8 @@ def add_solve(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from datetime import datetime
 
-    from guarantee_email_agent.tasks.limits import Limits
-    from guarantee_email_agent.tasks.solve import SolveOptions, solve_command
+    from guarantee_email_agent.solving.deadline import Limits
+    from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
     from guarantee_email_agent.utils.logging import configure_logging
 
     # Only a language model needs the configuration; the others work without one, or with a broken one.
@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
             json_file=options.json,
             junit_file=options.junit,
         ),
-        PatientStream(sys.stdout),
+        BrokenPipeSafeStream(sys.stdout),
         console=sys.stderr,
         load_config=lambda: configured(options.config, options.verbose),
         started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

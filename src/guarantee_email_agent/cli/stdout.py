@@ -18,7 +18,7 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
-class PatientStream:
+class BrokenPipeSafeStream:
     """stdout whose reader may leave (`eval | head -1`): the run goes on, and its exit code still tells the truth."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.config.models import Config, Mailbox, Mcp, McpServer, Secrets
-from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
-from guarantee_email_agent.documents.yaml import DocumentError, load_documents, locate, read_text
+from guarantee_email_agent.config.settings import Config, Mailbox, Mcp, McpServer, Secrets
+from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.yaml import InputFileError, load_documents, locate, read_text
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 MAX_CONFIG_BYTES: Final = 1_000_000
@@ -113,7 +113,7 @@ def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _S
     try:
         text = read_text(file, MAX_CONFIG_BYTES)
         documents = load_documents(text)
-    except DocumentError as error:
+    except InputFileError as error:
         code = error.code.replace("document_", "config_")
         issues.append(_Issue(code, shown, error.line, "", error.message + (remedy if error.line is None else "")))
         return nothing
@@ -229,7 +229,7 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
 
     try:
         values, problems = parse_dotenv(read_text(file, MAX_CONFIG_BYTES))
-    except DocumentError as error:
+    except InputFileError as error:
         issues.append(_Issue("config_dotenv_invalid", ".env", error.line, "", error.message))
         return {}
     issues += [_Issue("config_dotenv_invalid", ".env", line, "", message) for line, message in problems]

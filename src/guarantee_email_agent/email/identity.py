@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from guarantee_email_agent.email.message import Email
+from guarantee_email_agent.email.parsing.email import Email
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
 MAX_KEY_BYTES: Final = 64  # of BLAKE2b, RFC 7693 §2.1

@@ -26,8 +26,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from guarantee_email_agent.email.addresses import without_comments
-from guarantee_email_agent.email.message import Email
+from guarantee_email_agent.email.parsing.addresses import without_comments
+from guarantee_email_agent.email.parsing.email import Email
 
 # Told apart at one look: one of these stands in every sender that the two patterns match.
 _SENDER_PARTS = (

@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from guarantee_email_agent.email.evidence import stated_serial_numbers
 from guarantee_email_agent.email.grounding import Ground, omissions, unsupported_claims
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.no_reply import no_reply_reason
-from guarantee_email_agent.email.parse import Email, parse_email
+from guarantee_email_agent.email.parsing.parse import Email, parse_email
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.email.reply_headers import reply_references, reply_subject
-from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
+from guarantee_email_agent.email.reply import reply_references, reply_subject
+from guarantee_email_agent.email.verification import stated_serial_numbers
+from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
 from guarantee_email_agent.integrations.ports import MailPort, TicketingPort, WarrantyPort
-from guarantee_email_agent.integrations.resilience import RetryPolicy, call_with_retry
 from guarantee_email_agent.llm.answer import WrongShapeError, tool_input
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import (
@@ -32,6 +31,7 @@ from guarantee_email_agent.llm.prompts import (
 )
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ProcessingError
+from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 logger = logging.getLogger(__name__)
 

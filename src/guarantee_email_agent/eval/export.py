@@ -10,8 +10,8 @@ from typing import Any, Final
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
 from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage
-from guarantee_email_agent.runs.report_files import JUnitCase, as_json, as_junit, write_report
-from guarantee_email_agent.runs.statistics import (
+from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, write_report
+from guarantee_email_agent.reporting.statistics import (
     Threshold,
     lower_bound_95,
     meets_threshold,

@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.eval.language_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.scenario_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
 from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.utils.clock import SystemClock

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, overload
 
-from guarantee_email_agent.documents.shape import Problem, build, dotted, in_source
-from guarantee_email_agent.documents.yaml import DocumentError, load_documents, read_text
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
+from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.printable import printable
 
@@ -73,7 +73,7 @@ class EvalLoader:
         try:
             text = read_text(path, MAX_SCENARIO_BYTES)
             data = _merged(load_documents(text), path)
-        except DocumentError as error:
+        except InputFileError as error:
             component = "eval" if error.code == "document_yaml_invalid" else "eval_file"
             code = f"{component}_{error.code.removeprefix('document_')}"
             raise _invalid(path, error.message[0].upper() + error.message[1:], code, error.details) from None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.llm.interpreter import InstructionInterpreter
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message
 from guarantee_email_agent.utils.errors import IntegrationError
 

@@ -1,7 +1,7 @@
 """A scenario as data: the mail and the answers of the mocks, what is expected of the agent, and what came of it.
 
-The dataclasses are the file format: `documents.shape` reads scenario files by their annotations and metadata, and
-`documents.schema` makes the JSON schema from the same.
+The dataclasses are the file format: `files.validation` reads scenario files by their annotations and metadata, and
+`files.json_schema` makes the JSON schema from the same.
 """
 
 from __future__ import annotations

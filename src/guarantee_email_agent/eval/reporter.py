@@ -9,7 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
-from guarantee_email_agent.runs.statistics import (
+from guarantee_email_agent.reporting.statistics import (
     Threshold,
     clean_runs_needed,
     format_percentage,
@@ -18,7 +18,7 @@ from guarantee_email_agent.runs.statistics import (
     rounded_bound,
     threshold_text,
 )
-from guarantee_email_agent.runs.terminal import Output, Terminal
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class EvalReporter:
 
     def __init__(
         self,
-        stream: Output | None = None,
+        stream: TextStream | None = None,
         *,
         color: bool | None = None,
         ascii_only: bool | None = None,

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.addresses import bare_address
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.instructions.loader import InstructionFiles
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.language_model import ModelOf, ScenarioModel
-    from guarantee_email_agent.eval.record import RunTrace
+    from guarantee_email_agent.eval.scenario_model import ModelOf, ScenarioModel
+    from guarantee_email_agent.eval.trace import RunTrace
     from guarantee_email_agent.llm.port import LanguageModel
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class EvalRunner:
             mocks["anthropic"] = llm
         trace = None
         if test_case.test is not None or self._records_dir is not None:
-            from guarantee_email_agent.eval.record import RunTrace  # few runs are recorded
+            from guarantee_email_agent.eval.trace import RunTrace  # few runs are recorded
 
             trace = RunTrace(mocks)
             clients = trace.clients
@@ -133,15 +133,15 @@ class EvalRunner:
 
     def _judged(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterator[str]:
         """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
-        from guarantee_email_agent.eval.record import record_of_run
+        from guarantee_email_agent.eval.trace import record_of_run
 
         record = record_of_run(test_case, trace, actual)
         if self._records_dir is not None:
-            from guarantee_email_agent.tasks.record import write_record
+            from guarantee_email_agent.judging.record import write_record
 
             write_record(self._records_dir / f"{_record_name(test_case)}.json", record)
         if test_case.test is not None:
-            from guarantee_email_agent.tasks.judge import judge
+            from guarantee_email_agent.judging.judge import judge
 
             verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
             if verdict.verdict == "failed":

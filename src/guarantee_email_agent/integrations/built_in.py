@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from guarantee_email_agent.config.models import Config, Mailbox, McpServer
+from guarantee_email_agent.config.settings import Config, Mailbox, McpServer
 from guarantee_email_agent.integrations.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.errors import ConfigurationError
 

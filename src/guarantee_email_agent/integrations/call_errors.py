@@ -27,7 +27,7 @@ _SEE_LOG: Final = "Its own words are in the log at level DEBUG"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ErrorKind:
     """One kind of failure. `type` ends the error's code; the rest is as in `IntegrationError.details`."""
 
     type: str
@@ -37,17 +37,17 @@ class Fault:
     outage: bool = False
 
 
-RATE_LIMITED: Final = Fault("rate_limited", "is asked too often", retryable=True, outage=True)
-AUTH: Final = Fault("auth", "refuses our credentials. Check or renew them", outage=True)
-TIMEOUT: Final = Fault("timeout", "reports a time-out", retryable=True, uncertain=True)
-UNAVAILABLE: Final = Fault("unavailable", "reports that what it needs is out of reach", True, True, True)
-INVALID_ARGUMENT: Final = Fault("invalid_argument", "does not take the call as we make it. Check its version")
-FAILED: Final = Fault("failed", "reports an error", uncertain=True)
+RATE_LIMITED: Final = ErrorKind("rate_limited", "is asked too often", retryable=True, outage=True)
+AUTH: Final = ErrorKind("auth", "refuses our credentials. Check or renew them", outage=True)
+TIMEOUT: Final = ErrorKind("timeout", "reports a time-out", retryable=True, uncertain=True)
+UNAVAILABLE: Final = ErrorKind("unavailable", "reports that what it needs is out of reach", True, True, True)
+INVALID_ARGUMENT: Final = ErrorKind("invalid_argument", "does not take the call as we make it. Check its version")
+FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
 
 # In this order: "401: rate limit exceeded" tells of the limit.
 _WORDS: Final = tuple(
-    (re.compile("|".join(words), re.IGNORECASE), fault)
-    for words, fault in (
+    (re.compile("|".join(words), re.IGNORECASE), kind)
+    for words, kind in (
         ((r"rate.?limit", r"too many", r"quota", r"throttl", r"\b429\b"), RATE_LIMITED),
         (
             (
@@ -92,12 +92,12 @@ _WORDS: Final = tuple(
 _NOT_AS_CALLED: Final = (-32601, -32602)
 
 
-def fault_by_words(words: str) -> Fault:
+def kind_by_words(words: str) -> ErrorKind:
     """The kind of failure that a service's own words tell of; FAILED where they tell of none that we know."""
-    return next((fault for pattern, fault in _WORDS if pattern.search(words)), FAILED)
+    return next((kind for pattern, kind in _WORDS if pattern.search(words)), FAILED)
 
 
-def fault_by_protocol(code: int, http_status: int, words: str) -> Fault:
+def kind_by_protocol(code: int, http_status: int, words: str) -> ErrorKind:
     """code: of JSON-RPC. http_status: 0 where there was none."""
     match http_status:
         case 401 | 403 | 407:
@@ -108,18 +108,18 @@ def fault_by_protocol(code: int, http_status: int, words: str) -> Fault:
             return RATE_LIMITED
         case status if status >= 500:
             return UNAVAILABLE
-    return INVALID_ARGUMENT if code in _NOT_AS_CALLED else fault_by_words(words)
+    return INVALID_ARGUMENT if code in _NOT_AS_CALLED else kind_by_words(words)
 
 
-def error_of_fault(name: str, tool: str, fault: Fault) -> IntegrationError:
+def error_of_kind(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
     """name: of the service, as error codes begin."""
-    end = f". {_SEE_LOG}" if fault in (FAILED, INVALID_ARGUMENT, UNAVAILABLE) else ""
-    return integration_error(name, fault, f"{name}: {tool}: the service {fault.says}{end}")
+    end = f". {_SEE_LOG}" if kind in (FAILED, INVALID_ARGUMENT, UNAVAILABLE) else ""
+    return integration_error(name, kind, f"{name}: {tool}: the service {kind.says}{end}")
 
 
-def integration_error(name: str, fault: Fault, message: str) -> IntegrationError:
-    details = {"retryable": fault.retryable, "uncertain": fault.uncertain, "outage": fault.outage}
-    return IntegrationError(message, f"{name}_{fault.type}", details)
+def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
+    details = {"retryable": kind.retryable, "uncertain": kind.uncertain, "outage": kind.outage}
+    return IntegrationError(message, f"{name}_{kind.type}", details)
 
 
 def declared_error(name: str, structured: Any) -> IntegrationError | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 from urllib.parse import quote
 
-from guarantee_email_agent.integrations.call_errors import error_of_fault, fault_by_words
+from guarantee_email_agent.integrations.call_errors import error_of_kind, kind_by_words
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
 from guarantee_email_agent.utils.clock import Clock
@@ -154,7 +154,7 @@ class GmailDialect:
             raise self._error("not_found", f"{tool}: Gmail has no such mail or label (any more)")
         if "address is invalid" in words:
             raise self._error("rejected", f"{tool}: the recipient's address is invalid")
-        error = error_of_fault(self._session.name, tool, fault_by_words(words))
+        error = error_of_kind(self._session.name, tool, kind_by_words(words))
         if not repeatable and error.details["uncertain"]:
             error.details["retryable"] = False
         raise error

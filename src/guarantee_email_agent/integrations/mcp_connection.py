@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
-from guarantee_email_agent.utils.imports import heavy_imports
+from guarantee_email_agent.utils.imports import gc_paused
 
 if TYPE_CHECKING:
     from httpx2 import AsyncByteStream, Response
@@ -59,7 +59,7 @@ class CallFailedError(Exception):
 def load_sdk() -> None:
     """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; we say what is to be said
-    with heavy_imports():
+    with gc_paused():
         import mcp
         import mcp.client.streamable_http  # noqa: F401
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.call_errors import (
-    Fault,
+    ErrorKind,
     declared_error,
-    error_of_fault,
-    fault_by_protocol,
-    fault_by_words,
+    error_of_kind,
     integration_error,
+    kind_by_protocol,
+    kind_by_words,
 )
 from guarantee_email_agent.integrations.mcp_connection import CallFailedError, McpConnection, ToolAnswer, load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
@@ -36,12 +36,12 @@ MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
 LAST_WORDS_S: Final = 1.0  # that a call waits to learn why its server died
 
-_DIED: Final = Fault("unavailable", "", retryable=True, uncertain=True)
-_NO_ANSWER: Final = Fault("timeout", "", retryable=True, uncertain=True)
-_NOT_RUNNING: Final = Fault("unavailable", "", retryable=True, outage=True)
-_NOT_ASKED_YET: Final = Fault("timeout", "", retryable=True, outage=True)
-_NOT_SENT: Final = Fault("invalid_argument", "")
-_MALFORMED: Final = Fault("malformed", "", uncertain=True)
+_DIED: Final = ErrorKind("unavailable", "", retryable=True, uncertain=True)
+_NO_ANSWER: Final = ErrorKind("timeout", "", retryable=True, uncertain=True)
+_NOT_RUNNING: Final = ErrorKind("unavailable", "", retryable=True, outage=True)
+_NOT_ASKED_YET: Final = ErrorKind("timeout", "", retryable=True, outage=True)
+_NOT_SENT: Final = ErrorKind("invalid_argument", "")
+_MALFORMED: Final = ErrorKind("malformed", "", uncertain=True)
 
 
 class McpSession:
@@ -173,7 +173,7 @@ class McpSession:
             error.message = self.launch.in_settings(error.message)
             return _not_to_repeat(error, repeatable)
         self.log_words(tool, answer.text)
-        return _not_to_repeat(error_of_fault(self.name, tool, fault_by_words(answer.text)), repeatable)
+        return _not_to_repeat(error_of_kind(self.name, tool, kind_by_words(answer.text)), repeatable)
 
     async def _failed(
         self, connection: McpConnection, failure: CallFailedError, tool: str, repeatable: bool
@@ -183,13 +183,13 @@ class McpSession:
         if not failure.ended:
             self._answered()
             self.log_words(tool, str(failure))
-            fault = fault_by_protocol(failure.code, failure.http_status, str(failure))
-            return _not_to_repeat(error_of_fault(self.name, tool, fault), repeatable)
+            kind = kind_by_protocol(failure.code, failure.http_status, str(failure))
+            return _not_to_repeat(error_of_kind(self.name, tool, kind), repeatable)
         await connection.ended_within(LAST_WORDS_S)
         if isinstance(connection.reason, AnswerTooLargeError):
             return self._error(_MALFORMED, f"{tool}: the server {connection.reason}", repeatable)
-        fault = _DIED if failure.asked else _NOT_RUNNING
-        return self._error(fault, f"{tool}: {self._how_it_ended(connection)}", repeatable)
+        kind = _DIED if failure.asked else _NOT_RUNNING
+        return self._error(kind, f"{tool}: {self._how_it_ended(connection)}", repeatable)
 
     def _deadline_passed(
         self, connection: McpConnection | None, tool: str, timeout_s: float, repeatable: bool
@@ -272,8 +272,8 @@ class McpSession:
         )
         return MCPConnectionError(message, f"{self.name}_unavailable", details)
 
-    def _error(self, fault: Fault, message: str, repeatable: bool = True) -> IntegrationError:
-        return _not_to_repeat(integration_error(self.name, fault, f"{self.name}: {message}"), repeatable)
+    def _error(self, kind: ErrorKind, message: str, repeatable: bool = True) -> IntegrationError:
+        return _not_to_repeat(integration_error(self.name, kind, f"{self.name}: {message}"), repeatable)
 
     def log_words(self, tool: str, words: str) -> None:
         """They may quote a customer."""

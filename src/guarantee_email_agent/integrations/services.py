@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.built_in import mail_launch, ticketing_launch, warranty_launch
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, McpSession

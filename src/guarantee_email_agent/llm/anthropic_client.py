@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from guarantee_email_agent.config.models import Config
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import Messages
 from guarantee_email_agent.llm.request import as_sent
 from guarantee_email_agent.utils.clock import Clock, SystemClock

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guarantee_email_agent.llm.interpreter import MODEL_NAME
-from guarantee_email_agent.llm.port import LanguageModel, Messages
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, Messages
 from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage, cost_usd, model_of, usage_of
 
 
@@ -35,7 +34,7 @@ class MeteredModel:
         answer = await self._model.messages.create(**request)
         self.calls += 1
         self.usage += usage_of(answer)
-        if (name := model_of(answer, request["model"])) != MODEL_NAME:  # the templates cost nothing
+        if (name := model_of(answer, request["model"])) != OFFLINE_MODEL:  # the templates cost nothing
             cost = cost_usd(name, usage_of(answer))
             self._cost_usd = None if cost is None or self._cost_usd is None else self._cost_usd + cost
         return answer

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
+
+OFFLINE_MODEL: Final = "instruction-interpreter"
+"""The name under which the instruction interpreter answers."""
 
 
 @dataclass(frozen=True, slots=True)

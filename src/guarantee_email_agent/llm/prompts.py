@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from guarantee_email_agent.instructions.models import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import INTENTS
 
 TRIAGE_TOOL = "record_triage"

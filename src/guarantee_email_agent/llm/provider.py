@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from guarantee_email_agent.config.models import Config
-from guarantee_email_agent.llm.interpreter import InstructionInterpreter
+from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.utils.clock import Clock
 
@@ -16,14 +15,14 @@ _WAITS_IN_A_BUDGET: Final = 4
 _TEST_TOOL: Final = "say_that_you_are_there"
 
 
-def language_model(config: Config, clock: Clock) -> ClosableModel:
+def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
     """Who reads mails and writes replies: `llm.provider`, and while that is down what `llm.when_down` says.
 
-    One for the whole process, used from one event loop; `llm.metering` counts what each mail takes of it.
+    One for the whole process, used from one event loop; `llm.metering` counts what each mail takes of it. interpreter:
+    who answers offline.
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
-    interpreter = InstructionInterpreter()
     if config.llm.provider == "offline":
         return interpreter
     # An API that asks for a long wait would use up the time of a mail that can as well be tried later.

@@ -151,7 +151,7 @@ class Recordings:
 
     def _nearest(self, request: Mapping[str, Any], names: Sequence[RecordingName]) -> tuple[str, list[str]]:
         """The recording that differs in the fewest parts, and those. Raises LLMError for a file that is invalid."""
-        from guarantee_email_agent.llm.request_difference import differences  # only for a miss
+        from guarantee_email_agent.llm.recording_diff import differences  # only for a miss
 
         found = [(str(name), differences(request, read_exchange(self._folder / str(name)).request)) for name in names]
         file, parts = min(found, key=lambda entry: len(entry[1]))

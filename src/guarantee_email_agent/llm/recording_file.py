@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from guarantee_email_agent.documents.yaml import DocumentError, load_documents, read_text
+from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
 from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, ToolUseBlock, Usage
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.request import PARTS, canonical, canonical_json, digest
@@ -113,7 +113,7 @@ def message_of(answer: Mapping[str, Any]) -> Message:
 
 def as_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
     """The file's content. Raises LLMError for what no file could give back."""
-    from guarantee_email_agent.documents.yaml_text import to_yaml  # only where something is recorded
+    from guarantee_email_agent.files.yaml_text import to_yaml  # only where something is recorded
 
     content = {
         "format": FORMAT,
@@ -129,7 +129,7 @@ def as_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
         text = _HEADER + to_yaml(content)
         restored = load_documents(text)
         text.encode()
-    except (DocumentError, TypeError, ValueError, RecursionError):
+    except (InputFileError, TypeError, ValueError, RecursionError):
         restored = []
     if canonical_json(restored) != canonical_json([content]):
         raise _impossible(name.kind)
@@ -166,7 +166,7 @@ def read_answer(path: Path, request: Mapping[str, Any], key: str) -> Mapping[str
 def _read(path: Path) -> dict[str, Any]:
     try:
         documents = load_documents(read_text(path, MAX_RECORDING_BYTES))
-    except DocumentError as error:
+    except InputFileError as error:
         raise _invalid(path, error.message) from None
     content = documents[0] if len(documents) == 1 else None
     if not isinstance(content, dict) or not content.keys() >= _KEYS:

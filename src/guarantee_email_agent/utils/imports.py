@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def heavy_imports() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """For imports that make many objects which all stay: collecting garbage among them takes a fifth of their time."""
     gc.disable()
     try:

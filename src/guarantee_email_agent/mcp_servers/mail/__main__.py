@@ -9,10 +9,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import bare_address
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
+from guarantee_email_agent.mcp_servers.dispatcher import ToolError, serve
 from guarantee_email_agent.mcp_servers.mail.mailbox import Mailbox
-from guarantee_email_agent.mcp_servers.toolserver import ToolError, serve
 
 _SECURITY = ("tls", "starttls", "none")
 
@@ -25,7 +25,7 @@ def main() -> int:
         mailbox = _maildir(options) if options.maildir is not None else _imap(options)
     except ToolError as error:
         fail(error.message)
-    from guarantee_email_agent.mcp_servers.mail.server import INSTRUCTIONS, MailTools
+    from guarantee_email_agent.mcp_servers.mail.tools import INSTRUCTIONS, MailTools
 
     code = serve("mail", MailTools(mailbox, options.copy_wait).tools(), INSTRUCTIONS)
     mailbox.close()

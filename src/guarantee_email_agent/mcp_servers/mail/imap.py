@@ -27,12 +27,13 @@ from typing import Any, Final, Literal
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
+from guarantee_email_agent.mcp_servers.dispatcher import ToolError, diagnose
+from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.connection import Server, told
-from guarantee_email_agent.mcp_servers.mail.fates import Fates
+from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapWatch
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
-from guarantee_email_agent.mcp_servers.mail.imap_watch import ImapWatch
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
-from guarantee_email_agent.mcp_servers.mail.message import MessageError, Reply, compose, envelope_address
+from guarantee_email_agent.mcp_servers.mail.send_attempts import Fates
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
     file_away,
@@ -41,7 +42,6 @@ from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     own_copies,
 )
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
-from guarantee_email_agent.mcp_servers.toolserver import ToolError, diagnose
 
 SentCopy = Literal["self", "server", "append"]
 

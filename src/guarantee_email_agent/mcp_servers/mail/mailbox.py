@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from guarantee_email_agent.mcp_servers.mail.message import Reply
+from guarantee_email_agent.mcp_servers.mail.compose import Reply
 
 Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
 SentState = Literal["sent", "not_sent", "unknown"]

@@ -17,10 +17,10 @@ from imapclient import DELETED, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientError
 from imapclient.imapclient import JUNK, SENT
 
-from guarantee_email_agent.email.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import bare_address
+from guarantee_email_agent.mcp_servers.mail.compose import PROOF_HEADER, written_by_us
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
-from guarantee_email_agent.mcp_servers.mail.message import PROOF_HEADER, written_by_us
 
 MAX_TEXT_BYTES: Final = 400_000  # of a copy; a reply is much shorter
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS (FROM TO MESSAGE-ID {PROOF_HEADER.upper()})]".encode()

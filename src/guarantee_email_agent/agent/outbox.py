@@ -1,0 +1,92 @@
+"""The two things that cannot be taken back, a ticket and a reply, each written down before and after.
+
+What is written down before says, after a crash, where to look for proof; what is written down after says that no proof
+is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from guarantee_email_agent.integrations.answers import ticket_id
+from guarantee_email_agent.integrations.ports import InboxPort, MailPort, TicketingPort
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.mail_state import Claim
+from guarantee_email_agent.utils.errors import IntegrationError
+
+
+@dataclass(frozen=True, slots=True)
+class LedgeredTicketing:
+    """Opens tickets for one claimed mail."""
+
+    ticketing: TicketingPort
+    ledger: Ledger
+    claim: Claim
+
+    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As the port's. Raises LeaseLostError, with nothing done, where the mail is somebody else's by now."""
+        await asyncio.to_thread(self.ledger.intend_ticket, self.claim, str(ticket_data["idempotency_key"]))
+        answer = await self.ticketing.create_ticket(ticket_data)
+        await asyncio.to_thread(self.ledger.ticket_created, self.claim, ticket_id(answer))
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class LedgeredMail:
+    """Sends the reply to one claimed mail."""
+
+    mail: MailPort
+    inbox: InboxPort
+    ledger: Ledger
+    claim: Claim
+
+    async def send_email(
+        self,
+        to: str,
+        subject: str,
+        body: str,
+        thread_id: str | None = None,
+        *,
+        message_id: str | None = None,
+        in_reply_to: str | None = None,
+        references: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any]:
+        """As the port's. Where nobody knows whether the reply went out, the mailbox is asked for it.
+
+        Raises LeaseLostError, with nothing sent, where the mail is somebody else's by now, and IntegrationError where
+        the outcome stays unknown for now: the ledger keeps the mail as `sending`, so that nothing is sent before it is
+        known.
+        """
+        if message_id is None:
+            raise ValueError("a reply without a Message-ID of ours could not be found again")
+        await asyncio.to_thread(self.ledger.intend_send, self.claim, message_id)
+        try:
+            answer: Mapping[str, Any] = await self.mail.send_email(
+                to,
+                subject,
+                body,
+                thread_id,
+                message_id=message_id,
+                in_reply_to=in_reply_to,
+                references=references,
+                headers=headers,
+            )
+        except IntegrationError as error:
+            if not error.details.get("uncertain"):
+                await asyncio.to_thread(self.ledger.not_sent, self.claim)
+                raise
+            answer = await self._found_out(message_id, error)
+        await asyncio.to_thread(self.ledger.sent, self.claim)
+        return answer
+
+    async def _found_out(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
+        """One look, no waiting: a copy that is still on its way is waited for when the mail is taken up again."""
+        with suppress(IntegrationError):  # what cannot be asked now is asked then
+            if await self.inbox.find_sent(message_id) == "sent":
+                return {"message_id": message_id, "status": "already_sent"}
+        raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})

@@ -1,0 +1,1 @@
+"""From the bytes of a mail to an `Email`: MIME, headers, HTML, addresses, quoted text."""

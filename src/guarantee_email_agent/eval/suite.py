@@ -1,0 +1,280 @@
+"""The whole of `eval`: find the scenarios, run them one after another or on several cores, report, gate."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Coroutine, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.reporter import EvalReporter
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.totals import Totals
+from guarantee_email_agent.llm.port import OFFLINE_MODEL
+from guarantee_email_agent.reporting.statistics import meets_threshold
+from guarantee_email_agent.reporting.terminal import TextStream
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    AgentError,
+    ConfigurationError,
+)
+from guarantee_email_agent.utils.printable import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.live import LiveEvaluation
+    from guarantee_email_agent.eval.scenario_model import LlmMode, ModelOf, RecordingPlaces
+
+logger = logging.getLogger(__name__)
+
+MAX_CHUNK = 200
+"""Runs handed to a worker at a time: few enough to keep all workers busy and to stop soon after Ctrl-C, and enough to
+make the hand-over cheap."""
+
+_Answer = TypeVar("_Answer")
+_Results = Generator[EvalResult, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOptions:
+    """What the command line decides.
+
+    threshold: percent. only: a glob over file names without ending. jobs: scenarios at a time. repeat: runs of each
+    scenario. records_dir: a folder for the record of every run. run_id, started: what a JSON report calls this run, and
+    when it began (ISO 8601). llm: who answers as the language model.
+    """
+
+    directory: Path
+    threshold: float
+    only: str | None = None
+    jobs: int = 1
+    repeat: int = 1
+    json_file: Path | None = None
+    junit_file: Path | None = None
+    records_dir: Path | None = None
+    run_id: str = ""
+    started: str = ""
+    llm: LlmMode = "offline"
+
+
+def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
+    """Run the suite and print its outcome to `stream`; the exit code.
+
+    Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
+    ConfigurationError for a report or a recording that cannot be written, for a suite of which nothing is recorded, and
+    for a model whose key is missing.
+    """
+    logger.info("Running in eval mode - using mocks")
+    began = time.perf_counter()
+    EvalRunner(config).check_instructions()
+    for file in (options.json_file, options.junit_file):
+        if file is not None:
+            from guarantee_email_agent.eval.export import UNWRITABLE
+            from guarantee_email_agent.reporting.report_files import check_writable
+
+            check_writable(file, UNWRITABLE)
+    if options.records_dir is not None:
+        _make_folder(options.records_dir)
+    files = _scenario_files(options)
+    logger.info("Discovered %d eval test cases", len(files))
+    live = _live(config, options)
+
+    reporter = EvalReporter(stream, threshold=options.threshold)
+    reporter.print_header(len(files))
+    totals, kept = Totals(), list[EvalResult]()
+    wants_all = options.json_file is not None or options.junit_file is not None
+    results = _results(config, files, options, live)
+    interrupted = False
+    try:
+        for result in results:
+            totals.add(result)
+            reporter.print_result(result)
+            if wants_all:
+                kept.append(result)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        results.close()
+    duration_s = time.perf_counter() - began
+    reporter.finish(duration_s, planned=len(files))
+    if live is not None:
+        stream.write(f"{live.cost()}\n")
+    stream.flush()
+    logger.info("Eval suite completed in %.1fs", duration_s)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    _export(options, kept, duration_s, config, live)
+    return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, options.threshold) else EXIT_EVALUATION
+
+
+def _scenario_files(options: EvalOptions) -> list[str]:
+    files = EvalLoader().scenario_files(options.directory)
+    if options.only is None:
+        return files
+    from fnmatch import fnmatchcase
+
+    matching = [file for file in files if fnmatchcase(_stem(file), options.only)]
+    if not matching:
+        logger.warning("--only %s matches none of the %d scenario files", options.only, len(files))
+    return matching
+
+
+def _stem(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{printable(str(folder))}: the folder for records cannot be made ({error.strerror}). Name another",
+            "eval_records_unwritable",
+        ) from None
+
+
+def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
+    """What asks the API; None where nobody does. What is missing for the run shows here, before it begins."""
+    if options.llm == "offline":
+        return None
+    if options.llm == "replay":
+        _places(config, options).check_recorded()
+        return None
+    from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
+
+    logger.info("The language model is %s (%s)", config.llm.model, options.llm)
+    return LiveEvaluation(config, _places(config, options) if options.llm == "record" else None)
+
+
+def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
+    import shlex  # not offline
+
+    from guarantee_email_agent.eval.scenario_model import RecordingPlaces
+
+    command = ["eval", "--llm", "record"]
+    if config.source is not None and config.source != Path.cwd() / "config.yaml":
+        command += ["--config", str(config.source)]
+    if options.directory != config.eval.test_suite_path:
+        command += ["--eval-dir", str(options.directory)]
+    if options.repeat > 1:
+        command += ["--repeat", str(options.repeat)]
+    shown = printable(shlex.join(command))
+    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, command=shown)
+
+
+def _results(
+    config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None = None
+) -> _Results:
+    if live is not None:
+        return live.results(files, jobs=options.jobs, repeat=options.repeat, records_dir=options.records_dir)
+    jobs = min(options.jobs, len(files))
+    if jobs > 1:
+        return _on_several_cores(config, files, options, jobs)
+    return _run(config, files, options)
+
+
+def _run(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
+    """One result a file, as it is ready."""
+    model_of: ModelOf | None = None
+    if options.llm == "replay":
+        from guarantee_email_agent.eval.scenario_model import ReplayedModel
+
+        model_of = ReplayedModel(_places(config, options))
+    runner = EvalRunner(config, records_dir=options.records_dir, model_of=model_of)
+    for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
+        logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
+        yield _finished(runner.run_entry(entry, options.repeat))
+
+
+def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
+    """The answer of a coroutine that never waits, as all are whose clients are mocks or recordings.
+
+    An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    coroutine.close()
+    raise AssertionError("an offline scenario waited for something outside the process")
+
+
+def _on_several_cores(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:
+    """The same results in the same order as `_run`, from `jobs` processes."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = max(1, min(MAX_CHUNK // options.repeat, len(files) // (jobs * 4)))
+    chunks = [files[start : start + size] for start in range(0, len(files), size)]
+    pool = ProcessPoolExecutor(jobs, initializer=_begin_worker)
+    first_files: dict[str, str] = {}
+    try:
+        number = 0
+        for chunk in pool.map(partial(_run_chunk, config, options), chunks):
+            for result in chunk:
+                number += 1
+                logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
+                yield _unless_duplicate(result, first_files)
+    except BrokenProcessPool:
+        raise AgentError(
+            "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
+            "eval_worker_died",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    import signal
+
+    # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.disable(logging.CRITICAL)
+
+
+def _run_chunk(config: Config, options: EvalOptions, files: Sequence[str]) -> list[EvalResult]:
+    return list(_run(config, files, options))
+
+
+def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
+    """Workers see only their own files, so what goes across them is looked for and logged here."""
+    entry = result.test_case
+    if isinstance(entry, InvalidScenario):
+        logger.error("%s", entry.message)
+        return result
+    if (duplicate := EvalLoader.duplicate_of(entry, first_files)) is None:
+        return result
+    logger.error("%s", duplicate.message)
+    return EvalResult.of_invalid(duplicate)
+
+
+def _export(
+    options: EvalOptions, results: Sequence[EvalResult], duration_s: float, config: Config, live: LiveEvaluation | None
+) -> None:
+    if options.json_file is None and options.junit_file is None:
+        return
+    from guarantee_email_agent.eval.export import write_json, write_junit
+    from guarantee_email_agent.llm.prices import NO_TOKENS
+
+    if options.json_file is not None:
+        write_json(
+            options.json_file,
+            results,
+            run_id=options.run_id,
+            started=options.started,
+            duration_s=duration_s,
+            llm=options.llm,
+            model=OFFLINE_MODEL if options.llm == "offline" else config.llm.model,
+            threshold=options.threshold,
+            tokens=NO_TOKENS if live is None else live.meter.usage,
+            cost_usd=0.0 if live is None else live.meter.cost_usd,
+        )
+    if options.junit_file is not None:
+        write_junit(options.junit_file, results, duration_s=duration_s)

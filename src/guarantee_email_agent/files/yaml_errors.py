@@ -1,0 +1,201 @@
+"""What is wrong with a YAML text, in words for its author. Loaded only when something is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from guarantee_email_agent.files import yaml_positions
+from guarantee_email_agent.files.yaml import InputFileError
+
+_PLACE: Final = re.compile(r" at line (\d+) column (\d+)")
+_FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+_Explanation = tuple[str, int, int]
+
+
+def explain(text: str, error: ValueError) -> InputFileError:
+    """The error of ryaml as one sentence with line and column that says what to do."""
+    raw = str(error)
+    for mark, describe in _EXPLANATIONS:
+        if mark in raw:
+            what, line, column = describe(text, raw)
+            break
+    else:
+        line, column = _place(raw)
+        what = " ".join(_PLACE.sub("", raw).split())
+    return _error(what, line, column)
+
+
+def refuse_huge_expansion(text: str, limit: int) -> None:
+    """Raise InputFileError where the aliases of a text repeat its scalars to more than `limit` characters.
+
+    Counted over the parser's events, so that nothing is expanded in order to find out.
+    """
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = [(None, 0)]
+    for event in yaml_positions.events(text):
+        kind = type(event).__name__
+        if kind in ("SequenceStartEvent", "MappingStartEvent"):
+            open_nodes.append((event.anchor, 1))
+            continue
+        if kind == "ScalarEvent":
+            anchor, size = event.anchor, len(event.value) + 1
+        elif kind == "AliasEvent":
+            anchor, size = None, sizes.get(event.anchor, 0)
+        elif kind in ("SequenceEndEvent", "MappingEndEvent"):
+            anchor, size = open_nodes.pop()
+        else:
+            continue
+        if anchor is not None:
+            sizes[anchor] = size
+        outer_anchor, outer_size = open_nodes[-1]
+        open_nodes[-1] = (outer_anchor, outer_size + size)
+        if outer_size + size > limit:
+            raise _error(_TOO_MANY_ALIASES, event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def refuse_merges_and_tags(text: str) -> None:
+    """Raise InputFileError for `<<` keys, which YAML 1.2 does not have, and for tags such as `!secret`."""
+    for node in yaml_positions.nodes(text):
+        if node.path and node.path[-1] == "<<":
+            raise _error("merge keys (<<) are not supported; write the keys out", node.line, node.column)
+        if node.tag is not None and node.tag.startswith("!") and node.tag != "!":
+            what = f"the tag {node.tag} is not supported; write plain text, or quote a value that starts with '!'"
+            raise _error(what, node.line, node.column)
+
+
+def _error(what: str, line: int, column: int) -> InputFileError:
+    message = f"YAML does not parse (line {line}, column {column}): {what}"
+    return InputFileError(message, "document_yaml_invalid", {"line": line, "column": column})
+
+
+def _place(raw: str, last: bool = False) -> tuple[int, int]:
+    """The first (or last) place that ryaml names; it leaves out line 1, column 1."""
+    places = _PLACE.findall(raw)
+    if not places:
+        return 1, 1
+    line, column = places[-1 if last else 0]
+    return int(line), int(column)
+
+
+def _line_and_column(text: str, index: int) -> tuple[int, int]:
+    before = text[:index]
+    return before.count("\n") + 1, index - before.rfind("\n")
+
+
+def _character(text: str, line: int, column: int) -> str:
+    lines = text.split("\n")
+    row = lines[line - 1] if line <= len(lines) else ""
+    return row[column - 1 : column]
+
+
+def _says(what: str, last: bool = False) -> Callable[[str, str], _Explanation]:
+    def describe(_text: str, raw: str) -> _Explanation:
+        return (what, *_place(raw, last))
+
+    return describe
+
+
+def _duplicate(text: str, raw: str) -> _Explanation:
+    for node in yaml_positions.nodes(text):
+        if node.duplicate_of is not None:
+            what = f"the key {str(node.path[-1])!r} stands twice (first on line {node.duplicate_of}); keep one"
+            return what, node.line, node.column
+    return ("the same key stands twice in one mapping; keep one", *_place(raw))
+
+
+def _collection_as_key(text: str, raw: str) -> _Explanation:
+    what = "a list or a mapping is used as a key; keys are plain text (quote a value that starts with '{' or '[')"
+    for node in yaml_positions.nodes(text):
+        if node.unusable_key:
+            return what, node.line, node.column
+    return (what, *_place(raw))
+
+
+def _bad_start(text: str, raw: str) -> _Explanation:
+    line, column = _place(raw)
+    character = _character(text, line, column)
+    if character == "\t":
+        return _TAB, line, column
+    return f"a value cannot start with {character or 'this sign'!r}; put it in quotes", line, column
+
+
+def _control(text: str, raw: str) -> _Explanation:
+    found = _FORBIDDEN.search(text)
+    if found is None:
+        return ("a control character is not allowed; remove it", *_place(raw))
+    code = ord(found[0])
+    what = f"the control character U+{code:04X} is not allowed; remove it"
+    return (what, *_line_and_column(text, found.start()))
+
+
+def _surrogate(text: str, raw: str) -> _Explanation:
+    found = _SURROGATE.search(text)
+    if found is None:
+        return (raw, 1, 1)
+    what = f"U+{ord(found[0]):04X} is half a character; remove it"
+    return (what, *_line_and_column(text, found.start()))
+
+
+def _wide_integer(_text: str, raw: str) -> _Explanation:
+    line, column = _place(raw)
+    number = re.search(r"integer `(-?\d+)`", raw)
+    shown = f"the number {number[1]}" if number else "this number"
+    example = f': "{number[1]}"' if number else ""
+    return f"{shown} is too long for a number; if it is text, quote it{example}", line, column
+
+
+def _unknown_anchor(_text: str, raw: str) -> _Explanation:
+    line, column = _place(raw)
+    what = "this alias has no anchor (&name) before it; quote the value if its '*' is meant as text"
+    return what, line, column
+
+
+_TAB: Final = "a tab is used for indentation; use spaces"
+_TOO_MANY_ALIASES: Final = "aliases (*name) repeat their values too often; write the values out"
+_COLON: Final = (
+    "a ': ' where no key can stand; quote the value if it holds a colon, or check the indentation and the line above"
+)
+
+# The mark that ryaml's message holds, and what it means; the first that fits counts.
+_EXPLANATIONS: Final[tuple[tuple[str, Callable[[str, str], _Explanation]], ...]] = (
+    ("duplicate entry", _duplicate),
+    ("unhashable type", _collection_as_key),
+    ("surrogates not allowed", _surrogate),
+    ("control characters are not allowed", _control),
+    ("repetition limit", _says(_TOO_MANY_ALIASES)),
+    ("recursion limit", _says("nested more than 128 levels deep; flatten it")),
+    ("invalid type: integer", _wide_integer),
+    ("unknown anchor", _unknown_anchor),
+    ("tab character", _says(_TAB)),
+    ("cannot start any token", _bad_start),
+    ("while scanning a quoted scalar", _says("the quote that opens here is never closed", last=True)),
+    ("expected ',' or ']'", _says("the list that opens here with '[' lacks a ',' or its ']'", last=True)),
+    ("expected ',' or '}'", _says("the mapping that opens here with '{' lacks a ',' or its '}'", last=True)),
+    ("unknown escape", _says('this escape is unknown; in double quotes write "\\\\" for a backslash')),
+    ("escape code", _says("this escape is no character; write the character itself")),
+    ("hexadecimal number", _says("this escape is no character; write the character itself")),
+    ("mapping values are not allowed", _says(_COLON)),
+    (
+        "could not find expected ':'",
+        _says("this line is no 'key: value' pair; check it and its indentation", last=True),
+    ),
+    ("expected '-' indicator", _says("a key stands where a list item ('- ') must; check the indentation")),
+    ("sequence entries are not allowed", _says("a list item ('- ') cannot stand here; put it on a line of its own")),
+    ("mapping keys are not allowed", _says("'? ' cannot stand here; quote the value if it is meant as text")),
+    ("expected node content", _says("a value is missing here, or starts with a sign that YAML uses; quote it")),
+    ("scanning an anchor", _says("'&' starts an anchor (&name); quote the value if it is meant as text")),
+    ("scanning an alias", _says("'*' starts an alias (*name); quote the value if it is meant as text")),
+    (" a tag", _says("'!' starts a tag; quote the value if it is meant as text")),
+    ("scanning a directive", _says("'%' starts a directive; quote the value if it is meant as text")),
+    (
+        "scanning a block scalar",
+        _says("only an indentation hint may follow '|' or '>'; begin the text on the next line"),
+    ),
+    ("invalid value", _says("the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag")),
+    ("did not find expected key", _says("a key ('name: value') must stand here; check the indentation")),
+    ("expected <document start>", _says("'---' must stand between two documents; check the line above")),
+)

@@ -1,0 +1,1 @@
+"""Answers the agent's requests without a language model."""

@@ -1,0 +1,154 @@
+"""What stands at a place in a text, read as a number: which words belong to it, and whether it can be one.
+
+A number may be cut into words by hyphens, dots, slashes, or blanks between equally long groups.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import NamedTuple
+
+from guarantee_email_agent.instructions.phrases import Words
+from guarantee_email_agent.instructions.reading_rules import ReadingRules
+
+MAX_WORDS_IN_NUMBER = 6
+MAX_GROUPS = 6
+MIN_DIGITS_OF_GROUPS = 5
+MIN_LENGTH_OF_TELLING = 5
+
+SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
+_JOINING_SIGNS = SIGNS_INSIDE_ONE_NUMBER | frozenset("/.")
+_LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
+_ADDRESS = re.compile(r"@|://|www\.")
+_BLANK = re.compile(r"\s")
+_LETTER = re.compile(r"[A-Z]")
+_DIGIT = re.compile(r"[0-9]")
+
+
+class Number(NamedTuple):
+    """words[first:end]: held together by single joining signs, or equally long groups with single blanks between."""
+
+    first: int
+    end: int
+    text: str
+
+
+def form(text: str) -> str:
+    """The number with A for every letter and 9 for every digit."""
+    return _LETTER.sub("A", _DIGIT.sub("9", text))
+
+
+def is_telling(text: str) -> bool:
+    """Whether a number's form says something: a bare row of digits could be anything."""
+    return len(text) >= MIN_LENGTH_OF_TELLING and bool(_LETTER.search(text))
+
+
+def are_alike(first: Number, other: Number) -> bool:
+    """Numbers in one list look alike: with letters or without, and about as long."""
+    return first.text.isdigit() == other.text.isdigit() and abs(len(first.text) - len(other.text)) <= 3
+
+
+def words_in_addresses(words: Words) -> set[int]:
+    """Words inside a link or a mail address, where digits mean something else."""
+    text, taken = words.text, set[int]()
+    position = 0
+    while (match := _ADDRESS.search(text, position)) is not None:
+        start = max(text.rfind(blank, position, match.start()) for blank in " \t\n") + 1
+        end = _BLANK.search(text, match.end())
+        position = end.start() if end else len(text)
+        first = bisect_left(words.starts, max(start, 0))
+        while first < len(words.starts) and words.starts[first] < position:
+            taken.add(first)
+            first += 1
+    return taken
+
+
+class NumberReader:
+    """Reads the numbers of one text; `examples` holds the words at which an example begins."""
+
+    def __init__(self, words: Words, rules: ReadingRules, examples: frozenset[int]) -> None:
+        self._words = words
+        self._rules = rules
+        self._examples = examples
+
+    def any_number_at(self, index: int) -> Number | None:
+        """Whatever begins at word `index` and has a digit in it, save an example."""
+        run = self.run_at(index)
+        return run if index not in self._examples and _DIGIT.search(run.text) else None
+
+    def value_at(self, index: int) -> Number | None:
+        """A usable serial number that begins at word `index`, for a place where a label says that one stands."""
+        if index in self._examples:
+            return None
+        run = self.run_at(index)
+        if not _DIGIT.search(run.text) or self._rules.never.fullmatch(run.text):
+            return None
+        if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
+            short = self.run_at(index, SIGNS_INSIDE_ONE_NUMBER)
+            if self._rules.self_labelled.fullmatch(short.text):
+                run = short  # SN111/SN222 are two
+        return self._with_groups(run) if self._rules.labelled.fullmatch(run.text) else None
+
+    def run_at(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> Number:
+        """The longest run of words from `index` on that single joining signs hold together."""
+        words, end = self._words, index + 1
+        while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in signs:
+            end += 1
+        return Number(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
+
+    def first_of_run(self, index: int) -> int:
+        first = index
+        while first and index - first < MAX_WORDS_IN_NUMBER and self._words.gap_before(first) in _JOINING_SIGNS:
+            first -= 1
+        return first
+
+    def spaced_value_at(self, index: int) -> Number | None:
+        """`FD 9804 00231`: a few capitals, then groups of digits, with single blanks between."""
+        words = self._words
+        prefix = words.text[words.starts[index] : words.ends[index]]
+        if not (len(prefix) <= 4 and prefix.isalpha() and prefix.isupper()):
+            return None
+        end, text = index + 1, prefix
+        while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
+            end, text = end + 1, text + words.folded[end]
+        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._rules.labelled.fullmatch(text)
+        return Number(index, end, text) if usable else None
+
+    def _with_groups(self, run: Number) -> Number:
+        """`1234 5678 9012` is one number where the groups are equally long."""
+        words, length = self._words, len(run.text)
+        if not 3 <= length <= 5 or run.end != run.first + 1:
+            return run
+        groups, end = [run.text], run.end
+        while end < len(words.folded) and words.gap_before(end) == " " and len(groups) < MAX_GROUPS:
+            group = self.run_at(end)
+            if not _DIGIT.search(group.text):
+                break
+            is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
+            if len(group.text) != length and not is_last:
+                break
+            groups.append(group.text)
+            end = group.end
+            if is_last:
+                break
+        if len(groups) == 2 and self._rules.never.fullmatch(groups[1]):
+            return run  # a number and a year
+        return Number(run.first, end, "".join(groups))
+
+    def next_in_list(self, value: Number) -> Number | None:
+        """The number that follows in "4711-A, 4712-B and 4713-C"."""
+        words, index = self._words, value.end
+        if index >= len(words.folded):
+            return None
+        if words.folded[index] in self._rules.joiners and words.gap_before(index).strip(" ,") == "":
+            index += 1
+            if index >= len(words.folded) or words.gap_before(index).strip():
+                return None
+        elif not _LIST_GAP.fullmatch(words.gap_before(index)):
+            return None
+        return self.value_at(index)
+
+    def is_alone_on_its_line(self, value: Number) -> bool:
+        words = self._words
+        return value.end == len(words.folded) or "\n" in words.gap_before(value.end)

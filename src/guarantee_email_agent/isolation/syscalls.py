@@ -1,0 +1,189 @@
+"""The Linux system calls that isolation needs and Python has no function for. All raise OSError where they fail."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+from collections.abc import Iterable
+
+from guarantee_email_agent.isolation.seccomp import filter_program
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 1 << 27, 1 << 28, 1 << 29, 1 << 30
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8, 22
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+_PR_CAP_AMBIENT_RAISE = 2
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
+_CAPABILITY_VERSION = 0x20080522
+
+# These numbers are the same on every architecture: they came after the tables were merged.
+_MOUNT_SETATTR, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 442, 444, 445, 446
+_AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+
+
+def _call(function: str, *arguments: object) -> int:
+    result: int = getattr(_libc, function)(*arguments)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{function}: {os.strerror(number)}")
+    return result
+
+
+def _prctl(option: int, *values: int) -> None:
+    _call("prctl", option, *(ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]))
+
+
+def unshare(flags: int) -> None:
+    _call("unshare", flags)
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    _call("mount", source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
+
+
+def unmount(target: str) -> None:
+    """At once for everybody, even where something still uses it (MNT_DETACH)."""
+    _call("umount2", os.fsencode(target), 2)
+
+
+def make_all_mounts_read_only() -> None:
+    """Linux 5.12."""
+    attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
+    _call("syscall", _MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
+
+
+def die_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, 9)
+
+
+def adopt_orphans() -> None:
+    """Whatever our descendants leave behind becomes our child instead of that of process 1."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def set_dumpable(dumpable: bool) -> None:
+    """Whether processes of the same user may look into this one."""
+    _prctl(_PR_SET_DUMPABLE, int(dumpable))
+
+
+def no_new_privileges() -> None:
+    """No set-user-id program gives anything from here on."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def keep_capabilities_over_setuid() -> None:
+    _prctl(_PR_SET_KEEPCAPS, 1)
+
+
+def capabilities() -> set[int]:
+    """Those that this process has."""
+    has = ctypes.create_string_buffer(24)
+    _call("capget", _capability_header(), has)
+    # Effective, permitted and inheritable ones, the lower 32 of each first.
+    _, permitted, _, _, permitted_too, _ = struct.unpack("=6I", has.raw)
+    return {number for number in range(64) if (permitted | permitted_too << 32) >> number & 1}
+
+
+def set_capabilities(keep: Iterable[int] = ()) -> None:
+    """Leave this process and the programs it starts `keep`, which it has, and no other capability."""
+    kept = list(keep)
+    mask = sum(1 << number for number in kept)
+    _call("capset", _capability_header(), struct.pack("=6I", mask, mask, mask, 0, 0, 0))
+    for number in kept:
+        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, number)
+
+
+def _capability_header() -> bytes:
+    return struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+
+
+# --- Landlock: what files may be changed, without any privilege (Linux 5.13; signals 6.12) ---
+
+_MAY_WRITE_FILE, _MAY_TRUNCATE, _MAY_SET_UP_DEVICE = 1 << 1, 1 << 14, 1 << 15
+_MAY_CHANGE = {1: sum(1 << bit for bit in (1, *range(4, 13))), 2: 1 << 13, 3: _MAY_TRUNCATE, 5: _MAY_SET_UP_DEVICE}
+LANDLOCK_KEEPS_FILES_FROM_ALL, LANDLOCK_KEEPS_PROCESSES = 3, 6
+_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
+
+
+def landlock_version() -> int:
+    """0 where the kernel has none."""
+    try:
+        return _call("syscall", _LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+    except OSError:
+        return 0
+
+
+def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
+    """From here on this process and its children write to nothing else, trace nobody else, and signal nobody else
+    where the kernel can forbid that (Linux 6.12). Needs `no_new_privileges()`."""
+    version = landlock_version()
+    changes = sum(rights for since, rights in _MAY_CHANGE.items() if since <= version)
+    scope = _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if version >= LANDLOCK_KEEPS_PROCESSES else 0
+    attributes = struct.pack("=QQQ", changes, 0, scope)[: 24 if version >= LANDLOCK_KEEPS_PROCESSES else 8]
+    rules = _call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
+    try:
+        for place, rights in (
+            *((folder, changes) for folder in folders),
+            *((file, changes & (_MAY_WRITE_FILE | _MAY_TRUNCATE | _MAY_SET_UP_DEVICE)) for file in files),
+        ):
+            descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            try:
+                rule = struct.pack("=Qi", rights, descriptor)
+                _call("syscall", _LANDLOCK_ADD, rules, 1, rule, 0)
+            finally:
+                os.close(descriptor)
+        _call("syscall", _LANDLOCK_RESTRICT, rules, 0)
+    finally:
+        os.close(rules)
+
+
+# --- seccomp: system calls refused, without any privilege ---
+
+# What outlives a process: shmget, semget, mq_open. And memory of none: mmap where the mapping is shared and of no file.
+_LASTING = {"x86_64": (29, 64, 240), "aarch64": (194, 190, 180)}
+_MMAP = {"x86_64": 9, "aarch64": 222}
+_MAP_SHARED_ANONYMOUS = 0x21
+_SOCKET = {"x86_64": 41, "aarch64": 198}
+_ALLOW, _REFUSE, _EPERM, _ENOSYS, _ENETUNREACH = 0x7FFF0000, 0x00050000, 1, 38, 101
+_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER, _FLAGS_OF_MMAP = 0, 16 + 3 * 8
+
+
+def can_refuse_system_calls() -> bool:
+    return platform.machine() in _SOCKET and struct.calcsize("P") == 8
+
+
+def system_call_filters(*, network: bool) -> tuple[bytes, ...]:
+    """What refuses that which a sandbox refuses, what belongs to no process, and without `network` every socket.
+
+    Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
+    """
+    machine = platform.machine()
+    steps = [(_LOAD, 0, 0, _NUMBER)]
+    for number in _LASTING[machine]:
+        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | _ENOSYS)]
+    if not network:
+        steps += [(_JUMP_IF_EQUAL, 0, 1, _SOCKET[machine]), (_RETURN, 0, 0, _REFUSE | _ENETUNREACH)]
+    steps += [
+        (_JUMP_IF_EQUAL, 0, 4, _MMAP[machine]),
+        (_LOAD, 0, 0, _FLAGS_OF_MMAP),
+        (_AND, 0, 0, _MAP_SHARED_ANONYMOUS),
+        (_JUMP_IF_EQUAL, 0, 1, _MAP_SHARED_ANONYMOUS),
+        (_RETURN, 0, 0, _REFUSE | _EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    ours = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    return tuple(filter(None, (filter_program(), ours)))
+
+
+def refuse_system_calls(filters: Iterable[bytes]) -> None:
+    """From here on, in this process and its children. Needs `no_new_privileges()`."""
+    for program in filters:
+        instructions = ctypes.create_string_buffer(program, len(program))
+        header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+        _call("prctl", _PR_SET_SECCOMP, ctypes.c_ulong(2), header, ctypes.c_ulong(0), ctypes.c_ulong(0))

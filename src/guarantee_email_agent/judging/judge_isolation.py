@@ -1,0 +1,273 @@
+"""How far a judge is kept from everything else on this machine: two steps, the server's once and each judge's own.
+
+Linux namespaces where they can be had: as root, or as a user where the system lets users have them. Then everything is
+read-only but a temporary folder in memory, there is no network, no other process is visible, and all that a judge
+started ends with one signal. With them or without, Landlock (no changes outside the temporary folder) and seccomp (no
+sockets, no namespaces of its own) where the kernel has them; as root, a user id of its own; and everywhere the resource
+limits. `Isolation` says which of it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from guarantee_email_agent.judging.judge_limits import LINUX, MIB, Isolation, JudgeLimits
+from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
+
+if LINUX:
+    from guarantee_email_agent.isolation import syscalls as kernel
+
+_SINKS = ("/dev/null", "/dev/full", "/dev/tty")  # not /dev/zero, which can be made into memory of no process
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the kernel's name for it
+
+
+class NamespacesUnavailableError(Exception):
+    """This machine does not let us have namespaces; the message says which step it refused."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """The server's side: what each judge it forks is put into.
+
+    temp_dir: the only folder that judges write to. terminals: where they open ones of their own.
+    """
+
+    isolation: Isolation
+    network: bool
+    temp_dir: str
+    user: int | None
+    terminals: tuple[str, ...] = ()
+    _made: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _shared_memory: tuple[str, ...] = ()
+    _capabilities: tuple[int, ...] = ()
+    _filters: tuple[bytes, ...] = ()
+    _counted_at: float = 0.0
+    _others: int = 0
+
+    def __post_init__(self) -> None:
+        """What is the same for each judge is found out before there is one."""
+        needed = (self.temp_dir, sys.prefix, sys.base_prefix, sys.executable, *sys.path)
+        if os.path.isdir(_SHARED_MEMORY) and not any(map(_is_shared_memory, needed)):
+            self._shared_memory = (_SHARED_MEMORY,)
+        if LINUX and self.user is not None:
+            self._capabilities = _to_read_as_root_can()
+        if LINUX and kernel.can_refuse_system_calls():
+            self._filters = kernel.system_call_filters(network=self.network)
+
+    def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
+        """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
+        if not self.isolation.namespaces:
+            if not self._made or not os.path.isdir(self.temp_dir):  # somebody may clean up in /tmp
+                os.makedirs(self.temp_dir, 0o700, exist_ok=True)
+                if self.user is not None:
+                    os.chown(self.temp_dir, self.user, self.user)
+                self._made = {self.temp_dir: ("", _marks(self.temp_dir))}
+            return
+        owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
+        options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
+        folders = (self.temp_dir,) if _is_shared_memory(judge) else (self.temp_dir, *self._shared_memory)
+        if self._made == {folder: (options, _marks(folder)) for folder in folders}:
+            return  # nobody has touched them
+        for folder in reversed(self._made):
+            kernel.unmount(folder)
+        self._made = {}
+        for folder in folders:
+            kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+            self._made[folder] = (options, _marks(folder))
+
+    def clear_temp_dir(self) -> None:
+        """Without namespaces, undo what a judge did to its folder: it is that judge who takes the time for it."""
+        if not self.isolation.namespaces and self._made != {self.temp_dir: ("", _marks(self.temp_dir))}:
+            self.remove_temp_dir()
+
+    def remove_temp_dir(self) -> None:
+        if not self.isolation.namespaces:
+            with suppress(FileNotFoundError):
+                remove_tree(self.temp_dir)
+            self._made = {}
+
+    def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:
+        """In the judge's process, as its last privileged act. Raises OSError where what must hold does not."""
+        os.setsid()
+        if LINUX:
+            kernel.set_dumpable(True)  # else our own entries in /proc belong to root
+            _go_first_where_memory_runs_out()
+            if self.isolation.namespaces and not self._filters:
+                kernel.unshare(kernel.CLONE_NEWIPC)
+        self._limit(limits, timeout_s)
+        if self.user is not None:
+            self._become(self.user)
+        if LINUX:
+            self._give_up_privileges()
+
+    def _limit(self, limits: JudgeLimits, timeout_s: float) -> None:
+        cpu_s = limits.cpu_s or timeout_s * (os.cpu_count() or 1) + 1
+        most = {
+            # Reserved address space is no memory: threads and libraries reserve far more than they use.
+            "AS": 4 * limits.memory_mb * MIB,
+            "DATA": limits.memory_mb * MIB,
+            "FSIZE": limits.file_mb * MIB,
+            "NOFILE": limits.open_files,
+            "CPU": int(-(-cpu_s // 1)),
+            "CORE": 0,
+        }
+        if LINUX:
+            most["NPROC"] = limits.processes + self._processes_of_others()
+        for name, value in most.items():
+            number = getattr(resource, f"RLIMIT_{name}")
+            hard = resource.getrlimit(number)[1]
+            unlimited = hard == resource.RLIM_INFINITY
+            wanted = value if unlimited else min(value, hard)
+            # One second more for the hard limit: at the soft one the process ends with a signal that says why.
+            later = value + (name == "CPU")
+            at_most = later if unlimited else min(later, hard)
+            try:
+                resource.setrlimit(number, (wanted, at_most))
+            except (OSError, ValueError):
+                if LINUX:
+                    raise
+
+    def _processes_of_others(self) -> int:
+        """Where the limit counts all processes of our user, those that are there already."""
+        if self.isolation.namespaces or self.user is not None:
+            return 0
+        now = time.monotonic()
+        if not self._counted_at or now - self._counted_at > 5:
+            self._counted_at, self._others = now, threads_of_user(os.getuid())
+        return self._others
+
+    def _become(self, user: int) -> None:
+        if LINUX:
+            kernel.keep_capabilities_over_setuid()
+        os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+
+    def _give_up_privileges(self) -> None:
+        kernel.set_capabilities(self._capabilities)
+        kernel.no_new_privileges()
+        kernel.set_dumpable(True)
+        kernel.die_with_parent()
+        if kernel.landlock_version():
+            # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
+            kernel.allow_changes_only_in(self._made, filter(os.path.exists, (*_SINKS, *self.terminals)))
+        kernel.refuse_system_calls(self._filters)
+
+
+def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
+    """Go on in a child process that is process 1 of new namespaces; ours waits for it and then ends as it did.
+
+    Raises NamespacesUnavailableError, in whichever of the two, where the machine does not allow it.
+    """
+    user = _user_for_judges()
+    own_user, own_group = os.geteuid(), os.getegid()
+    flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if user is None else 0)
+    _try("new processes", kernel.unshare, flags)
+    if user is None:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("gid_map", f"{own_group} {own_group} 1"),
+            ("uid_map", f"{own_user} {own_user} 1"),
+        ):
+            _try(name, _write, f"/proc/self/{name}", text)
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        os.rmdir(temp_dir)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    kernel.die_with_parent()
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC | (0 if network else kernel.CLONE_NEWNET)
+    _try("own mounts and network", kernel.unshare, flags)
+    _try("private mounts", kernel.mount, "none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
+    _try("read-only mounts", kernel.make_all_mounts_read_only)
+    safe = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    _try("own /proc", kernel.mount, "proc", "/proc", "proc", safe)
+    own_terminals: tuple[str, ...] = ()
+    with suppress(OSError):
+        kernel.mount("devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666")
+        own_terminals = ("/dev/pts", "/dev/ptmx")
+    isolation = Isolation(
+        namespaces=True, network_cut=True, files_kept=True, processes_kept=True, processes_limited=True
+    )
+    return Surroundings(isolation, network, temp_dir, user, own_terminals)
+
+
+def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
+    """What can be had without namespaces; `why` there are none."""
+    user = _user_for_judges()
+    if not LINUX:
+        return Surroundings(Isolation(why=why), network, temp_dir, user)
+    kernel.adopt_orphans()
+    kernel.set_dumpable(False)
+    landlock = kernel.landlock_version()
+    isolation = Isolation(
+        network_cut=kernel.can_refuse_system_calls(),
+        files_kept=landlock > 0,
+        processes_kept=user is not None or landlock >= kernel.LANDLOCK_KEEPS_PROCESSES,
+        processes_limited=user is not None or os.geteuid() != 0,
+        why=why,
+    )
+    return Surroundings(isolation, network, temp_dir, user)
+
+
+def _to_read_as_root_can() -> tuple[int, ...]:
+    """The capabilities for it: as root, the judge's files and Python itself may be readable for root alone."""
+    has = kernel.capabilities()
+    if kernel.CAP_DAC_READ_SEARCH in has:
+        return (kernel.CAP_DAC_READ_SEARCH,)
+    # A container's root may lack it. The other one is for writing, too, which Landlock then forbids.
+    landlock_holds = kernel.landlock_version() >= kernel.LANDLOCK_KEEPS_FILES_FROM_ALL
+    return (kernel.CAP_DAC_OVERRIDE,) if kernel.CAP_DAC_OVERRIDE in has and landlock_holds else ()
+
+
+def _is_shared_memory(place: str) -> bool:
+    """Whether a file would be out of sight behind a new folder of shared memory."""
+    return os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/")
+
+
+def _go_first_where_memory_runs_out() -> None:
+    with suppress(OSError):
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(descriptor, b"1000")
+        os.close(descriptor)
+
+
+def _marks(folder: str) -> tuple[int, ...]:
+    """What tells whether a folder was so much as looked into."""
+    now = os.stat(folder)
+    times = (now.st_atime_ns, now.st_mtime_ns, now.st_ctime_ns)
+    attributes = os.listxattr(folder) if LINUX else ()
+    return (now.st_dev, now.st_mode, now.st_nlink, now.st_size, *times, len(attributes))
+
+
+def _try(step: str, call: Callable[..., object], *arguments: object) -> None:
+    try:
+        call(*arguments)
+    except OSError as error:
+        raise NamespacesUnavailableError(f"{step}: {error.strerror or error}") from None
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _user_for_judges() -> int | None:
+    """As root: a user id that nobody has, another one for each server, so that their processes are counted apart."""
+    if not LINUX or os.geteuid() != 0:
+        return None
+    if not {kernel.CAP_SETUID, kernel.CAP_SETGID} <= kernel.capabilities():
+        return None
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        mapped = [(int(inside), int(count)) for inside, _, count in (line.split() for line in file)]
+    for wanted in (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000):
+        if any(first <= wanted < first + count for first, count in mapped):
+            return wanted
+    return None

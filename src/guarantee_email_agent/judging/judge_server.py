@@ -1,0 +1,318 @@
+"""The judge's server: a small interpreter, started once, that puts each judge into a process of its own and watches it.
+
+It judges one record at a time, so that whatever still runs afterwards is that judge's, and goes. Messages: see
+`judge_channel`; a request is `{"judge", "timeout_s", "limits", "python"}` with the record as its body, and the reply
+`{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer. `end` is `answered`, `ended`,
+`timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is an exit code, or a signal's number
+below zero.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, NoReturn
+
+from guarantee_email_agent.judging import judge_channel, judge_process
+from guarantee_email_agent.judging.judge_isolation import (
+    NamespacesUnavailableError,
+    Surroundings,
+    enter_namespaces,
+    without_namespaces,
+)
+from guarantee_email_agent.judging.judge_limits import LINUX, MIB, JudgeLimits
+from guarantee_email_agent.judging.resource_usage import (
+    descendants,
+    is_larger,
+    memory_of_descendants,
+    unlinked_files_of_descendants,
+)
+
+_OUR_PACKAGE = __name__.partition(".")[0]
+_TICK_S = 0.1
+_PATIENCE_S = 2.0
+_CHUNK = 1 << 18
+_HEAD = 32 + judge_process.LENGTH_DIGITS
+_BROKEN = 70
+_DESCRIPTORS = 1024  # far more than the server ever has open
+
+
+def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_because: str | None) -> None:
+    """Say hello, `{"isolation", "temp_dir"}` or `{"unavailable": reason}`, and serve until the other end is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where our caller ignores it, nobody could be waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which as process 1 is the one signal that a judge could send us
+    control = socket.socket(fileno=control_fd)
+    temp_dir = os.path.join(temp_parent, f"judge-{os.getpid()}-{os.urandom(4).hex()}")
+    os.mkdir(temp_dir, 0o700)
+    try:
+        if no_namespaces_because is None:
+            surroundings = enter_namespaces(network, temp_dir)
+        else:
+            surroundings = without_namespaces(network, temp_dir, no_namespaces_because)
+    except NamespacesUnavailableError as error:
+        if os.getpid() != 1:
+            os.rmdir(temp_dir)
+        judge_channel.send(control, {"unavailable": str(error)})
+        return
+    gc.collect()
+    gc.freeze()
+    try:
+        judge_channel.send(control, {"isolation": asdict(surroundings.isolation), "temp_dir": temp_dir})
+        while True:
+            request, record = judge_channel.receive(control)
+            try:
+                reply, answer = _Run(surroundings, control, request).judge(record)
+            except OSError as error:
+                reply, answer = (
+                    {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0},
+                    b"",
+                )
+            judge_channel.send(control, reply, answer)
+    except (EOFError, BrokenPipeError):
+        pass
+    finally:
+        surroundings.remove_temp_dir()
+
+
+@dataclass(slots=True)
+class _Run:
+    """One judge, from its fork to the end of everything it started."""
+
+    surroundings: Surroundings
+    control: socket.socket
+    request: Mapping[str, Any]
+    output: bytearray = field(default_factory=bytearray)
+    dropped: int = 0
+    received: bytearray = field(default_factory=bytearray)
+    status: int | None = None
+
+    def judge(self, record: bytes) -> tuple[dict[str, Any], bytes]:
+        limits = JudgeLimits(**self.request["limits"])
+        timeout_s: float = self.request["timeout_s"]
+        nonce = os.urandom(16).hex()
+        self.surroundings.prepare_temp_dir(limits, self.request["judge"])
+        output, output_in = os.pipe()
+        answers, answers_in = os.pipe()
+        task = None if self.request["python"] is None else _task_file(self.request["judge"], nonce, limits, record)
+        started = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _in_child(self, limits, output_in, answers_in, nonce, record, task)
+        del record
+        for descriptor in (output_in, answers_in) if task is None else (output_in, answers_in, task):
+            os.close(descriptor)
+        for descriptor in (output, answers):
+            os.set_blocking(descriptor, False)
+        try:
+            end, answer = self._watch(child, output, answers, nonce.encode(), limits, started + timeout_s)
+            if not self._end_everything(child):
+                end = "unstoppable"
+            self._take_output(output, limits)
+            self.surroundings.clear_temp_dir()
+        except EOFError:
+            self._end_everything(child)
+            raise
+        finally:
+            os.close(output)
+            os.close(answers)
+        reply = {
+            "end": end,
+            "status": self.status,
+            "output": self.output.decode("utf-8", "replace"),
+            "dropped": self.dropped,
+            "duration_ms": round((time.monotonic() - started) * 1000, 1),
+        }
+        return reply, answer
+
+    def _watch(
+        self, child: int, output: int, answers: int, nonce: bytes, limits: JudgeLimits, deadline: float
+    ) -> tuple[str, bytes]:
+        """How the judge ended, and what it answered."""
+        ended = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
+        poller = select.poll()
+        for descriptor in (self.control.fileno(), output, answers, ended):
+            if descriptor is not None:
+                poller.register(descriptor, select.POLLIN)
+        check_memory_at = time.monotonic() + _TICK_S
+        try:
+            while True:
+                now = time.monotonic()
+                if now >= deadline:
+                    return "timeout", b""
+                wait_s = min(deadline - now, _TICK_S if ended is not None else _TICK_S / 10)
+                ready = {descriptor for descriptor, _ in poller.poll(wait_s * 1000 + 1)}
+                if self.control.fileno() in ready:
+                    raise EOFError("nobody waits for this verdict")
+                gone = ended in ready if ended is not None else self._has_ended(child)
+                if output in ready and not self._take_output(output, limits):
+                    poller.unregister(output)
+                if answers in ready or gone:
+                    if not self._take(answers, self._receive):
+                        with suppress(KeyError):
+                            poller.unregister(answers)
+                    answer = _answer(self.received, nonce)
+                    if answer is not None:
+                        return "answered", answer
+                    if len(self.received) > limits.verdict_bytes + 2 * _CHUNK:
+                        return "too_much", b""
+                if gone:
+                    return "ended", b""
+                if LINUX and now >= check_memory_at:
+                    if memory_of_descendants(limits.memory_mb * MIB) > limits.memory_mb * MIB:
+                        return "memory", b""
+                    if self._is_disk_full(limits):
+                        return "disk", b""
+                    check_memory_at = time.monotonic() + _TICK_S
+        finally:
+            if ended is not None:
+                os.close(ended)
+
+    def _is_disk_full(self, limits: JudgeLimits) -> bool:
+        """In namespaces the temporary folder has its size; elsewhere it is watched."""
+        folder, most = self.surroundings.temp_dir, limits.temp_mb * MIB
+        if self.surroundings.isolation.namespaces:
+            return False
+        return is_larger(folder, most) or unlinked_files_of_descendants(folder) > most
+
+    def _receive(self, part: bytes) -> None:
+        self.received += part
+
+    def _take_output(self, output: int, limits: JudgeLimits) -> bool:
+        def keep(part: bytes) -> None:
+            kept = part[: max(0, limits.output_bytes - len(self.output))]
+            self.output += kept
+            self.dropped += len(part) - len(kept)
+
+        return self._take(output, keep)
+
+    @staticmethod
+    def _take(descriptor: int, use: Callable[[bytes], None]) -> bool:
+        """Read what is there, but not for ever; False at the end."""
+        for _ in range(8):
+            try:
+                part = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                return True
+            if not part:
+                return False
+            use(part)
+        return True
+
+    def _has_ended(self, child: int) -> bool:
+        """Whether the judge itself has, without waiting; where it has, it is buried too."""
+        return self.status is not None or self._bury(child, os.WNOHANG)
+
+    def _bury(self, child: int, how: int) -> bool:
+        """Take leave of the judge. Raises ChildProcessError where nothing of ours is left."""
+        pid, status = os.waitpid(child, how)
+        if pid:
+            self.status = os.waitstatus_to_exitcode(status)
+        return pid != 0
+
+    def _end_everything(self, child: int) -> bool:
+        """Kill the judge and all that it left behind; False where something escapes for longer than our patience."""
+        alone = self.surroundings.isolation.namespaces
+        with suppress(ProcessLookupError, PermissionError):
+            # As process 1: every process but us, in one step that no fork can outrun.
+            os.kill(-1 if alone else -child, signal.SIGKILL)
+        if self.status is None:
+            self._bury(child, 0)
+        give_up_at = time.monotonic() + _PATIENCE_S
+        with suppress(ChildProcessError):
+            while time.monotonic() < give_up_at:
+                if os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
+                    continue
+                if self.surroundings.user is not None:
+                    _kill_all_of(self.surroundings.user)
+                    continue
+                for pid, _ in descendants() if LINUX else ():
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.001)
+            return False
+        return True
+
+
+def _in_child(
+    run: _Run, limits: JudgeLimits, output: int, answers: int, nonce: str, record: bytes, task: int | None
+) -> NoReturn:
+    """Become the judge. Never returns: what goes wrong here ends the process."""
+    try:
+        path: str = run.request["judge"]
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        keep = [descriptor for descriptor in (answers, task) if descriptor is not None]
+        first = 3
+        for descriptor in sorted(keep):
+            os.closerange(first, descriptor)
+            first = descriptor + 1
+        os.closerange(first, _DESCRIPTORS)
+        temp_dir = run.surroundings.temp_dir
+        os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run.surroundings.confine_judge(limits, run.request["timeout_s"])
+        with suppress(OSError):
+            os.chdir(os.path.dirname(path))
+        if task is None:
+            for name in [name for name in sys.modules if name.partition(".")[0] == _OUR_PACKAGE]:
+                del sys.modules[name]  # a judge that imports it gets its own
+            judge_process.answer(path, record, nonce, answers, limits.verdict_bytes)
+        os.set_inheritable(answers, True)
+        os.set_inheritable(task, True)
+        python = run.request["python"]
+        os.execv(python, [python, "-I", "-B", judge_process.__file__, str(task), str(answers)])  # noqa: S606 - no shell
+    except BaseException as error:  # noqa: BLE001 - nothing of this process may go on as a second server
+        with suppress(OSError):
+            os.write(2, f"The judge could not be started: {error}\n".encode())
+    finally:
+        os._exit(_BROKEN)
+
+
+def _task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes) -> int:
+    """What a fresh interpreter needs to know, in a file without a name."""
+    head = {"judge": judge, "nonce": nonce, "most_bytes": limits.verdict_bytes}
+    if hasattr(os, "memfd_create"):
+        task = os.memfd_create("task")
+    else:
+        import tempfile
+
+        task, name = tempfile.mkstemp()
+        os.unlink(name)
+    with os.fdopen(os.dup(task), "wb") as file:
+        file.write(json.dumps(head).encode() + b"\n" + record)
+    os.lseek(task, 0, os.SEEK_SET)
+    return task
+
+
+def _answer(received: bytearray, nonce: bytes) -> bytes | None:
+    """The judge's answer, once it is complete; whatever else was written to the channel is no answer."""
+    start = received.find(nonce)
+    if start < 0 or len(received) < start + _HEAD:
+        return None
+    try:
+        length = int(received[start + len(nonce) : start + _HEAD], 16)
+    except ValueError:  # a judge found out the nonce, and wrote something of its own
+        return None
+    answer = bytes(received[start + _HEAD : start + _HEAD + length])
+    return answer if answer and len(answer) == length else None
+
+
+def _kill_all_of(user: int) -> None:
+    """All processes of a user that only judges have, in one step that no fork can outrun."""
+    killer = os.fork()
+    if killer == 0:
+        try:
+            os.setresuid(user, user, user)
+            os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.waitpid(killer, 0)

@@ -1,0 +1,152 @@
+"""What the processes of a judge and its folder take up, and how that folder is removed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from guarantee_email_agent.judging.judge_limits import MIB
+
+
+def threads_of_user(user: int) -> int:
+    """How many threads all processes of a user have."""
+    return sum(int(fields[17]) for _, fields, owner in processes() if owner == user)
+
+
+def processes() -> list[tuple[int, list[str], int]]:
+    """Every process: its id, the fields of /proc/<id>/stat from the third one (state) on, and its user."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                    found.append((int(name), fields, os.fstat(file.fileno()).st_uid))
+            except OSError:
+                continue  # it has ended
+    return found
+
+
+def descendants() -> list[tuple[int, list[str]]]:
+    """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
+    children: dict[int, list[tuple[int, list[str]]]] = {}
+    for pid, fields, _ in processes():
+        children.setdefault(int(fields[1]), []).append((pid, fields))
+    found: list[tuple[int, list[str]]] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [pid for pid, _ in below]
+    return found
+
+
+def memory_of_descendants(most: int) -> int:
+    """Bytes that they hold together; counted exactly, shared pages once, only where the rough count is above `most`."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    resident = {pid: int(fields[21]) * page for pid, fields in descendants()}
+    if sum(resident.values()) <= most:
+        return 0
+    return sum(_own_share(pid, rough) for pid, rough in resident.items())
+
+
+def is_larger(folder: str, most: int) -> bool:
+    """Whether the files below `folder` take more than `most` bytes, or are more than 256 for each MiB of them.
+
+    So is one that cannot be looked into: what it holds has been hidden. Goes there as the process's own current folder,
+    since the path of a folder that is nested deep enough is too long for every other way; ends in the root folder.
+    """
+    size = count = 0
+    above: list[list[str]] = []  # for each folder on the way down, those in it that are still to be seen
+    below = [folder]
+    try:
+        while above or below:
+            if not below:
+                os.chdir("..")
+                below = above.pop()
+                continue
+            _enter(below.pop())
+            above.append(below)
+            below = []
+            with os.scandir(".") as entries:
+                for entry in entries:
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    count += 1
+                    if size > most or count > most // MIB * 256:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        below.append(entry.name)
+    except FileNotFoundError:
+        return False  # removed meanwhile; the next look sees how it is then
+    except OSError:
+        return True
+    finally:
+        os.chdir("/")
+    return False
+
+
+def _enter(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.chdir(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unlinked_files_of_descendants(folder: str) -> int:
+    """Bytes of the files that they hold open on the file system of `folder`, and that stand in no folder any more."""
+    device = os.stat(folder).st_dev
+    sizes: dict[int, int] = {}
+    for pid, _ in descendants():
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    file = os.stat(f"/proc/{pid}/fd/{name}")
+                    if file.st_dev == device and file.st_nlink == 0:
+                        sizes[file.st_ino] = file.st_blocks * 512
+    return sum(sizes.values())
+
+
+def remove_tree(folder: str) -> None:
+    """Remove a folder that a judge has left, however deep it is nested and whatever permissions it took away.
+
+    What is found in a folder is moved up first: so nothing depends on how long a path may be. Raises OSError.
+    """
+    os.chmod(folder, 0o700)
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    moved, mark = 0, os.urandom(8).hex()
+    try:
+        while names := os.listdir(top):
+            for name in names:
+                if _unlinked(name, top):
+                    continue
+                inside = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+                try:
+                    for inner in os.listdir(inside):
+                        if not _unlinked(inner, inside):
+                            moved += 1
+                            os.rename(inner, f"{mark}-{moved}", src_dir_fd=inside, dst_dir_fd=top)
+                finally:
+                    os.close(inside)
+                os.rmdir(name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(folder)
+
+
+def _unlinked(name: str, folder: int) -> bool:
+    """Whether it is gone; else it is a folder, which we may change now."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except (IsADirectoryError, PermissionError):  # the second on macOS
+        os.chmod(name, 0o700, dir_fd=folder)
+        return False
+    return True
+
+
+def _own_share(pid: int, rough: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return rough

@@ -1,0 +1,1 @@
+"""The ticketing server: keeps tickets in an SQLite database."""

@@ -1,0 +1,183 @@
+"""Tickets in an SQLite database that several processes may write at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.sqlite_errors import tool_error, trouble_words
+
+FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
+BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
+FORMAT: Final = 1  # of the tables, kept as SQLite's user_version
+
+_TABLE: Final = """
+CREATE TABLE tickets (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    ticket_id TEXT GENERATED ALWAYS AS (printf('TICKET-%06d', number)) VIRTUAL,
+    created_at TEXT NOT NULL,
+    serial_number TEXT NOT NULL,
+    warranty_status TEXT NOT NULL,
+    customer_email TEXT NOT NULL,
+    priority TEXT NOT NULL,
+    category TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL UNIQUE
+)
+"""
+
+
+class TicketStoreError(Exception):
+    """The database cannot be used: what is wrong, and what to do."""
+
+
+class TicketStore:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, file: Path, server: str) -> None:
+        """server: as its error codes begin. The file is made where it is missing, readable by its owner alone.
+
+        Raises TicketStoreError.
+        """
+        self._file = file
+        self._server = server
+        self._lock = threading.Lock()
+        if not file.parent.is_dir():
+            raise TicketStoreError(f"{file}: the folder {file.parent} does not exist. Create it, or name another file")
+        try:
+            # It holds addresses of customers.
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            self._inode = os.stat(file).st_ino
+        except OSError as error:
+            raise TicketStoreError(
+                f"{file}: cannot be written ({error.strerror}). Name a file in a folder that can be written"
+            ) from None
+        self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare()
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise TicketStoreError(trouble_words(file, error)) from None
+            raise
+
+    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
+        """The ticket's id, and whether it is new: the same key gives the ticket that there is. Raises ToolError.
+
+        ticket: the FIELDS. created_at: UTC, ISO 8601.
+        """
+        names = ("created_at", *FIELDS)
+        insert = (
+            f"INSERT INTO tickets ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - our names
+            " ON CONFLICT (idempotency_key) DO NOTHING"
+        )
+        with self._transaction() as connection:
+            made = connection.execute(insert, (created_at, *(ticket[name] for name in FIELDS))).rowcount == 1
+            found = self._id_of(connection, ticket["idempotency_key"])
+        assert found is not None
+        return found, made
+
+    def find(self, idempotency_key: str) -> str | None:
+        """Raises ToolError."""
+        with self._reading() as connection:
+            return self._id_of(connection, idempotency_key)
+
+    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
+        """The newest first, and how many there are. Raises ToolError."""
+        names = ("ticket_id", "created_at", *FIELDS)
+        query = f"SELECT {', '.join(names)} FROM tickets ORDER BY number DESC LIMIT ?"  # noqa: S608 - our names
+        with self._reading() as connection:
+            rows = connection.execute(query, (limit,)).fetchall()
+            (total,) = connection.execute("SELECT count(*) FROM tickets").fetchone()
+        return [dict(zip(names, row, strict=True)) for row in rows], total
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _prepare(self) -> None:
+        self._write_ahead()
+        self._connection.execute("PRAGMA synchronous = FULL")  # a ticket that was answered for is on the disk
+        self._connection.execute("BEGIN IMMEDIATE")
+        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if found == 0 and tables == 0:
+            self._connection.execute(_TABLE)
+            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+        elif found != FORMAT:
+            raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
+        self._connection.execute("COMMIT")
+
+    def _write_ahead(self) -> None:
+        """SQLite itself does not wait where several programs switch a new database at the same time."""
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def _id_of(self, connection: sqlite3.Connection, idempotency_key: str) -> str | None:
+        row = connection.execute(
+            "SELECT ticket_id FROM tickets WHERE idempotency_key = ?", (idempotency_key,)
+        ).fetchone()
+        return row[0] if row else None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        deadline = time.monotonic() + BUSY_S
+        if not self._lock.acquire(timeout=BUSY_S):
+            message = f"{self._file.name}: other calls wait for it already"
+            raise ToolError(f"{self._server}_unavailable", message, retryable=True)
+        try:
+            self._check_in_place()
+            left_ms = max(round((deadline - time.monotonic()) * 1000), 0)
+            self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
+            yield
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._alone():
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise tool_error(self._server, self._file, error) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._alone():
+            committing = False
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield self._connection
+                committing = True
+                self._connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                    committing = False
+                raise tool_error(self._server, self._file, error, uncertain=committing) from None
+
+    def _check_in_place(self) -> None:
+        """A file deleted or exchanged under an open database would take tickets that nobody sees again."""
+        try:
+            in_place = os.stat(self._file).st_ino == self._inode
+        except OSError:
+            in_place = False
+        if not in_place:
+            raise ToolError(
+                f"{self._server}_unavailable",
+                f"{self._file.name}: was moved, deleted or exchanged while in use. Put it back, or restart the server",
+            )

@@ -1,0 +1,1 @@
+"""The warranty server: looks serial numbers up in a list."""

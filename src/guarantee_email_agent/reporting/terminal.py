@@ -1,0 +1,95 @@
+"""Results for people on a text stream: coloured lines, plain ASCII where the encoding lacks the signs, progress."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final, Protocol
+
+_SIGNS: Final = "✓✗⚠️🎉≥"
+_IN_ASCII: Final = str.maketrans({"✓": "[PASS]", "✗": "[FAIL]", "🎉": "[PASS]", "≥": ">=", "…": "...", "–": "-"})
+_GREEN, _RED, _RESET = "\x1b[32m", "\x1b[31m", "\x1b[0m"
+_CLEAR_LINE: Final = "\r\x1b[K"
+_REDRAW_S: Final = 0.1
+
+
+class TextStream(Protocol):
+    """What is needed of a text stream."""
+
+    @property
+    def encoding(self) -> str | None: ...
+    def isatty(self) -> bool: ...
+    def write(self, text: str, /) -> object: ...
+    def flush(self) -> None: ...
+
+
+class Terminal:
+    """Writes lines to a stream as it can show them. `ascii`: whether signs are written as words, `[PASS]` for ✓."""
+
+    def __init__(self, stream: TextStream, *, color: bool | None = None, ascii_only: bool | None = None) -> None:
+        """color, ascii_only: found out from the stream if None."""
+        self._stream = stream
+        self._color = _wants_color(stream) if color is None else color
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        self.ascii = not _can_encode(_SIGNS, encoding) if ascii_only is None else ascii_only
+        self._encoding = "ascii" if ascii_only else encoding if self.ascii else None
+
+    def line(self, text: str) -> None:
+        """Writes `text`, whose control characters are the caller's to escape, and a line break."""
+        if self.ascii:
+            text = text.translate(_IN_ASCII)
+        if self._encoding is not None:
+            text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        self._stream.write(f"{text}\n")
+
+    def outcome(self, text: str, paint: bool = True) -> None:
+        """Writes text whose first sign tells good from bad, in green or red; only its first line is painted."""
+        if paint:
+            first, line_break, rest = text.partition("\n")
+            painted = self.red(first) if text[0] == "✗" else self.green(first)
+            text = f"{painted}{line_break}{rest}"
+        self.line(text)
+
+    def green(self, text: str) -> str:
+        return f"{_GREEN}{text}{_RESET}" if self._color else text
+
+    def red(self, text: str) -> str:
+        return f"{_RED}{text}{_RESET}" if self._color else text
+
+
+class Progress:
+    """One line that counts up on a terminal; nothing at all elsewhere."""
+
+    def __init__(self, stream: TextStream, total: int, what: str) -> None:
+        """what: what is counted, such as "results judged"."""
+        self._stream = stream if stream.isatty() and os.environ.get("TERM") != "dumb" else None
+        self._total, self._what = total, what
+        self._drawn_at = float("-inf")
+        self._visible = False
+
+    def show(self, done: int) -> None:
+        """Writes the count, at most ten times a second."""
+        if self._stream is not None and (now := time.monotonic()) - self._drawn_at >= _REDRAW_S:
+            self._drawn_at, self._visible = now, True
+            self._stream.write(f"{_CLEAR_LINE}{done}/{self._total} {self._what}")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        """Takes the line away, to be called before anything else is written."""
+        if self._stream is not None and self._visible:
+            self._visible = False
+            self._stream.write(_CLEAR_LINE)
+            self._stream.flush()
+
+
+def _wants_color(stream: TextStream) -> bool:
+    """https://no-color.org: any value but the empty one turns colours off."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _can_encode(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,221 @@
+"""The sandbox's HTTP API on loopback. It passes requests on to the process inside, and understands none of them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import socket
+import socketserver
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from guarantee_email_agent.sandbox.inside.wire import KINDS
+from guarantee_email_agent.sandbox.peer_user import is_same_user
+from guarantee_email_agent.sandbox.sandbox_process import Worker
+from guarantee_email_agent.utils.errors import TaskError
+
+HOST: Final = "127.0.0.1"
+MAX_REQUEST_BYTES: Final = 96 << 20
+_CONNECTIONS: Final = 64
+_STRANGERS: Final = 4
+_IDLE_S: Final = 300.0
+_STRANGER_S: Final = 5.0
+_PAUSE_S: Final = 0.05
+_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
+
+
+class ApiServer:
+    """Listens on a free port of 127.0.0.1."""
+
+    def __init__(self) -> None:
+        self._server = _Server((HOST, 0), _Handler, bind_and_activate=False)
+        self._server.server_bind()
+        self._server.server_activate()
+        self.port: int = self._server.server_address[1]
+        self._thread: threading.Thread | None = None
+
+    def start(self, worker: Worker, longest_s: float) -> None:
+        """longest_s: seconds that a request may take."""
+        self._server.worker, self._server.longest_s = worker, longest_s
+        self._thread = threading.Thread(target=self._accept, name="sandbox-api", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        # Wakes whoever waits for a connection, at once.
+        with contextlib.suppress(OSError):
+            self._server.socket.shutdown(socket.SHUT_RDWR)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._server.server_close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, address = self._server.get_request()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOMEM):
+                    time.sleep(_PAUSE_S)  # until a connection ends
+                    continue
+                return
+            self._server.process_request(connection, address)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    worker: Worker
+    longest_s: float
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        self._free_for_strangers = threading.BoundedSemaphore(_STRANGERS)
+        self._strangers: set[Any] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # Whoever opens connections without end must not make us start threads without end, nor keep others out.
+        if not is_same_user(request):
+            if self._free_for_strangers.acquire(blocking=False):
+                self._strangers.add(request)
+                super().process_request(request, client_address)
+            else:
+                self.shutdown_request(request)
+        elif self._free.acquire(timeout=1.0):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        free = self._free_for_strangers if request in self._strangers else self._free
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._strangers.discard(request)
+            free.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        handler = _StrangersHandler if request in self._strangers else _Handler
+        handler(request, client_address, self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is nothing to tell about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "sandbox"
+    sys_version = ""
+    timeout = _IDLE_S
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        self._pass_on()
+
+    def do_POST(self) -> None:
+        self._pass_on()
+
+    def do_DELETE(self) -> None:
+        self._pass_on()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gives
+        """Requests are in the record of the run."""
+
+    def _pass_on(self) -> None:
+        server = cast("_Server", self.server)
+        if reason := self._unwelcome():
+            self.close_connection = True
+            self._problem(403, reason)
+            return
+        try:
+            body = self._body()
+        except _RefusalError as refusal:
+            # What is left of the request is not read, so nothing after it can be understood.
+            self.close_connection = True
+            self._problem(refusal.status, refusal.message)
+            return
+        try:
+            status, kind, content = server.worker.request(
+                self.command, self.path, self.headers.get("Content-Type", ""), body, server.longest_s
+            )
+        except TaskError as error:
+            self.close_connection = True
+            self._problem(504 if error.code == "sandbox_timeout" else 503, error.message)
+            return
+        self._reply(status, KINDS[kind], content)
+
+    def _unwelcome(self) -> str | None:
+        """Why this client gets nothing: a page in a browser on this machine may try."""
+        if (urlsplit(f"//{self.headers.get('Host', '')}").hostname or "") not in _NAMES:
+            return "this sandbox is reached as localhost only"
+        origin = self.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != self.headers.get("Host"):
+            return "this sandbox answers no page of another origin"
+        return None
+
+    def _body(self) -> bytes:
+        """All of it. Raises _RefusalError."""
+        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+            return self._chunks()
+        text = self.headers.get("Content-Length", "0")
+        length = int(text) if text.isdecimal() else -1
+        if length < 0:
+            raise _RefusalError(400, "Content-Length is no number")
+        if length > MAX_REQUEST_BYTES:
+            raise _RefusalError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+        body = self.rfile.read(length)
+        if len(body) != length:
+            raise _RefusalError(400, "the request ended early")
+        return body
+
+    def _chunks(self) -> bytes:
+        body = bytearray()
+        while True:
+            line = self.rfile.readline(1024).split(b";")[0].strip()
+            try:
+                length = int(line, 16)
+            except ValueError:
+                raise _RefusalError(400, "a chunk has no length") from None
+            if length < 0 or len(body) + length > MAX_REQUEST_BYTES:
+                raise _RefusalError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+            if length == 0:
+                while self.rfile.readline(65536).strip():
+                    pass
+                return bytes(body)
+            body += self.rfile.read(length)
+            self.rfile.readline(1024)
+
+    def _problem(self, status: int, message: str) -> None:
+        self._reply(status, KINDS[0], json.dumps({"success": False, "message": message, "data": None}).encode())
+
+    def _reply(self, status: int, content_type: str, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
+
+
+class _StrangersHandler(_Handler):
+    """For another user of this machine."""
+
+    timeout = _STRANGER_S
+
+    def _unwelcome(self) -> str:
+        return "this sandbox belongs to another user"
+
+
+class _RefusalError(Exception):
+    """A request that is not taken: HTTP status and reason."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message

@@ -1,0 +1,241 @@
+"""What each of the browser endpoints does with the page."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Final
+
+from .api_request import Arguments, Failure, Invalid, Request
+from .browser_page import Page
+
+REQUEST_S: Final = 60.0
+"""Seconds that one request to the browser may take."""
+CDP_PORT: Final = 9222
+_PNG, _JPEG = 2, 3
+# Where the page stands once what was done to it has been drawn.
+_DRAWN: Final = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+  () => done({x: scrollX, y: scrollY}))))"""
+
+Route = Callable[[Request, Arguments, Page], None]
+
+
+def _milliseconds(arguments: Arguments) -> float | None:
+    value = arguments.number("timeout")
+    return None if value is None else min(value / 1000, REQUEST_S)
+
+
+def _info(request: Request, _: Arguments, page: Page) -> None:
+    size = {"width": page.width, "height": page.height}
+    inner = page.evaluate("({width: innerWidth, height: innerHeight})")
+    information = {
+        "user_agent": page.evaluate("navigator.userAgent"),
+        # For programs inside, where the network is the sandbox's own; the outside has this API.
+        "cdp_url": f"http://127.0.0.1:{CDP_PORT}",
+        "vnc_url": "",
+        "viewport": size,
+        "page_viewport": inner,
+    }
+    request.answer(information, "Browser")
+
+
+def _screenshot(request: Request, _: Arguments, page: Page) -> None:
+    kind = request.query.get("format", "png")
+    if kind not in ("png", "jpeg"):
+        raise Invalid("format", "must be png or jpeg")
+    quality = request.query.get("quality", "")
+    content = page.screenshot(
+        full_page=request.query.get("full_page", "").lower() == "true",
+        kind=kind,
+        quality=int(quality) if quality.isdecimal() else None,
+    )
+    request.content(_PNG if kind == "png" else _JPEG, content)
+
+
+def _config(request: Request, arguments: Arguments, page: Page) -> None:
+    size = arguments.mapping("resolution")
+    if size is not None:
+        width, height = size.integer("width"), size.integer("height")
+        if width is None or height is None or not (100 <= width <= 4096 and 100 <= height <= 4096):
+            raise Invalid("resolution", "must have a width and a height between 100 and 4096")
+        page.resize(width, height)
+    request.answer({"width": page.width, "height": page.height})
+
+
+def _navigate(request: Request, arguments: Arguments, page: Page) -> None:
+    until = arguments.optional_text("wait_until") or "load"
+    request.answer(page.navigate(arguments.text("url"), until, _milliseconds(arguments)), "Navigated")
+
+
+def _go(steps: int) -> Route:
+    def go(request: Request, _: Arguments, page: Page) -> None:
+        if not page.go(steps):
+            raise Failure(400, "there is no such page in the history")
+        request.answer({"url": page.evaluate("location.href"), "title": page.evaluate("document.title")})
+
+    return go
+
+
+def _reload(request: Request, _: Arguments, page: Page) -> None:
+    page.reload()
+    request.answer({"url": page.evaluate("location.href"), "title": page.evaluate("document.title")})
+
+
+def _click(request: Request, arguments: Arguments, page: Page) -> None:
+    x, y = arguments.coordinate("x"), arguments.coordinate("y")
+    if x is None or y is None:
+        x, y = page.place(arguments.optional_text("selector"), arguments.integer("index"))
+    page.click(x, y, _button(arguments), _clicks(arguments, "click_count"))
+    request.answer({"x": x, "y": y, "url": page.evaluate("location.href")}, "Clicked")
+
+
+def _hover(request: Request, arguments: Arguments, page: Page) -> None:
+    x, y = arguments.coordinate("x"), arguments.coordinate("y")
+    if x is None or y is None:
+        x, y = page.place(arguments.optional_text("selector"), None)
+    page.mouse_event("mouseMoved", x, y)
+    request.answer({"x": x, "y": y})
+
+
+def _scroll(request: Request, arguments: Arguments, page: Page) -> None:
+    direction, amount = arguments.optional_text("direction") or "down", arguments.integer("amount") or 500
+    ways = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
+    if direction not in ways:
+        raise Invalid("direction", f"must be one of {', '.join(ways)}")
+    page.scroll(ways[direction][0] * amount, ways[direction][1] * amount)
+    request.answer(page.evaluate(_DRAWN))
+
+
+def _scroll_to(request: Request, arguments: Arguments, page: Page) -> None:
+    x, y = arguments.coordinate("x") or 0, arguments.coordinate("y") or 0
+    request.answer(page.evaluate(f"(scrollTo({x}, {y}), {{x: scrollX, y: scrollY}})"))
+
+
+def _wait(request: Request, arguments: Arguments, page: Page) -> None:
+    kind, seconds = arguments.optional_text("type") or "selector", _milliseconds(arguments)
+    if kind == "timeout":
+        time.sleep(min(1.0 if seconds is None else seconds, REQUEST_S / 2))
+    elif kind == "selector":
+        element = f"document.querySelector({json.dumps(arguments.text('selector'))})"
+        state = arguments.optional_text("state") or "visible"
+        seen = f"(e => e && e.getClientRects().length > 0)({element})"
+        conditions = {"visible": seen, "attached": element, "hidden": f"!{seen}", "detached": f"!{element}"}
+        if state not in conditions:
+            raise Invalid("state", f"must be one of {', '.join(conditions)}")
+        page.wait(conditions[state], 30.0 if seconds is None else seconds)
+    elif kind == "function":
+        page.wait(arguments.text("expression"), 30.0 if seconds is None else seconds)
+    elif kind in ("navigation", "load_state"):
+        page.wait("document.readyState === 'complete'", 30.0 if seconds is None else seconds)
+    else:
+        raise Failure(501, f"this sandbox cannot wait for '{kind[:40]}'")
+    request.answer({"type": kind})
+
+
+def _action(request: Request, arguments: Arguments, page: Page) -> None:
+    """What a person does with mouse and keyboard."""
+    kind = arguments.text("action_type")
+    x, y = arguments.coordinate("x"), arguments.coordinate("y")
+    at = page.mouse if x is None or y is None else (x, y)
+    by = (arguments.coordinate("x_offset") or 0.0, arguments.coordinate("y_offset") or 0.0)
+    moved = (page.mouse[0] + by[0], page.mouse[1] + by[1])
+    actions: dict[str, Callable[[], object]] = {
+        "MOVE_TO": lambda: page.mouse_event("mouseMoved", *at),
+        "MOVE_REL": lambda: page.mouse_event("mouseMoved", *moved),
+        "CLICK": lambda: page.click(*at, _button(arguments), _clicks(arguments, "num_clicks")),
+        "DOUBLE_CLICK": lambda: page.click(*at, "left", 2),
+        "RIGHT_CLICK": lambda: page.click(*at, "right", 1),
+        "MOUSE_DOWN": lambda: page.mouse_event("mousePressed", *page.mouse, _button(arguments), 1),
+        "MOUSE_UP": lambda: page.mouse_event("mouseReleased", *page.mouse, _button(arguments), 1),
+        "DRAG_TO": lambda: _drag(page, at),
+        "DRAG_REL": lambda: _drag(page, moved),
+        "SCROLL": lambda: page.scroll(_steps(arguments, "dx"), _steps(arguments, "dy")),
+        "TYPING": lambda: page.type(arguments.text("text")),
+        "PRESS": lambda: page.press(arguments.text("key")),
+        "KEY_DOWN": lambda: page.key(arguments.text("key"), down=True),
+        "KEY_UP": lambda: page.key(arguments.text("key"), down=False),
+        "HOTKEY": lambda: page.press(*arguments.texts("keys")),
+        "WAIT": lambda: time.sleep(min(arguments.number("duration") or 0.0, REQUEST_S / 2)),
+    }
+    if kind not in actions:
+        raise Invalid("action_type", f"must be one of {', '.join(actions)}")
+    actions[kind]()
+    done = {"status": "success", "action_performed": kind}
+    request.answer(done, "Action done", **done)
+
+
+def _drag(page: Page, to: tuple[float, float]) -> None:
+    page.mouse_event("mousePressed", *page.mouse, "left", 1)
+    page.mouse_event("mouseMoved", *to, "left", buttons=1)
+    page.mouse_event("mouseReleased", *to, "left", 1)
+
+
+def _steps(arguments: Arguments, name: str) -> float:
+    return arguments.coordinate(name) or 0.0
+
+
+def _button(arguments: Arguments) -> str:
+    button = arguments.optional_text("button") or "left"
+    if button not in ("left", "right", "middle"):
+        raise Invalid("button", "must be left, right or middle")
+    return button
+
+
+def _clicks(arguments: Arguments, name: str) -> int:
+    return min(max(arguments.integer(name) or 1, 1), 10)
+
+
+def _does(action: Callable[[Arguments, Page], object]) -> Route:
+    """An action whose result is told as it is."""
+
+    def does(request: Request, arguments: Arguments, page: Page) -> None:
+        request.answer(action(arguments, page))
+
+    return does
+
+
+def _selected(arguments: Arguments, page: Page) -> None:
+    page.select(
+        arguments.text("selector"),
+        arguments.optional_text("value"),
+        arguments.optional_text("label"),
+        arguments.integer("index"),
+    )
+
+
+ROUTES: Final[dict[tuple[str, str], Route]] = {
+    ("GET", "info"): _info,
+    ("GET", "screenshot"): _screenshot,
+    ("POST", "actions"): _action,
+    ("POST", "config"): _config,
+    ("POST", "restart"): _does(lambda _, __: None),
+    ("POST", "page/navigate"): _navigate,
+    ("POST", "page/back"): _go(-1),
+    ("POST", "page/forward"): _go(1),
+    ("POST", "page/reload"): _reload,
+    ("POST", "page/click"): _click,
+    ("POST", "page/hover"): _hover,
+    ("POST", "page/fill"): _does(
+        lambda arguments, page: page.fill(
+            arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text")
+        )
+    ),
+    ("POST", "page/type"): _does(lambda arguments, page: page.type(arguments.text("text"))),
+    ("POST", "page/press_key"): _does(lambda arguments, page: page.press(arguments.text("key"))),
+    ("POST", "page/hot_key"): _does(lambda arguments, page: page.press(*arguments.texts("keys"))),
+    ("POST", "page/select_option"): _does(_selected),
+    ("POST", "page/check"): _does(lambda arguments, page: page.check(arguments.text("selector"), wanted=True)),
+    ("POST", "page/uncheck"): _does(lambda arguments, page: page.check(arguments.text("selector"), wanted=False)),
+    ("POST", "page/scroll"): _scroll,
+    ("POST", "page/scroll_to"): _scroll_to,
+    ("POST", "page/scroll_to_element"): _does(lambda arguments, page: page.place(arguments.text("selector"), None)),
+    ("POST", "page/wait"): _wait,
+    ("POST", "page/evaluate"): _does(lambda arguments, page: page.evaluate(arguments.text("expression"))),
+    ("GET", "page/text"): _does(lambda _, page: page.text()),
+    ("GET", "page/html"): lambda request, _, page: request.answer(
+        page.html(outer=request.query.get("outer", "true").lower() != "false")
+    ),
+    ("GET", "page/elements"): _does(lambda _, page: page.elements()),
+    ("GET", "page/screenshot"): _screenshot,
+}

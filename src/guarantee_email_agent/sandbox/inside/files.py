@@ -1,0 +1,209 @@
+"""The file operations of the API. They run with the rights of the agent itself, so they reach what it reaches."""
+
+from __future__ import annotations
+
+import binascii
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .api_request import Arguments, Failure, Invalid
+
+READ_BYTES: Final = 16 << 20
+"""The longest file that is read or edited as text."""
+DOWNLOAD_BYTES: Final = 64 << 20
+
+_STATUS: Final = {errno.ENOENT: 404, errno.ENOTDIR: 404, errno.EACCES: 403, errno.EPERM: 403, errno.EROFS: 403}
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+def failure(error: OSError, path: str) -> Failure:
+    """The outcome that an operating system's error stands for."""
+    if error.errno in _FULL:
+        return Failure(507, f"{path}: the disk of the sandbox is full")
+    if error.errno == errno.EFBIG:
+        return Failure(507, f"{path}: the file would be larger than the sandbox allows")
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.ENOENT:
+        reason = "File does not exist"
+    return Failure(_STATUS.get(error.errno or 0, 400), f"{path}: {reason}")
+
+
+class Files:
+    """Reads, writes and edits files. home: what a relative path is relative to."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+
+    def resolve(self, path: str) -> str:
+        if path == "~" or path.startswith("~/"):
+            path = self._home + path[1:]
+        return os.path.normpath(os.path.join(self._home, path)) if ".." not in path else os.path.join(self._home, path)
+
+    def load(self, path: str, limit: int = READ_BYTES) -> bytes:
+        """The content of a regular file. Raises Failure, also for a pipe or a device, which would never end."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError as error:
+            raise failure(error, path) from None
+        _must_be_regular(descriptor, path)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            try:
+                chunks, size = [], 0
+                # The size that a file claims is no measure: those in /proc claim none, and others grow.
+                while size <= limit and (chunk := file.read(min(1 << 20, limit + 1 - size))):
+                    chunks.append(chunk)
+                    size += len(chunk)
+            except OSError as error:
+                raise failure(error, path) from None
+        if size > limit:
+            raise Failure(
+                413, f"{path}: is longer than {limit >> 20} MiB. Download it, or look at parts of it in the shell"
+            )
+        return b"".join(chunks)
+
+    def store(self, path: str, content: bytes, *, append: bool = False) -> None:
+        """Write a regular file, with the folders above it. Raises Failure."""
+        try:
+            os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+            descriptor = os.open(path, flags | (os.O_APPEND if append else 0), 0o644)
+        except OSError as error:
+            raise failure(error, path) from None
+        _must_be_regular(descriptor, path)
+        with os.fdopen(descriptor, "wb", buffering=0):
+            try:
+                if not append:
+                    os.ftruncate(descriptor, 0)
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+            except OSError as error:
+                raise failure(error, path) from None
+
+    def load_text(self, path: str) -> str:
+        return self.load(path).decode("utf-8", "replace")
+
+    def read(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+        path = self.resolve(arguments.path("file"))
+        start, end = arguments.integer("start_line"), arguments.integer("end_line")
+        text = self.load_text(path)
+        if start is not None or end is not None:
+            text = "".join(text.splitlines(keepends=True)[max(start or 0, 0) : end])
+        return {"content": text, "file": path}, "File read"
+
+    def write(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+        path, text = self.resolve(arguments.path("file")), arguments.text("content")
+        encoding = arguments.optional_text("encoding") or "utf-8"
+        if encoding == "base64":
+            try:
+                content = binascii.a2b_base64(text.encode(), strict_mode=True)
+            except (binascii.Error, ValueError) as error:
+                raise Invalid("content", f"is not base64: {error}") from None
+        elif encoding in ("utf-8", "raw"):
+            lines = (
+                "\n" if arguments.flag("leading_newline") else "",
+                "\n" if arguments.flag("trailing_newline") else "",
+            )
+            content = f"{lines[0]}{text}{lines[1]}".encode("utf-8", "replace")
+        else:
+            raise Invalid("encoding", "must be utf-8, base64 or raw")
+        self.store(path, content, append=arguments.flag("append"))
+        return {"file": path, "bytes_written": len(content)}, "File written"
+
+    def replace(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+        path = self.resolve(arguments.path("file"))
+        old, new = arguments.text("old_str"), arguments.text("new_str")
+        if not old:
+            raise Invalid("old_str", "must not be empty")
+        text = self.load_text(path)
+        count = text.count(old)
+        if count:
+            self.store(path, text.replace(old, new).encode())
+        message = f"Replaced {count} times" if count else "old_str does not occur in the file"
+        return {"file": path, "replaced_count": count}, message
+
+    def download(self, path: str) -> bytes:
+        return self.load(self.resolve(path), DOWNLOAD_BYTES)
+
+    def upload(self, fields: dict[str, tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
+        """fields: those of the form by name: (file name, content)."""
+        if "file" not in fields:
+            raise Invalid("file", "is missing")
+        name, content = fields["file"]
+        given = fields["path"][1].decode("utf-8", "replace") if "path" in fields else ""
+        path = self.resolve(given or os.path.join("/tmp", os.path.basename(name) or "upload"))  # noqa: S108 - inside
+        if os.path.isdir(path):
+            path = os.path.join(path, os.path.basename(name) or "upload")
+        self.store(path, content)
+        return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
+
+    def put(self, query: dict[str, str], content: bytes) -> tuple[dict[str, Any], str]:
+        """One entry of a folder that is copied in: a file with its mode, a link (`link`) or a folder (`folder`)."""
+        path = self.resolve(query.get("path", ""))
+        try:
+            os.makedirs(path if "folder" in query else os.path.dirname(path), exist_ok=True)
+            if "link" in query:
+                os.symlink(query["link"], path)
+            elif "folder" not in query:
+                self.store(path, content)
+                os.chmod(path, int(query.get("mode", "644"), 8) & 0o777)
+        except ValueError as error:
+            raise Invalid("query", str(error)) from None
+        except OSError as error:
+            raise failure(error, path) from None
+        return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
+
+
+def form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
+    """The fields of a `multipart/form-data` body (RFC 7578) by name: (file name, content). Raises Invalid."""
+    _, _, boundary = content_type.partition("boundary=")
+    boundary = boundary.split(";")[0].strip().strip('"')
+    if not content_type.startswith("multipart/form-data") or not boundary:
+        raise Invalid("body", "must be multipart/form-data")
+    fields = {}
+    for part in (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"))[1:-1]:
+        head, found, content = part.partition(b"\r\n\r\n")
+        if not found:
+            raise Invalid("body", "has a part without a header")
+        names = _disposition(head.decode("utf-8", "replace"))
+        if "name" in names:
+            fields[names["name"]] = (names.get("filename", ""), content)
+    return fields
+
+
+def _disposition(head: str) -> dict[str, str]:
+    for line in head.split("\r\n"):
+        key, _, value = line.partition(":")
+        if key.strip().lower() == "content-disposition":
+            pairs = (piece.strip().partition("=") for piece in value.split(";")[1:])
+            return {name.strip().lower(): text.strip().strip('"') for name, _, text in pairs}
+    return {}
+
+
+def _must_be_regular(descriptor: int, path: str) -> None:
+    """Raises Failure, the descriptor closed, for what a program may wait at for ever."""
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise Failure(400, f"{path}: Is {'a directory' if stat.S_ISDIR(mode) else 'no regular file'}")
+
+
+def walk(top: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:
+    """Everything below a folder, folders before what is in them; links are not followed. Never raises but for `top`."""
+    waiting = [(top, depth)]
+    while waiting:
+        folder, left = waiting.pop()
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError:
+            if folder == top:
+                raise
+            continue
+        for entry in entries:
+            yield entry
+            if (left is None or left > 1) and entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, None if left is None else left - 1))

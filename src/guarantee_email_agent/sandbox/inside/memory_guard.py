@@ -1,0 +1,138 @@
+"""Holds what no limit on a single process can hold: the memory of all of them together, and the number of files.
+
+The kernel's own account of a group of processes (a cgroup) is not ours to have everywhere, so the first process of the
+sandbox counts, as often as the room that is left could be filled. It cannot be stopped from inside.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .event_loop import Loop
+from .memory_usage import count, left_on_machine
+
+_FILL_BYTES_S: Final = 4 << 30
+"""Faster than this a processor fills no memory."""
+_SHORTEST_S: Final = 0.002
+_LONGEST_S: Final = 0.2
+_AGAIN_S: Final = 0.01
+"""So soon after something was ended, whether that was enough."""
+_LATE_S: Final = 0.005
+"""A count that takes longer has to wait for others, which could hide in the meantime what they take."""
+_SHARE: Final = 10
+"""Counting may take one part in so many of the time."""
+_MACHINE_BYTES: Final = 256 << 20
+"""With less memory left on the whole machine, everything in the sandbox is ended."""
+_SOCKETS: Final = 1024
+"""What waits in a socket to be read is in nobody's memory, up to 400 KiB for each."""
+
+
+class Watch:
+    """memory: bytes for all processes together. files: how many there may be on each of the file systems at `places`.
+
+    alone: whether the network, and so the count of its sockets, is the sandbox's own. on_kill: told, in words, why a
+    process is ended; on_end: why the sandbox has to end.
+
+    What all processes use takes a while to count, and with many of them busy the counter itself waits for its turn.
+    What the machine has left is known at once; so as soon as that has fallen by as much as the sandbox had left, all
+    processes are stopped until they are counted, and go on unless it was they.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        memory: int,
+        files: int,
+        places: Sequence[str],
+        on_kill: Callable[[int, str], None],
+        on_end: Callable[[str], None],
+        *,
+        alone: bool,
+    ) -> None:
+        self._loop = loop
+        self._memory = memory
+        self._files = files
+        self._places = places
+        self._on_kill = on_kill
+        self._on_end = on_end
+        self._alone = alone
+        self._cores = os.cpu_count() or 1
+        self._used = 0
+        self._left_then = left_on_machine()
+        self._count_at = loop.now()
+        self._check()
+
+    def _check(self) -> None:
+        left = left_on_machine()
+        # What was given back may be taken again by others.
+        self._left_then = max(self._left_then, left)
+        possible = self._used + self._left_then - left
+        if possible > self._memory or self._loop.now() >= self._count_at:
+            self._count(hurry=possible > self._memory)
+        for place in self._places:
+            state = os.statvfs(place)
+            if state.f_files and state.f_files - state.f_ffree > self._files:
+                self._on_end(f"the sandbox held more than {self._files} files")
+                return
+        room = self._memory - self._used - self._left_then + left
+        pause = min(max(room / (_FILL_BYTES_S * self._cores), _SHORTEST_S), _LONGEST_S)
+        self._loop.after(pause, self._check)
+
+    def _count(self, *, hurry: bool) -> None:
+        """Learn what is used, and end what uses too much. hurry: it may be too much already."""
+        began, stopped = self._loop.now(), False
+
+        def stop_others() -> None:
+            nonlocal stopped
+            if not stopped and (hurry or self._loop.now() - began > _LATE_S):
+                stopped = True
+                _signal_all(signal.SIGSTOP)
+
+        processes, used = count(self._memory, stop_others)
+        next_s = _LONGEST_S
+        if used > self._memory:
+            next_s = _AGAIN_S
+            reason = f"the sandbox's memory of {self._memory >> 20} MiB was used up"
+            for size, pid in sorted(processes, reverse=True):
+                self._kill(pid, reason)
+                used -= size
+                if used <= self._memory:
+                    break
+        elif processes and left_on_machine() < _MACHINE_BYTES:
+            self._kill_all(processes, "the machine ran out of memory")
+        elif processes and self._alone and _sockets() > _SOCKETS:
+            self._kill_all(processes, f"more than {_SOCKETS} sockets were open")
+        self._used, self._left_then, now = max(used, 0), left_on_machine(), self._loop.now()
+        self._count_at = now + max(next_s, _SHARE * (now - began))
+        if stopped:
+            _signal_all(signal.SIGCONT)
+
+    def _kill_all(self, processes: Sequence[tuple[int, int]], reason: str) -> None:
+        for _, pid in processes:
+            self._kill(pid, reason)
+
+    def _kill(self, pid: int, reason: str) -> None:
+        self._on_kill(pid, reason)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            return
+
+
+def _signal_all(number: signal.Signals) -> None:
+    """To every process but ourselves, the first one."""
+    try:
+        os.kill(-1, number)
+    except OSError:
+        return
+
+
+def _sockets() -> int:
+    try:
+        with open("/proc/net/sockstat", "rb") as file:
+            return int(file.readline().split()[2])
+    except (OSError, ValueError, IndexError):
+        return 0

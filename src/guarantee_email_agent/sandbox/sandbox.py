@@ -1,0 +1,171 @@
+"""The port to a sandbox: a place apart where an agent works, reached through the HTTP API of AIO Sandbox."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+
+from guarantee_email_agent.utils.errors import TaskError
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.task import Task
+
+SandboxKind = Literal["embedded", "docker", "none"]
+
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """What an agent may use up. What holds where is told by `docs/solve.md`.
+
+    memory_bytes: of all processes together, beside the disk, which is memory too. disk_bytes, files: of everything
+    written. processes: threads count. time_s: seconds that a sandbox may exist. command_s: seconds for a command that
+    is waited for; one in the background may take as long as the sandbox exists.
+    """
+
+    memory_bytes: int = 2048 * _MIB
+    disk_bytes: int = 1024 * _MIB
+    files: int = 200_000
+    processes: int = 256
+    open_files: int = 1024
+    time_s: float = 7200.0
+    command_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """What a task asks of its sandbox.
+
+    network: whether the host's network can be reached; loopback inside works without it. assets: folder whose content
+    is put into `assets/` at home.
+    """
+
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    network: bool = False
+    assets: Path | None = None
+
+
+class Sandbox(Protocol):
+    """A place that an agent works in. Both methods may be called twice, `stop` from any thread."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the API is, such as `http://localhost:8080`. Raises TaskError before the start."""
+
+    @property
+    def docker_port(self) -> int:
+        """The port of the API on this machine."""
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What could not be had on this machine, a sentence each."""
+
+    def start(self) -> None:
+        """Ready for requests when this returns. Raises TaskError."""
+
+    def stop(self) -> None:
+        """End everything that runs in it and remove what was written. Raises TaskError."""
+
+
+def open_sandbox(
+    task: Task,
+    kind: SandboxKind = "embedded",
+    limits: SandboxLimits | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> AbstractContextManager[Sandbox]:
+    """A running sandbox for a task, gone at the end of the `with` block.
+
+    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. interrupted:
+    whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
+    for what does not exist, and where the machine has no way to make a sandbox.
+    """
+    settings = settings_of(task, limits or SandboxLimits())
+    return _running(_made(task, kind, settings, interrupted))
+
+
+def require_sandbox(kind: SandboxKind) -> None:
+    """Raises TaskError, with a remedy, where this machine can make no sandbox of a kind."""
+    if kind == "docker":
+        from guarantee_email_agent.sandbox.docker_engine import require_engine
+
+        require_engine()
+        return
+    if sys.platform != "linux":
+        raise TaskError(
+            f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
+            "sandbox_platform",
+        )
+    if kind == "embedded":
+        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+
+        # Whether namespaces can be had shows in having them, and in no setting of the system alone.
+        with _running(EmbeddedSandbox(SandboxSettings())):
+            pass
+
+
+@contextmanager
+def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
+    try:
+        sandbox.start()
+        yield sandbox
+    finally:
+        sandbox.stop()
+
+
+def _made(task: Task, kind: SandboxKind, settings: SandboxSettings, interrupted: Callable[[], bool]) -> Sandbox:
+    if kind == "embedded":
+        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+
+        return EmbeddedSandbox(settings)
+    if kind == "none":
+        from guarantee_email_agent.sandbox.host import HostSandbox
+
+        return HostSandbox(settings)
+    if kind == "docker":
+        from guarantee_email_agent.sandbox.docker import DockerSandbox
+
+        return DockerSandbox(task.name, task.directory, task.dockerfile, task.compose_file, settings, interrupted)
+    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")
+
+
+# What `sandbox` in a task.yaml may say: key → field of the limits and how many of its units one is.
+_LIMIT_KEYS: Final[Mapping[str, tuple[str, int]]] = {
+    "memory_mb": ("memory_bytes", _MIB),
+    "disk_mb": ("disk_bytes", _MIB),
+    "files": ("files", 1),
+    "processes": ("processes", 1),
+    "time_s": ("time_s", 1),
+    "command_s": ("command_s", 1),
+}
+
+
+def settings_of(task: Task, limits: SandboxLimits) -> SandboxSettings:
+    """What the `sandbox` section of a task's `task.yaml` asks for. Raises TaskError with all that is wrong in it."""
+    wanted = task.settings.get("sandbox", {})
+    where = f"{task.directory / 'task.yaml'}: sandbox"
+    if not isinstance(wanted, Mapping):
+        raise TaskError(f"{where} must be a mapping with keys such as network or memory_mb", "sandbox_setting")
+    problems: list[str] = []
+    changed: dict[str, Any] = {}
+    network = False
+    for key, value in wanted.items():
+        if key == "network":
+            if isinstance(value, bool):
+                network = value
+            else:
+                problems.append("network must be true or false")
+        elif key not in _LIMIT_KEYS:
+            problems.append(f"there is no '{key}'; known: network, {', '.join(_LIMIT_KEYS)}")
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 1 <= value <= 10_000_000:
+            problems.append(f"{key} must be a number from 1 on, not {value!r:.40}")
+        else:
+            name, unit = _LIMIT_KEYS[key]
+            changed[name] = value * unit if name.endswith("_s") else int(value * unit)
+    if problems:
+        raise TaskError(f"{where}: {'; '.join(problems)}", "sandbox_setting")
+    return SandboxSettings(replace(limits, **changed), network, assets=task.assets)

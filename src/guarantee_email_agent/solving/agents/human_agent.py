@@ -1,0 +1,107 @@
+"""A person works on the task, at the terminal."""
+
+from __future__ import annotations
+
+import json
+import select
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, Outcome, ToolCall
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.printable import printable
+
+_LOOK_S: Final = 0.2
+_HELP: Final = """\
+  COMMAND            run it in the sandbox's shell
+  :TOOL {"a": 1}     use a tool, with its arguments as JSON
+  :tools             list the tools
+  :done ANSWER       end the task with this answer
+  :done              the same, with an answer of several lines, up to a line with a single dot
+  :quit              give up"""
+
+
+def require_terminal(stdin: TextIO) -> None:
+    """Raises ConfigurationError where nobody can be asked."""
+    if not stdin.isatty():
+        raise ConfigurationError(
+            "--agent human needs a terminal to ask on, and stdin is none. Run it in one, or use another --agent",
+            "cli_no_terminal",
+        )
+
+
+class HumanController:
+    """Each line that is typed is a turn."""
+
+    def __init__(self, briefing: Briefing, stdin: TextIO, write: Callable[[str], object]) -> None:
+        self._briefing = briefing
+        self._stdin = stdin
+        self._write = write
+        self._calls = 0
+        self._say(f"\nTask {briefing.task_name}\n\n{briefing.instruction.rstrip()}\n\n{_HELP}")
+
+    def opening(self) -> Sequence[Mapping[str, Any]]:
+        return [{"role": "user", "content": self._briefing.instruction}]
+
+    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:
+        """Raises ControllerError where the person gives up, or the time is over."""
+        for outcome in outcomes:
+            self._say(outcome.message)
+        while True:
+            line = self._line("> ").strip()
+            if not line:
+                continue
+            if not line.startswith(":"):
+                return self._turn("shell_execute", {"command": line})
+            name, _, rest = line[1:].partition(" ")
+            if name == "done":
+                return self._turn(TASK_COMPLETE, {"result": rest.strip() or self._lines()})
+            if name == "quit":
+                raise ControllerError("the person gave up", "gave_up")
+            if (arguments := self._arguments(name, rest)) is not None:
+                return self._turn(name, arguments)
+
+    def _turn(self, tool: str, arguments: Mapping[str, Any]) -> Turn:
+        self._calls += 1
+        return Turn(calls=(ToolCall(f"call_{self._calls}", tool, arguments),))
+
+    def _arguments(self, name: str, rest: str) -> Mapping[str, Any] | None:
+        """The arguments of a tool, or None after a word of help."""
+        if name not in {tool.name for tool in self._briefing.tools}:
+            tools = "\n".join(f"  {tool.name}({', '.join(tool.parameters)})" for tool in self._briefing.tools)
+            self._say(tools if name == "tools" else f"There is no tool {name}.\n{_HELP}")
+            return None
+        try:
+            arguments = json.loads(rest or "{}")
+        except ValueError as error:
+            self._say(f"That is no JSON: {error}")
+            return None
+        if not isinstance(arguments, dict):
+            self._say('Arguments have names, such as {"path": "/"}')
+            return None
+        return arguments
+
+    def _lines(self) -> str:
+        lines: list[str] = []
+        while (line := self._line("… ").rstrip("\n")) != ".":
+            lines.append(line)
+        return "\n".join(lines)
+
+    def _line(self, prompt: str) -> str:
+        self._write(prompt)
+        stop = self._briefing.stop
+        while not select.select([self._stdin], [], [], min(_LOOK_S, stop.remaining_s()))[0]:
+            if stop.remaining_s() <= 0 or stop.requested():
+                raise ControllerError("the time was over before the person was done", "wall_time")
+        line = self._stdin.readline()
+        if not line:
+            raise ControllerError("the person ended the input", "gave_up")
+        return line
+
+    def _say(self, text: str) -> None:
+        # What a task or a sandbox says must not steer the terminal.
+        self._write("".join(f"{printable(line)}\n" for line in text.split("\n")))
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,161 @@
+"""Any program works on the task: it is given the instruction, and what it prints is its answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any, Final
+
+from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, Outcome, ToolCall
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.printable import printable
+
+INSTRUCTION: Final = "{instruction}"
+MAX_ANSWER_BYTES: Final = 10_000_000
+
+_LOOK_S: Final = 0.05
+_SHOWN_STDERR: Final = 500
+# What a program may tell of its run besides its answer, and the type that it must have.
+_RECORD_TYPES: Final[Mapping[str, type]] = {"conversation": list, "execution_trace": list, "iterations": int}
+
+
+def parse_command(text: str) -> tuple[str, ...]:
+    """The program and its arguments, split as a shell does it; no shell is used.
+
+    Raises ConfigurationError for an empty text, one whose quotes do not close, and where there is no such program.
+    """
+    try:
+        parts = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ConfigurationError(f"--command: {error}. Close the quotes", "cli_bad_command") from None
+    if not parts:
+        raise ConfigurationError("--command is empty. Name the program that works on a task", "cli_bad_command")
+    if shutil.which(parts[0]) is None:
+        problem = f"--command: there is no program {printable(parts[0])!r:.200} to run. Correct its name or its path"
+        raise ConfigurationError(problem, "cli_bad_command")
+    return parts
+
+
+class CommandController:
+    """One turn: the program runs to its end.
+
+    The instruction stands for `{instruction}` in its arguments, or else comes on its stdin. It gets our environment and
+    `TASK_NAME`, `TASK_INSTRUCTION`, `TASK_SANDBOX_URL`, `TASK_SANDBOX_PORT` and `TASK_CLIENT_TYPE`. Its stdout is the
+    answer; a JSON object with `task_result` is a record of its run. At the end its process group is killed.
+    """
+
+    def __init__(self, briefing: Briefing, command: Sequence[str]) -> None:
+        self._briefing = briefing
+        self._command = command
+
+    def opening(self) -> Sequence[Mapping[str, Any]]:
+        return [{"role": "user", "content": self._briefing.instruction}]
+
+    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:  # noqa: ARG002 - the program is done after its first turn
+        """Raises ControllerError where the program cannot be started."""
+        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaints:
+            failure = self._run(answer, complaints)
+            text = _text(answer, MAX_ANSWER_BYTES).removesuffix("\n")
+        record = _record_in(text)
+        result = text if record is None else record["task_result"]
+        if record is not None and record.get("status") == "failed":
+            failure = failure or ControllerError("the program says that it failed", "command_failed")
+        calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": _as_text(result)}),)
+        return Turn(text="" if record else text, calls=calls, record=_kept(record or {}), failure=failure)
+
+    def _run(self, answer: IO[bytes], complaints: IO[bytes]) -> ControllerError | None:
+        """Why the program's answer does not count; None where it does."""
+        instruction = self._briefing.instruction
+        arguments = [part.replace(INSTRUCTION, instruction) for part in self._command]
+        with tempfile.TemporaryFile() as stdin:
+            if INSTRUCTION not in " ".join(self._command):
+                stdin.write(instruction.encode())
+                stdin.seek(0)
+            try:
+                process = subprocess.Popen(
+                    arguments,
+                    stdin=stdin,
+                    stdout=answer,
+                    stderr=complaints,
+                    env={**os.environ, **self._environment()},
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                raise ControllerError(
+                    f"cannot start {self._command[0]!r:.200} ({reason}). Correct --command",
+                    "command_not_started",
+                    {"again": True},
+                ) from None
+        try:
+            failure = self._wait(process, answer, complaints)
+        finally:
+            # Whatever it started goes with it.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if failure is None and process.returncode != 0:
+            said = _text(complaints, MAX_ANSWER_BYTES).strip()[-_SHOWN_STDERR:]
+            how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+            return ControllerError(f"the program ended with {how}{f': {said}' if said else ''}", "command_failed")
+        return failure
+
+    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> ControllerError | None:
+        stop = self._briefing.stop
+        while True:
+            if stop.remaining_s() <= 0 or stop.requested():
+                return ControllerError("the time was over before the program ended", "wall_time")
+            if any(os.fstat(file.fileno()).st_size > MAX_ANSWER_BYTES for file in printed):
+                limit = MAX_ANSWER_BYTES // 1_000_000
+                return ControllerError(f"the program printed more than {limit} MB", "command_too_much_output")
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_S)
+                return None
+
+    def _environment(self) -> dict[str, str]:
+        sandbox = self._briefing.sandbox
+        return {
+            "TASK_NAME": self._briefing.task_name,
+            "TASK_INSTRUCTION": self._briefing.instruction.replace("\0", ""),
+            "TASK_SANDBOX_URL": self._briefing.base_url or "",
+            "TASK_SANDBOX_PORT": str(sandbox.get("docker_port", "")),
+            "TASK_CLIENT_TYPE": str(sandbox.get("client_type", "")),
+        }
+
+    def close(self) -> None:
+        pass
+
+
+def _text(file: IO[bytes], most: int) -> str:
+    file.seek(0)
+    return file.read(most).decode("utf-8", "replace")
+
+
+def _record_in(text: str) -> dict[str, Any] | None:
+    """The record that a program printed in place of an answer."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) and "task_result" in told else None
+
+
+def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without what has the wrong type, since further steps are added to it."""
+    return {
+        key: value for key, value in record.items() if key not in _RECORD_TYPES or isinstance(value, _RECORD_TYPES[key])
+    }
+
+
+def _as_text(result: Any) -> str:
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -1,0 +1,104 @@
+"""A fixed list of actions works on the task: for tests, for demonstrations, and to repeat a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
+from guarantee_email_agent.solving.tools import Outcome, ToolCall
+from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.printable import printable
+
+MAX_SCRIPT_BYTES: Final = 10_000_000
+_ENDINGS: Final = (".yaml", ".yml", ".json")
+# As the trace calls a tool, where that is not its name.
+_TOOL_NAMES: Final = {"shell": "shell_execute"}
+
+Batch = tuple[Mapping[str, Any], ...]
+
+
+class ScriptController:
+    """Says its turns one after the other, whatever comes of them."""
+
+    def __init__(self, briefing: Briefing, batches: Sequence[Batch]) -> None:
+        self._opening = [{"role": "user", "content": briefing.instruction}]
+        self._batches = batches
+        self._turns = 0
+        self._calls = 0
+
+    def opening(self) -> Sequence[Mapping[str, Any]]:
+        return self._opening
+
+    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:  # noqa: ARG002 - a script does not listen
+        """Raises ControllerError behind the last action."""
+        if self._turns == len(self._batches):
+            raise ControllerError(f"the script ended after {self._turns} turns without task_complete", "no_answer")
+        batch = self._batches[self._turns]
+        self._turns += 1
+        return Turn(calls=tuple(self._call(action) for action in batch))
+
+    def _call(self, action: Mapping[str, Any]) -> ToolCall:
+        self._calls += 1
+        name = action["action_type"]
+        arguments = {key: value for key, value in action.items() if key != "action_type"}
+        return ToolCall(f"call_{self._calls}", _TOOL_NAMES.get(name, name), arguments)
+
+    def close(self) -> None:
+        pass
+
+
+def script_file(place: Path, task_name: str) -> Path:
+    """The script for a task: `place` itself, or `<task_name>.yaml` in the folder `place`.
+
+    Raises TaskError where the folder has none.
+    """
+    if not place.is_dir():
+        return place
+    for ending in _ENDINGS:
+        if (file := place / f"{task_name}{ending}").is_file():
+            return file
+    raise TaskError(
+        f"{printable(str(place))}: there is no script {printable(task_name)}.yaml. Write it, or name a file for all "
+        "tasks",
+        "task_no_script",
+    )
+
+
+def load_script(path: Path) -> tuple[Batch, ...]:
+    """The turns of a script in YAML or JSON.
+
+    It is a list, each item an action as a trace has it (`{action_type: shell, command: ls}`), or a list of actions for
+    one turn. A record will do too: its trace is the script.
+
+    Raises TaskError for what is no such list.
+    """
+    try:
+        documents = load_documents(read_text(path, MAX_SCRIPT_BYTES))
+    except InputFileError as error:
+        raise _error(path, error.message) from None
+    content = documents[0] if len(documents) == 1 else None
+    if isinstance(content, dict):
+        content = content.get("execution_trace")
+    if not isinstance(content, list) or not content:
+        raise _error(path, "must be a list of actions such as '- {action_type: shell, command: ls}'")
+    return tuple(_batch(path, item, number) for number, item in enumerate(content, 1))
+
+
+def _batch(path: Path, item: object, number: int) -> Batch:
+    actions = item if isinstance(item, list) else [item]
+    return tuple(_action(path, action, number) for action in actions)
+
+
+def _action(path: Path, item: object, number: int) -> Mapping[str, Any]:
+    if isinstance(item, dict) and isinstance(item.get("action"), dict):
+        item = item["action"]
+    if not isinstance(item, dict) or not isinstance(item.get("action_type"), str):
+        raise _error(path, f"item {number} has no action_type; write for example {{action_type: shell, command: ls}}")
+    return item
+
+
+def _error(path: Path, problem: str) -> TaskError:
+    return TaskError(f"{printable(str(path))}: {printable(problem)}", "task_bad_script")

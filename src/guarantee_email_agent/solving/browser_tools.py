@@ -1,0 +1,165 @@
+"""The browser's tools: `browser_*` act like a person with mouse and keyboard, `dom_*` on the page's elements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from guarantee_email_agent.solving.sandbox_tools import SandboxApi, flag, looked_at, shown, text, whole
+from guarantee_email_agent.solving.tools import Answer, Parameter, Run, Tool
+from guarantee_email_agent.utils.errors import TaskError
+
+MAX_ELEMENTS: Final = 50
+_PAGE: Final = "/v1/browser/page"
+
+# What is found on a page comes back as plain data; an agent's selector is passed as a JSON string, never as code.
+_QUERY: Final = """(() => {
+  const found = [...document.querySelectorAll(%s)];
+  return {count: found.length, elements: found.slice(0, %d).map(e => ({
+    tag: e.tagName.toLowerCase(), text: (e.innerText || e.value || '').trim().slice(0, 200),
+    attributes: Object.fromEntries([...e.attributes].map(a => [a.name, a.value.slice(0, 200)]))}))};
+})()"""
+_LINKS: Final = """[...document.querySelectorAll('a[href]')].map(
+  e => ({text: (e.innerText || '').trim().slice(0, 200), url: e.href}))"""
+_TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
+_HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
+
+
+def _does(path: str, done: str = "Done.") -> Run:
+    """A tool that posts its arguments as they are."""
+
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+        data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
+        return Answer(shown(data) if data else done)
+
+    return run
+
+
+def _reads(path: str) -> Run:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+        return Answer(shown(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)))
+
+    return run
+
+
+def _reads_element(whole_page: str, expression: str) -> Run:
+    """The whole page, or the first element that a selector names."""
+
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+        if "selector" not in arguments:
+            return Answer(shown(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s)))
+        found = _evaluated(sandbox, expression % json.dumps(arguments["selector"]), timeout_s)
+        if found is None:
+            raise TaskError(f"no element matches {arguments['selector']!r:.200}", "tool_no_element")
+        return Answer(shown(found))
+
+    return run
+
+
+def _query(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    expression = _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)
+    return Answer(shown(_evaluated(sandbox, expression, timeout_s)))
+
+
+def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> Answer:
+    return Answer(shown(_evaluated(sandbox, _LINKS, timeout_s)))
+
+
+def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    return Answer(shown(_evaluated(sandbox, arguments["expression"], timeout_s)))
+
+
+def _evaluated(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
+    data = sandbox.call("POST", f"{_PAGE}/evaluate", {"expression": expression}, timeout_s=timeout_s)
+    return data["result"] if isinstance(data, Mapping) and set(data) == {"result"} else data
+
+
+def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    return looked_at(sandbox.download(f"{_PAGE}/screenshot", arguments, timeout_s=timeout_s), "the screenshot")
+
+
+def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    request = {"type": "selector", "selector": arguments["selector"], "timeout": 1000 * min(30.0, timeout_s)}
+    sandbox.call("POST", f"{_PAGE}/wait", request, timeout_s=timeout_s)
+    return Answer("It is there.")
+
+
+_SELECTOR: Final = text("CSS selector of the element.")
+_MAYBE_SELECTOR: Final = text("CSS selector of the element, or use index.", required=False)
+_INDEX: Final = whole("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
+
+
+def _number(description: str) -> Parameter:
+    return Parameter("number", description)
+
+
+BROWSER_TOOLS: Final = (
+    Tool("browser_navigate", "Open a page.", {"url": text("Its address.")}, _does("navigate")),
+    Tool("browser_back", "Go back one page.", {}, _does("back")),
+    Tool("browser_forward", "Go forward one page.", {}, _does("forward")),
+    Tool("browser_reload", "Load the page anew.", {}, _does("reload")),
+    Tool(
+        "browser_click",
+        "Click at a place of the page.",
+        {
+            "x": _number("Pixels from the left."),
+            "y": _number("Pixels from the top."),
+            "button": text("Which button.", required=False, choices=("left", "right", "middle")),
+            "click_count": whole("2 for a double click.", required=False),
+        },
+        _does("click"),
+    ),
+    Tool("browser_type", "Type a text where the focus is.", {"text": text("The text.")}, _does("type")),
+    Tool("browser_press", "Press a key.", {"key": text("Such as Enter, Tab or ArrowDown.")}, _does("press_key")),
+    Tool(
+        "browser_hotkey",
+        "Press keys together.",
+        {"keys": Parameter("array", "Such as Control and a.", items="string")},
+        _does("hot_key"),
+    ),
+    Tool(
+        "browser_scroll",
+        "Scroll the page.",
+        {
+            "direction": text("Which way.", choices=("up", "down", "left", "right")),
+            "amount": whole("Pixels.", required=False),
+        },
+        _does("scroll"),
+    ),
+    Tool(
+        "browser_screenshot", "Look at the page.", {"full_page": flag("All of it, not what is in view.")}, _screenshot
+    ),
+    Tool(
+        "dom_get_text",
+        "Read the text of the page, or of an element.",
+        {"selector": text("CSS selector.", required=False)},
+        _reads_element("text", _TEXT_OF),
+    ),
+    Tool(
+        "dom_get_html",
+        "Read the HTML of the page, or of an element.",
+        {"selector": text("CSS selector.", required=False)},
+        _reads_element("html", _HTML_OF),
+    ),
+    Tool("dom_query_selector", "Find elements: how many, their texts, attributes.", {"selector": _SELECTOR}, _query),
+    Tool("dom_extract_links", "List the links of the page.", {}, _links),
+    Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _reads("elements")),
+    Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _does("click")),
+    Tool(
+        "dom_fill",
+        "Put a text into a field, in place of what it holds.",
+        {"text": text("The text."), "selector": _MAYBE_SELECTOR, "index": _INDEX},
+        _does("fill"),
+    ),
+    Tool(
+        "dom_select_option",
+        "Choose from a list.",
+        {"selector": _SELECTOR, "value": text("Value of the option.")},
+        _does("select_option"),
+    ),
+    Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _does("hover")),
+    Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _does("scroll_to_element")),
+    Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
+    Tool("dom_evaluate", "Evaluate a JavaScript expression on the page.", {"expression": text("It.")}, _evaluate),
+)

@@ -1,0 +1,283 @@
+"""The whole of `solve`: find the tasks, let an agent work on those that are left, report, gate on all passed."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.judging.grade_report import GradeReporter, as_report, junit_case
+from guarantee_email_agent.judging.grading import in_order
+from guarantee_email_agent.judging.judge import Verdict
+from guarantee_email_agent.judging.task import Graded, InvalidTask, Task
+from guarantee_email_agent.judging.task_files import discover_tasks, is_task, load_task
+from guarantee_email_agent.llm.prices import price_of
+from guarantee_email_agent.reporting.report_files import as_json, as_junit, check_writable, write_report
+from guarantee_email_agent.reporting.terminal import Progress, TextStream
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits, require_sandbox
+from guarantee_email_agent.sandbox.sandbox import open_sandbox as open_real_sandbox
+from guarantee_email_agent.solving.agents.agent import Briefing, Controller, ControllerError, ControllerFactory
+from guarantee_email_agent.solving.deadline import Interruption, Limits
+from guarantee_email_agent.solving.sandbox_tools import SandboxApi
+from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskExecutor
+from guarantee_email_agent.utils.errors import (
+    EXIT_EVALUATION,
+    EXIT_INTERRUPTED,
+    EXIT_SUCCESS,
+    ConfigurationError,
+    TaskError,
+)
+from guarantee_email_agent.utils.printable import printable
+
+logger = logging.getLogger(__name__)
+
+AgentKind = Literal["llm", "script", "command", "human"]
+MODEL_TIMEOUT_S: Final = 600.0
+"""Seconds for one answer of a model: one of thousands of tokens takes minutes."""
+
+JUDGE_MARGIN_S: Final = 3600.0
+"""Seconds that a sandbox may live on for its judge."""
+
+_UNWRITABLE: Final = "task_report_unwritable"
+
+
+@dataclass(frozen=True, slots=True)
+class SolveOptions:
+    """What the command line decides.
+
+    directory: a task or a folder of tasks. script: for the agent `script`, a file, or a folder with one for each task.
+    command: for the agent `command`. model: for the agent `llm`, if not the configured one. judge_timeout_s: seconds
+    for each judge, None as the task says.
+    """
+
+    directory: Path
+    out_dir: Path
+    agent: AgentKind = "llm"
+    script: Path | None = None
+    command: str | None = None
+    model: str | None = None
+    sandbox: SandboxKind = "embedded"
+    jobs: int = 1
+    run_all: bool = False
+    limits: Limits = field(default_factory=Limits)
+    judge_timeout_s: float | None = None
+    json_file: Path | None = None
+    junit_file: Path | None = None
+
+
+def solve_command(
+    options: SolveOptions,
+    stream: TextStream,
+    console: TextStream,
+    *,
+    load_config: Callable[[], Config],
+    started: Callable[[], str],
+    open_sandbox: OpenSandbox | None = None,
+    connect: Callable[[str], SandboxApi] | None = None,
+) -> int:
+    """Work on what the options name, print the outcome to `stream` and progress to `console`; the exit code.
+
+    0 if every task has a pass, else 4; 130 after Ctrl-C. load_config is called for the agent `llm` alone. started: the
+    time now, ISO 8601. Raises TaskError and ConfigurationError for what cannot be used.
+    """
+    for file in (options.json_file, options.junit_file):
+        if file is not None:
+            check_writable(file, _UNWRITABLE)
+    tasks = [load_task(options.directory)] if is_task(options.directory) else discover_tasks(options.directory)
+    controller = _controller(options, load_config)
+    _prepare(options.out_dir)
+    interruption = Interruption()
+    executor = TaskExecutor(
+        controller,
+        options.agent,
+        open_sandbox or _sandboxes(options.sandbox, options.limits, interruption),
+        options.limits,
+        options.out_dir,
+        started=started,
+        connect=connect or SandboxClient,
+        sandbox_kind=options.sandbox,
+        judge_timeout_s=options.judge_timeout_s,
+        interruption=interruption,
+    )
+    kept = {} if options.run_all else _kept(executor, tasks)
+    if open_sandbox is None and any(isinstance(task, Task) and task.name not in kept for task in tasks):
+        require_sandbox(options.sandbox)
+    began = time.perf_counter()
+    progress = Progress(console, len(tasks), "done")
+    reporter = GradeReporter(stream, progress)
+    reporter.header(_header(len(tasks), len(kept)))
+    results: list[Graded] = []
+    interrupted = False
+    try:
+        with _ends_on_sigterm(), closing(_results(executor, tasks, kept, options.jobs)) as verdicts:
+            for graded in verdicts:
+                logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
+                reporter.add(graded)
+                results.append(graded)
+    except KeyboardInterrupt:
+        interrupted = True
+    duration_s = time.perf_counter() - began
+    reporter.finish(duration_s, len(tasks), measures_agent=True)
+    stream.flush()
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if options.json_file is not None:
+        write_report(options.json_file, as_json(as_report(results)), _UNWRITABLE)
+    if options.junit_file is not None:
+        content = as_junit("guarantee-email-agent solve", "tasks", map(junit_case, results), duration_s)
+        write_report(options.junit_file, content, _UNWRITABLE)
+    return EXIT_SUCCESS if reporter.totals.all_passed else EXIT_EVALUATION
+
+
+def _results(
+    executor: TaskExecutor, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
+) -> Generator[Graded]:
+    """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
+
+    def work(task: Task | InvalidTask) -> Graded:
+        if isinstance(task, InvalidTask):
+            return Graded(task.name, Verdict("error", error=task.message))
+        return kept.get(task.name) or executor.run(task)
+
+    try:
+        yield from in_order(work, tasks, jobs)
+    except BaseException:
+        # Ctrl-C reaches this thread alone.
+        executor.interrupt()
+        raise
+
+
+def _kept(executor: TaskExecutor, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
+    """What an earlier call finished."""
+    found = {task.name: executor.finished(task) for task in tasks if isinstance(task, Task)}
+    return {name: graded for name, graded in found.items() if graded is not None}
+
+
+def _header(count: int, kept: int) -> str:
+    earlier = f", {kept} of them finished before; --run-all repeats them" if kept else ""
+    return f"Solving {count} task{'' if count == 1 else 's'}...{earlier}"
+
+
+def _prepare(out_dir: Path) -> None:
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--output-dir {printable(str(out_dir))}: the folder cannot be made ({error.strerror}). Name another one",
+            "task_output_dir",
+        ) from None
+    check_writable(out_dir / "record.json", _UNWRITABLE)
+
+
+@contextmanager
+def _ends_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does, so that no sandbox is left behind."""
+
+    def end(_number: int, _frame: object) -> None:
+        if callable(signal.getsignal(signal.SIGINT)):
+            # An event loop that runs has a handler of its own, and ends a request as it should be ended.
+            signal.raise_signal(signal.SIGINT)
+        else:  # ignored, as for a job in the background
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # no other one may
+        yield
+        return
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _sandboxes(kind: SandboxKind, limits: Limits, interruption: Interruption) -> OpenSandbox:
+    usual = SandboxLimits()
+    # The judge looks into it after the agent's time is over.
+    lasting = replace(usual, time_s=max(usual.time_s, limits.wall_time_s + JUDGE_MARGIN_S))
+    return lambda task: open_real_sandbox(task, kind, lasting, interruption.requested)
+
+
+def _controller(options: SolveOptions, load_config: Callable[[], Config]) -> ControllerFactory:
+    """What makes an agent of the wanted kind for a task.
+
+    Raises ConfigurationError where something it needs is missing, or given for another kind.
+    """
+    for name, value, kind in (
+        ("--script", options.script, "script"),
+        ("--command", options.command, "command"),
+        ("--model", options.model, "llm"),
+    ):
+        if value is not None and options.agent != kind:
+            raise ConfigurationError(f"{name} goes with --agent {kind}, not {options.agent}", "cli_bad_usage")
+    make = {"llm": _llm, "script": _script, "command": _command, "human": _human}[options.agent]
+    return make(options, load_config)
+
+
+def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> ControllerFactory:
+    from guarantee_email_agent.llm.anthropic_client import anthropic_messages
+    from guarantee_email_agent.solving.agents.llm_agent import LlmController
+
+    config = load_config()
+    model = options.model or config.llm.model
+    if options.limits.max_cost_usd is not None and price_of(model) is None:
+        raise ConfigurationError(
+            f"--max-cost: the price of {printable(model)} is not known. Use --max-tokens, or another model",
+            "cli_no_price",
+        )
+
+    def make(briefing: Briefing) -> Controller:
+        client = anthropic_messages(config, timeout_s=max(MODEL_TIMEOUT_S, config.llm.timeout_s))
+        return LlmController(briefing, client, model, temperature=config.llm.temperature)
+
+    anthropic_messages(config)  # what is missing shows before anything is started
+    return make
+
+
+def _script(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
+    from guarantee_email_agent.solving.agents.script_agent import ScriptController, load_script, script_file
+
+    if options.script is None:
+        raise ConfigurationError("--agent script needs --script FILE (or a folder of them)", "cli_bad_usage")
+    place = options.script
+    if not place.is_dir():
+        load_script(place)
+
+    def make(briefing: Briefing) -> Controller:
+        try:
+            return ScriptController(briefing, load_script(script_file(place, briefing.task_name)))
+        except TaskError as error:
+            raise ControllerError(error.message, error.code, {"again": True}) from None
+
+    return make
+
+
+def _command(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
+    from guarantee_email_agent.solving.agents.program_agent import CommandController, parse_command
+
+    if options.command is None:
+        raise ConfigurationError("--agent command needs --command 'PROGRAM ARGUMENTS'", "cli_bad_usage")
+    command = parse_command(options.command)
+    return lambda briefing: CommandController(briefing, command)
+
+
+def _human(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
+    from guarantee_email_agent.solving.agents.human_agent import HumanController, require_terminal
+
+    require_terminal(sys.stdin)
+    if options.jobs > 1:
+        raise ConfigurationError("--agent human works on one task at a time. Leave --jobs out", "cli_bad_usage")
+
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    return lambda briefing: HumanController(briefing, sys.stdin, write)

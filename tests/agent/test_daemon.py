@@ -1,0 +1,144 @@
+"""The loop over the inbox: what it counts, what it says at the end, and how soon it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, trouble, worker_on
+
+from guarantee_email_agent.agent.daemon import PATIENCE, Watch
+from guarantee_email_agent.email.identity import content_identity
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.utils.clock import SystemClock
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY)
+    yield ledger
+    ledger.close()
+
+
+class Inbox:
+    """A mailbox, who watches it, and the warranty system behind."""
+
+    def __init__(self, ledger: Ledger, *names: str) -> None:
+        self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
+        worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
+        self.watch = Watch(self.mailbox, worker, SystemClock(), concurrency=4, poll_s=0.05)
+        self.stop = asyncio.Event()
+
+    def drain(self) -> bool:
+        return asyncio.run(self.watch.drain(self.stop))
+
+    def run_until(self, moment: Coroutine[Any, Any, None]) -> None:
+        """Watch until `moment` is over, and then to the end."""
+
+        async def run() -> None:
+            watching = asyncio.create_task(self.watch.run(self.stop))
+            await moment
+            self.stop.set()
+            await asyncio.wait_for(watching, 10)
+
+        asyncio.run(run())
+
+
+class TestDrain:
+    def test_ten_thousand_mails_are_listed_in_portions(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(1200)))
+        for name in inbox.mailbox.mails:
+            inbox.mailbox.mails[name] = mail(name).replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
+        assert inbox.drain()
+        assert inbox.watch.tally == {"not_answered": 1200}
+        assert max(inbox.mailbox.limits) < 510
+
+    def test_a_mail_in_the_hands_of_another_agent_is_named_and_not_taken_for_done(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        place = content_identity(b"place the inbox first", KEY)
+        ledger.claim(content_identity(b"first", KEY), place=place, owner="other:1", lease_s=100)
+        assert not inbox.drain()
+        assert (inbox.watch.tally, inbox.watch.left) == ({"answered": 1}, {"first": "busy"})
+
+    def test_a_twin_is_no_reason_to_come_again(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.mails["twin"] = inbox.mailbox.mails["first"]
+        assert inbox.drain()
+        assert inbox.mailbox.marks == {"first": "answered", "twin": "answered"}
+        assert len(inbox.mailbox.sent) == 1
+
+    def test_a_service_that_is_down_ends_it_soon(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:02d}" for number in range(40)))
+        inbox.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)] * 100
+        assert not inbox.drain()
+        assert inbox.mailbox.marks == {}
+        assert len(inbox.watch.left) <= PATIENCE + 3  # with those that were in work already
+
+    def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.hangs = True
+
+        async def interrupted() -> None:
+            draining = asyncio.create_task(inbox.watch.drain(inbox.stop))
+            await asyncio.sleep(0.3)
+            draining.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(draining, 10)
+
+        asyncio.run(interrupted())
+        assert inbox.mailbox.marks == {}
+
+
+class TestRun:
+    def test_a_mail_that_needs_several_tries_counts_once(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.FIRST_RETRY_S", 0.01)
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
+
+        async def answered() -> None:
+            while not inbox.mailbox.marks:
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(answered())
+        assert (inbox.watch.tally, inbox.watch.left) == ({"answered": 1}, {})
+
+    def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")]
+
+        async def taken_away() -> None:
+            while not inbox.watch.left:
+                await asyncio.sleep(0.02)
+            del inbox.mailbox.mails["first"]
+            while inbox.watch.left:
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(taken_away())
+        assert inbox.watch.tally == {}
+
+    def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger)
+
+        async def stuck() -> None:
+            await asyncio.sleep(0.2)
+            inbox.mailbox.hangs.clear()
+            await asyncio.sleep(0.2)
+
+        inbox.run_until(stuck())
+
+    def test_an_inbox_that_cannot_be_listed_is_asked_again(
+        self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.FIRST_REST_S", 0.05)
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.troubles["list_unprocessed"] = [trouble("mail_unavailable", outage=True)] * 2
+
+        async def answered() -> None:
+            while not inbox.mailbox.marks:
+                await asyncio.sleep(0.02)
+
+        inbox.run_until(answered())
+        assert inbox.mailbox.marks == {"first": "answered"}

@@ -1,0 +1,63 @@
+"""The settings and what is written about them: the reference and the commented file cannot fall behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.files.json_schema import json_schema
+from guarantee_email_agent.files.yaml import locate
+
+ROOT = Path(__file__).parents[2]
+
+
+def settings(section: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    """Path, default and meaning of every setting."""
+    for field in fields(section):
+        if field.metadata.get("key", field.name) is None:
+            continue
+        value, path = getattr(section, field.name), (*prefix, field.name)
+        if is_dataclass(value):
+            yield from settings(value, path)
+        else:
+            yield path, value, field.metadata["doc"]
+
+
+def as_yaml(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(list(value) if isinstance(value, tuple) else value).strip('"')
+
+
+def test_reference_lists_every_setting_with_its_default_and_nothing_else() -> None:
+    reference = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `\w+\..*$", reference, re.MULTILINE)
+    assert documented == [
+        f"| `{'.'.join(path)}` | `{as_yaml(value)}` | {doc} |" for path, value, doc in settings(Config())
+    ]
+
+
+def test_commented_file_holds_every_setting() -> None:
+    text = (ROOT / "config.yaml").read_text(encoding="utf-8")
+    assert [path for path, _, _ in settings(Config()) if locate(text, path) is None] == []
+
+
+def test_every_setting_says_what_it_means_in_a_sentence() -> None:
+    assert [path for path, _, doc in settings(Config()) if not re.fullmatch(r"[A-Z`].{9,}\.", doc)] == []
+
+
+def test_schema_carries_the_limits() -> None:
+    schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
+    assert list(schema["properties"]) == [
+        *("mcp", "mailbox", "warranties", "tickets"),
+        *("instructions", "llm", "eval", "agent", "logging"),
+    ]
+    threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]
+    assert (threshold["exclusiveMinimum"], threshold["maximum"], threshold["default"]) == (0, 100, 99.0)

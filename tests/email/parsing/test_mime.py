@@ -1,0 +1,396 @@
+"""A mail as bytes: the forms that mail programs send, and those that nobody should."""
+
+from __future__ import annotations
+
+import base64
+import email
+import email.policy
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guarantee_email_agent.email.parsing.parse import Email, parse_email
+from guarantee_email_agent.utils.errors import ProcessingError
+
+HEAD = b"From: Jane <jane@example.com>\nMessage-ID: <1@example.com>\nSubject: Drill\n"
+TEXT = b"Content-Type: text/plain; charset=utf-8\n\nserial SN12345\n"
+HTML = b"Content-Type: text/html; charset=utf-8\n\n<p>html SN12345</p>\n"
+
+
+def multipart(kind: str, *parts: bytes, boundary: str = "b") -> bytes:
+    line = b"\n--" + boundary.encode()
+    body = b"".join(line + b"\n" + part for part in parts)
+    return (
+        f'Content-Type: multipart/{kind}; boundary="{boundary}"\n\npreamble'.encode() + body + line + b"--\nepilogue\n"
+    )
+
+
+def attachment(name: str, kind: str = "application/pdf") -> bytes:
+    return f'Content-Type: {kind}\nContent-Disposition: attachment; filename="{name}"\n\nJVBERg==\n'.encode()
+
+
+def test_a_plain_mail() -> None:
+    mail = parse_email(
+        b"Received: from a.example.com by b.example.com; Mon, 5 Jan 2026 10:00:09 +0100\n"
+        b"Date: Mon, 5 Jan 2026 10:00:00 +0100\nTo: Support <support@example.com>\nCc: b@example.com\n" + HEAD + TEXT
+    )
+    assert (mail.message_id, mail.sender, mail.subject) == ("<1@example.com>", "jane@example.com", "Drill")
+    assert (mail.recipients, mail.received) == (("support@example.com", "b@example.com"), "2026-01-05T09:00:09Z")
+    assert (mail.new_text, mail.attachments, mail.problems) == ("serial SN12345", (), ())
+    assert mail.headers["subject"] == ("Drill",)
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])
+def test_any_line_end(end: bytes) -> None:
+    mail = parse_email((HEAD + multipart("mixed", TEXT, attachment("a.pdf"))).replace(b"\n", end))
+    assert (mail.new_text, mail.attachments, mail.problems) == ("serial SN12345", ("a.pdf",), ())
+
+
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\n\n", b"From jane@example.com Mon Jan  5 10:00:00 2026\n"])
+def test_what_stands_before_the_header_is_skipped(before: bytes) -> None:
+    assert parse_email(before + HEAD + TEXT).new_text == "serial SN12345"
+
+
+BODIES = {
+    "no content type": (b"\nserial SN12345", "serial SN12345"),
+    "alternative": (multipart("alternative", TEXT, HTML), "serial SN12345"),
+    "html only": (HTML, "html SN12345"),
+    "alternative, plain is empty": (multipart("alternative", b"Content-Type: text/plain\n\n \n", HTML), "html SN12345"),
+    "alternative, plain is a stub": (
+        multipart(
+            "alternative",
+            b"\nView this message in your browser.",
+            HTML.replace(b"</p>", b" and what the stub does not say</p>"),
+        ),
+        "html SN12345 and what the stub does not say",
+    ),
+    "mixed": (multipart("mixed", TEXT, attachment("a.pdf")), "serial SN12345"),
+    "related in alternative in mixed": (
+        multipart(
+            "mixed",
+            multipart("alternative", TEXT, multipart("related", HTML, attachment("i.png"), boundary="z"), boundary="y"),
+            attachment("a.pdf"),
+        ),
+        "serial SN12345",
+    ),
+    "signed": (multipart("signed", TEXT, b"Content-Type: application/pgp-signature\n\nxx\n"), "serial SN12345"),
+    "related, whose second part is a text": (multipart("related", HTML, TEXT), "html SN12345"),
+    "alternative, plain is more than a stub": (
+        multipart(
+            "alternative", b"\nI looked it up in the browser, it is SN12345", b"Content-Type: text/html\n\n<p>x</p>"
+        ),
+        "I looked it up in the browser, it is SN12345",
+    ),
+    "two texts": (multipart("mixed", b"\nserial", attachment("a.png"), b"\nSN12345"), "serial\n\nSN12345"),
+    "quoted-printable": (
+        b"Content-Transfer-Encoding: quoted-printable\n\nser=\nial=20SN1=\n2345=C3=BC",
+        "serial SN12345ü",
+    ),
+    "broken quoted-printable": (
+        b"Content-Transfer-Encoding: quoted-printable\n\nserial=ZZ SN12345=",
+        "serial=ZZ SN12345",
+    ),
+    "base64": (
+        b"Content-Transfer-Encoding: BASE64\n\n" + base64.encodebytes(b"serial SN12345 " * 20),
+        "serial SN12345 " * 20,
+    ),
+    "latin-2": (
+        "Content-Type: text/plain; charset=iso-8859-2\n\nwiertarka działa źle".encode("iso8859-2"),
+        "wiertarka działa źle",
+    ),
+    "no boundary": (b"Content-Type: multipart/mixed\n\nserial SN12345", "serial SN12345"),
+    "boundary that never comes": (b"Content-Type: multipart/mixed; boundary=x\n\nserial SN12345", "serial SN12345"),
+    "not closed": (b"Content-Type: multipart/mixed; boundary=x\n\n--x\n\nserial SN12345", "serial SN12345"),
+    "content type in error": (b"Content-Type: what?\n\nserial SN12345", "serial SN12345"),
+    "named text of the whole mail": (b"Content-Type: text/plain; name=body.txt\n\nserial SN12345", "serial SN12345"),
+    "empty": (b"\n", ""),
+}
+
+
+@pytest.mark.parametrize(("body", "text"), BODIES.values(), ids=BODIES.keys())
+def test_the_text_of_a_mail(body: bytes, text: str) -> None:
+    assert parse_email(HEAD + body).new_text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"\n\nVGhlIGRyaWxs", "The drill"),
+        (b"\n\nVGhlIGRyaWxsA", "The drill"),
+        (b"\n\nserial SN12345 in plain words", "serial SN12345 in plain words"),
+        (b"\n\nVGhlIGRyaWxs\n_______\nlist footer", "The drill_______\nlist footer"),
+        (b"\n\n=", ""),
+    ],
+)
+def test_damaged_base64_gives_what_can_be_read(body: bytes, text: str) -> None:
+    assert parse_email(HEAD + b"Content-Transfer-Encoding: base64" + body).new_text == text
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        (attachment("receipt.pdf"), "receipt.pdf"),
+        (attachment("C:\\\\photos\\\\a.jpg"), "a.jpg"),
+        (attachment("../../etc/passwd"), "passwd"),
+        (attachment("=?utf-8?q?Ger=C3=A4t=2Ejpg?="), "Gerät.jpg"),
+        (b"Content-Type: image/jpeg; name=photo.jpg\n\nx", "photo.jpg"),
+        (b"Content-Type: image/jpeg\nContent-Disposition: inline; filename*=utf-8''Ger%C3%A4t.jpg\n\nx", "Gerät.jpg"),
+        (b"Content-Type: image/jpeg\n\nx", "unnamed.jpeg"),
+        (b"Content-Type: text/plain; name=notes.txt\n\nx", "notes.txt"),
+        (b"Content-Type: text/csv\nContent-Disposition: attachment\n\nx", "unnamed.csv"),
+        (b"Content-Type: message/rfc822\n\n" + HEAD + b"\nforwarded SN99999", "unnamed.eml"),
+        (b"Content-Type: message/rfc822; name=old.eml\n\n" + HEAD + b"\nforwarded SN99999", "old.eml"),
+        (b"Content-Type: application/ms-tnef; name=winmail.dat\n\nx", "winmail.dat"),
+    ],
+)
+def test_attachments_count_by_their_name_alone(part: bytes, name: str) -> None:
+    mail = parse_email(HEAD + multipart("mixed", TEXT, part))
+    assert (mail.attachments, mail.new_text) == ((name,), "serial SN12345")
+
+
+def test_the_parts_of_a_digest_are_mails() -> None:
+    mail = parse_email(HEAD + multipart("digest", b"\n" + HEAD + b"\nSN99999"))
+    assert (mail.attachments, mail.new_text) == (("unnamed.eml",), "")
+
+
+def test_encoded_and_folded_headers() -> None:
+    mail = parse_email(
+        b"From: =?utf-8?q?J=C3=A4ne?=\n <jane@example.com>\n"
+        b"Subject: =?utf-8?b?R3LDvA==?=\n =?utf-8?b?w59l?=\n and more\n\nx"
+    )
+    assert (mail.sender, mail.subject) == ("jane@example.com", "Grüße and more")
+
+
+def test_an_encoded_word_holds_no_address() -> None:
+    # RFC 2047 §5: an encoded word is never part of an address, so this must not become somebody else's.
+    mail = parse_email(b"From: =?utf-8?q?evil=40example=2Eorg=3E?= <jane@example.com>\n\nx")
+    assert mail.sender == "jane@example.com"
+
+
+def test_the_first_from_with_an_address_counts() -> None:
+    mail = parse_email(b"From: Jane\nFrom: jane@example.com\nFrom: bob@example.com\nMessage-ID: <1@x>\n\nx")
+    assert mail.sender == "jane@example.com"
+    assert mail.problems == ("the mail has more than one From header; the first with an address counts",)
+
+
+def test_a_group_as_author() -> None:
+    assert parse_email(b"From: Team: jane@example.com, bob@example.com;\n\nx").sender == "jane@example.com"
+
+
+def test_a_missing_message_id_is_derived_from_the_bytes() -> None:
+    raw = b"From: jane@example.com\n\nserial SN12345"
+    derived = parse_email(raw).message_id
+    assert derived.startswith("<sha256-")
+    assert derived.endswith("@missing.message-id>")
+    assert parse_email(raw).message_id == derived != parse_email(raw + b"!").message_id
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (b"<1@example.com>", "<1@example.com>"),
+        (b" junk <1@x> junk", "<1@x>"),
+        (b"no brackets", "no brackets"),
+        (b"<a b>", "<a b>"),
+    ],
+)
+def test_the_message_id_as_sent(sent: bytes, read: str) -> None:
+    assert parse_email(b"From: jane@example.com\nMessage-ID: " + sent + b"\n\nx").message_id == read
+
+
+@pytest.mark.parametrize(
+    ("fields", "received"),
+    [
+        (b"Date: Mon, 5 Jan 2026 10:00:00 -0000\n", "2026-01-05T10:00:00Z"),
+        (b"Date: 5 Jan 26 10:00 EST\n", "2026-01-05T15:00:00Z"),
+        (b"Received: junk\nDate: Mon, 5 Jan 2026 10:00:00 +0000\n", "2026-01-05T10:00:00Z"),
+        (b"Date: yesterday\n", "yesterday"),
+        (b"Date: Mon, 99 Jan 2026 99:99:99 +9999\n", "Mon, 99 Jan 2026 99:99:99 +9999"),
+        (b"", ""),
+    ],
+)
+def test_when_a_mail_came(fields: bytes, received: str) -> None:
+    assert parse_email(HEAD + fields + b"\nx").received == received
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n\n", b"just some words", b"\x00\xff" * 50, b"%PDF-1.7 junk"])
+def test_bytes_that_are_no_mail(raw: bytes) -> None:
+    with pytest.raises(ProcessingError) as caught:
+        parse_email(raw)
+    assert caught.value.code == "email_not_a_mail"
+
+
+@pytest.mark.parametrize(("field", "code"), [(b"", "email_missing_sender"), (b"From: Jane\n", "email_invalid_sender")])
+def test_mails_without_a_usable_sender(field: bytes, code: str) -> None:
+    with pytest.raises(ProcessingError) as caught:
+        parse_email(field + b"Subject: x\n\nx")
+    assert caught.value.code == code
+
+
+def nested(depth: int) -> bytes:
+    return (
+        b"".join(b"Content-Type: multipart/mixed; boundary=x%d\n\n--x%d\n" % (level, level) for level in range(depth))
+        + TEXT
+    )
+
+
+OVERSIZED = {
+    "size": (
+        multipart("mixed", TEXT, b"Content-Type: image/png; name=a.png\n\n" + b"QUFB\n" * 6_000_000),
+        "larger than",
+        True,
+    ),
+    "text": (b"\nserial SN12345\n" + b"x" * 5_000_000, "text part is larger", True),
+    "depth": (nested(5_000), "nested deeper", False),
+    "parts": (multipart("mixed", TEXT, *[b"\n"] * 5_000), "more than 200 parts", True),
+    "header": (b"X: " + b"y" * 20_000 + b"\n\nserial SN12345", "header is longer", True),
+    "folded header": (b"X: a\n" + b" y\n" * 20_000 + b"\nserial SN12345", "header is longer", True),
+    "headers": (b"X: y\n" * 5_000 + b"\nserial SN12345", "more than 1000 headers", True),
+    "attachments": (multipart("mixed", TEXT, *[attachment("a.pdf")] * 300), "more than 200 parts", True),
+    "subject": (b"Subject: " + b"x" * 2_000 + b"\n\nserial SN12345", None, True),
+    "html": (b"Content-Type: text/html\n\n<p>serial SN12345</p>" + b"<b>x</b>\n" * 200_000, "texts of the mail", True),
+}
+
+
+@pytest.mark.parametrize(("rest", "problem", "is_read"), OVERSIZED.values(), ids=OVERSIZED.keys())
+def test_past_a_limit_the_rest_is_left_out_and_named(rest: bytes, problem: str | None, is_read: bool) -> None:
+    mail = parse_email(HEAD + rest)
+    assert mail.new_text.startswith("serial SN12345") == is_read
+    assert problem is None or any(problem in text for text in mail.problems)
+    assert sum(len(span.text) for span in mail.spans) <= 200_000
+
+
+def test_a_text_beyond_the_largest_mail_is_not_read() -> None:
+    image = b"Content-Type: image/png; name=a.png\n\n" + b"QUFB\n" * 5_000_000
+    mail = parse_email(HEAD + multipart("mixed", TEXT, image, b"\nlate text"))
+    assert (mail.new_text, mail.attachments) == ("serial SN12345", ("a.png",))
+
+
+def test_the_limit_on_html_counts_all_parts_together() -> None:
+    page = b"Content-Type: text/html\n\n<p>page</p>" + b"<!-- much markup -->" * 30_000
+    mail = parse_email(HEAD + multipart("mixed", page, page, page))
+    assert mail.new_text == "page\n\npage"
+
+
+HOSTILE = {
+    "empty parts": b"Content-Type: multipart/mixed; boundary=x\n\n" + b"--x\n\n" * 100_000,
+    "open quotes in parameters": b"Content-Type: multipart/mixed; " + b';a="' * 100_000 + b"\n\nx",
+    "open encoded words": b"Subject: " + b"=?a?q?" * 100_000 + b"\n\nx",
+    "equals signs": b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=" * 300_000,
+    "open base64": b"Content-Transfer-Encoding: base64\n\n" + b"a b" * 100_000,
+    "quadratic codec": b"Content-Type: text/plain; charset=idna\n\n" + b"a" * 300_000,
+    "many recipients": b"To: " + b"a@example.com," * 30_000 + b"\n\nx",
+    "one boundary at all depths": nested(30).replace(b"x1", b"x0"),
+}
+
+
+@pytest.mark.parametrize("rest", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_bytes_are_read_to_their_end(rest: bytes) -> None:
+    assert parse_email(HEAD + rest).sender == "jane@example.com"
+
+
+PIECES = st.sampled_from(
+    [
+        b"From: a@example.com\n",
+        b"From:",
+        b"Subject: =?utf-8?q?x?=\n",
+        b"Content-Type: ",
+        b"multipart/mixed; boundary=b\n",
+        b"multipart/alternative; boundary=b\n",
+        b"text/html; charset=x\n",
+        b"message/rfc822\n",
+        b"text/plain; name*0*=u''%ff\n",
+        b"Content-Transfer-Encoding: base64\n",
+        b"Content-Transfer-Encoding: quoted-printable\n",
+        b"Date: 1 Jan\n",
+        b"\n",
+        b"\r\n",
+        b"--b\n",
+        b"--b--\n",
+        b"\n\n",
+        b"text =zz ",
+        b"<p>html</p>",
+        b"> quoted\n",
+        b" ",
+        b"\x00",
+        b"\xff",
+        b"=",
+        b";",
+        b'"',
+        b"Date: ",
+    ]
+)
+
+
+def parsed(raw: bytes) -> Email | ProcessingError:
+    try:
+        return parse_email(raw)
+    except ProcessingError as error:
+        return error
+
+
+@settings(max_examples=300)
+@given(st.lists(PIECES | st.binary(max_size=5), max_size=30).map(b"".join) | st.binary(max_size=200))
+def test_no_bytes_break_the_parser(raw: bytes) -> None:
+    mail = parsed(raw)
+    if isinstance(mail, ProcessingError):
+        assert mail.code in ("email_not_a_mail", "email_missing_sender", "email_invalid_sender")
+        return
+    assert mail.message_id
+    one_liners = (mail.subject, mail.sender, mail.received, mail.message_id, *mail.attachments, *mail.problems)
+    assert "\n" not in "".join(one_liners)
+
+
+@settings(max_examples=200)
+@given(st.lists(PIECES | st.binary(max_size=5), max_size=30).map(b"".join))
+def test_a_mail_with_a_sender_is_always_read(rest: bytes) -> None:
+    assert parse_email(HEAD + rest).sender == "jane@example.com"
+
+
+def odd_mails() -> list[Path]:
+    """Python's own collection, if this Python came with its tests."""
+    try:
+        spec = find_spec("test.test_email")
+    except ModuleNotFoundError:
+        spec = None
+    return sorted(Path(spec.origin).parent.glob("data/*.txt")) if spec and spec.origin else []
+
+
+ODD_MAILS = odd_mails()
+needs_collection = pytest.mark.skipif(
+    not ODD_MAILS, reason="this Python was installed without its package test.test_email"
+)
+
+
+@needs_collection
+@pytest.mark.parametrize("path", ODD_MAILS, ids=lambda path: path.name)
+def test_a_mail_of_pythons_collection_is_read_or_refused_with_a_reason(path: Path) -> None:
+    mail = parsed(path.read_bytes())
+    if isinstance(mail, ProcessingError):
+        assert mail.code in ("email_not_a_mail", "email_missing_sender", "email_invalid_sender")
+        assert mail.message.endswith(".")
+    else:
+        assert mail.message_id
+
+
+@needs_collection
+@pytest.mark.parametrize("path", ODD_MAILS, ids=lambda path: path.name)
+def test_the_named_attachments_are_those_the_standard_library_finds(path: Path) -> None:
+    raw = path.read_bytes()
+    ours = parsed(raw)
+    if isinstance(ours, ProcessingError):
+        return
+    theirs = email.message_from_bytes(raw, policy=email.policy.compat32)
+    named = []
+    inside: set[int] = set()  # of attached mails, which we do not open
+    for part in theirs.walk():
+        if id(part) in inside:
+            continue
+        if part.get_content_maintype() == "message":
+            inside |= {id(inner) for inner in part.walk()} - {id(part)}
+        if part.get_content_maintype() != "multipart" and part.get_filename():
+            named.append(part.get_filename())
+    assert [name for name in ours.attachments if not name.startswith("unnamed.")] == named

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from guarantee_email_agent.instructions.phrases import split_words
+from guarantee_email_agent.instructions.reading_rules import ReadingRules
+from guarantee_email_agent.interpreter.serial_numbers import distinct, find_answer, find_serial_numbers, same_device_key
+
+LABELS_BEFORE = [
+    ("My kettle's serial number is QX-88213-B.", "QX-88213-B"),
+    ("SN: 48817734", "48817734"),
+    ("S/N 48817734", "48817734"),
+    ("s/n:ab48817734", "AB48817734"),
+    ("S.N. HT20491", "HT20491"),
+    ("SN#HT20491", "HT20491"),
+    ("SNR HT20491", "HT20491"),
+    ("Serial No. HT20491", "HT20491"),
+    ("Serial #: HT20491", "HT20491"),
+    ("Serial-No.: HT20491", "HT20491"),
+    ("Ser. No. HT20491", "HT20491"),
+    ("Serial code: HT20491", "HT20491"),
+    ("serial id HT20491", "HT20491"),
+    ("my serial num is HT20491", "HT20491"),
+    ("serial=HT20491", "HT20491"),
+    ("Serialnumber HT20491", "HT20491"),
+    ("seriel number HT20491", "HT20491"),
+    ("The serial reads HT20491, I think.", "HT20491"),
+    ("SERIAL NUMBER IS HT20491 AND IT IS BROKEN", "HT20491"),
+    ("Serial number (on the back): HT20491", "HT20491"),
+    ("The serial number for my dishwasher, which I bought last year, is HT20491.", "HT20491"),
+    ("Serial number not on the back but on the bottom: HT20491", "HT20491"),
+    ("Serial number – HT20491", "HT20491"),
+    ("Serial number -> HT20491", "HT20491"),
+    ("serial_number=HT20491", "HT20491"),
+    ('{"serial_number": "HT20491"}', "HT20491"),
+]
+LABELS_IN_OTHER_LANGUAGES = [
+    ("Die Seriennummer lautet KW-7720-41.", "KW-7720-41"),
+    ("Seriennr.: KW772041", "KW772041"),
+    ("Serien-Nr. KW772041", "KW772041"),
+    ("Geräte-Seriennummer KW772041", "KW772041"),
+    ("Seriennummer des Trockners: KW772041", "KW772041"),
+    ("Numer seryjny: PL5521-09", "PL5521-09"),
+    ("Nr seryjny urządzenia to PL552109", "PL552109"),
+    ("nr ser. PL552109", "PL552109"),
+    ("Pralka z numerem seryjnym PL552109 cieknie.", "PL552109"),
+    ("Numéro de série : FR00912A", "FR00912A"),
+    ("N° de série FR00912A", "FR00912A"),
+    ("Número de serie: ES00912A", "ES00912A"),
+    ("Numero di serie IT00912A", "IT00912A"),
+    ("Matricola: IT00912A", "IT00912A"),
+    ("Serienummer: NL00912A", "NL00912A"),
+    ("Výrobní číslo: CZ00912A", "CZ00912A"),
+    ("Sériové číslo CZ00912A", "CZ00912A"),
+    ("Serijski broj: HR00912A", "HR00912A"),
+    ("Sarjanumero: FI00912A", "FI00912A"),
+    ("Sorozatszám: HU00912A", "HU00912A"),
+]
+OTHER_PLACES = [
+    ("Serial number\nHT20491", "HT20491"),
+    ("Serial number:\n\nHT20491\n\nThanks", "HT20491"),
+    ("Model: KX200\nSerial number: HT20491\nBought: 2024-05-01", "HT20491"),
+    ("- model KX200\n- serial number HT20491\n- order 5521-88", "HT20491"),
+    ("HT20491-7 is the serial number.", "HT20491-7"),
+    ("HT20491-7 (serial number)", "HT20491-7"),
+    ("HT20491 ist die Seriennummer meines Trockners", "HT20491"),
+    ("HT20491 to numer seryjny mojej pralki", "HT20491"),
+    ("My washing machine HT20491 — that is the serial number — leaks.", "HT20491"),
+    ("Here you go: HT20491-7. That's the serial number you asked for.", "HT20491-7"),
+    ("Model\tSerial number\nKX200\tHT20491", "HT20491"),
+    ("Model\tSerial number\tBought\nKX200\tHT20491\t2024-05-01", "HT20491"),
+    ("| Model | Serial number |\n| KX200 | HT20491 |", "HT20491"),
+    ("| Model | Serial number |\n|---|---|\n| KX200 | HT20491 |", "HT20491"),
+    ("Serial number | HT20491\nModel | KX200", "HT20491"),
+    ("Hello, SN48817734 broke down.", "SN48817734"),
+    ("sn48817734", "SN48817734"),
+    ("It's SN-48817734!", "SN-48817734"),
+    ("My device: TRK9920418, it leaks.", "TRK9920418"),
+]
+SIGNS_AROUND = [
+    ('My serial is "HT20491".', "HT20491"),
+    ("serial number: (HT20491)", "HT20491"),
+    ("serial number: [HT20491]", "HT20491"),
+    ("serial number: *HT20491*", "HT20491"),
+    ("Serial number HT20491?", "HT20491"),
+    ("serial number is 4471.", "4471"),
+    ("My serial number is: ht-20491-x", "HT-20491-X"),
+    ("Serial no HT.20491.7", "HT.20491.7"),
+    ("Serial number HT/20491/7", "HT/20491/7"),
+    ("serial:HT20491;model:KX200", "HT20491"),
+    ("Serial number 1234 5678 9012", "123456789012"),
+    ("Serial number: AB12 CD34 EF56", "AB12CD34EF56"),
+    ("S/N FD 9804 00231", "FD980400231"),
+    ("serial number 20230517", "20230517"),
+]
+AMONG_OTHER_NUMBERS = [
+    ("Order number: 5521-88813. Serial number: HT20491.", "HT20491"),
+    ("Order 552188813, invoice 2024-5512, serial HT20491", "HT20491"),
+    ("The number under the barcode says S/N HT20491 and P/N 778812", "HT20491"),
+    ("P/N 778812\nS/N HT20491", "HT20491"),
+    ("Kundennummer 4471239, Seriennummer HT20491", "HT20491"),
+    ("Zamówienie nr 5521888, nr seryjny HT20491", "HT20491"),
+    ("Serial number: SN20491 (order 20499)", "SN20491"),
+    ("My serial no is HT20491 and my phone no is 0301234567", "HT20491"),
+    ("phone 0301234567, serial 48817734", "48817734"),
+    ("Model no: KX-200-B / Serial no: HT20491", "HT20491"),
+    ("The label says:\nType KX200\nS/N HT20491\n230V 50Hz 2200W", "HT20491"),
+    ("My serial number is HT20491. I bought it for 399 EUR on 2024-05-17.", "HT20491"),
+    ("Serial number HT20491, purchased 17 May 2024", "HT20491"),
+    ("I can't find my receipt, the serial number is HT20491", "HT20491"),
+    ("It is not working. Serial number HT20491", "HT20491"),
+    ("Serial number HT20491 is not in my photo", "HT20491"),
+]
+NONE = [
+    "Order number AB552188. It no longer works.",
+    "ORDER#448812 kettle broken",
+    "Invoice no. RE-2024-0815",
+    "Rechnungsnummer RE20240815, der Trockner ist defekt.",
+    "Nr zamówienia 5521888. Pralka nie działa.",
+    "Tracking number 1Z999AA10123456784",
+    "Sendungsnummer 00340434161094042557",
+    "Call me at +44 20 7946 0958",
+    "Phone: 0301234567",
+    "Meine Telefonnummer ist 030 1234567",
+    "Mój telefon: 600 700 800, pralka nie działa",
+    "Customer ID: C-448812\nDevice: kettle, broken",
+    "ref. HT20491 kettle broken",
+    "My part number is AB123456",
+    "Batch AB123456",
+    "IMEI 356938035643809",
+    "EAN 4006381333931",
+    "Postcode 10115 Berlin",
+    "My IBAN is DE89370400440532013000",
+    "Bought on 2024-05-17",
+    "Bought 17.05.2024 for 399.00 EUR",
+    "Serial number: 17.05.2024",
+    "In 2023 I bought it; serial number 2023",
+    "The model is KX200",
+    "My WMF1400 stopped working",
+    "The error code E24 shows on my washer",
+    "firmware v2.14 on my speaker",
+    "Serial number: unknown",
+    "Serial number: n/a",
+    "Serial number: none",
+    "Serial number: TBD",
+    "Serial number: ?",
+    "Serial number: -",
+    "Serial number: ........",
+    "Serial number: ____________",
+    "Serial number: XXXXXXXX",
+    "Serial number: 00000000",
+    "serial number: [please fill in]",
+    "serial number: <your serial number>",
+    "Serial number:\nModel: KX200",
+    "Serial number: \nPurchase date: 2024-05-17",
+    "Serial number: see attachment IMG_20240517.jpg",
+    "Serial number: see photo 1",
+    "Please see the photo for the serial number.",
+    "My serial number is one two three",
+    "My serial number is missing the last digit",
+    "I cannot find the serial number, it is a KX200.",
+    "The serial number is unreadable.",
+    "The serial number is worn off, the model is KX2000-B",
+    "Where is the serial number? On my old one it was on the back.",
+    "Do you need the serial number? It has 12 digits.",
+    "I have 2 devices and no serial number",
+    "It has been 14 days. Serial number? No idea.",
+    "Seriennummer unbekannt",
+    "Die Seriennummer ist nicht lesbar. Modell KX2000",
+    "Numer seryjny jest nieczytelny",
+    "Nie mogę znaleźć numeru seryjnego, model KX2000",
+    "The serial number looks like SN12345, for example, but mine is gone.",
+    "It should be something like AB12345678, e.g. SN55555, but I find none.",
+    "See https://example.com/serial/SN99887766 for it",
+    "Write to sn12345678@example.com",
+]
+SEVERAL = [
+    ("Serial numbers: HT20491 and HT20492", ("HT20491", "HT20492")),
+    ("Serial numbers HT20491, HT20492, HT20493", ("HT20491", "HT20492", "HT20493")),
+    ("Serial numbers:\n- HT20491\n- HT20492", ("HT20491", "HT20492")),
+    ("Serial numbers:\nHT20491\nHT20492\n", ("HT20491", "HT20492")),
+    ("Seriennummern: HT20491 und HT20492", ("HT20491", "HT20492")),
+    ("Numery seryjne: HT20491 oraz HT20492", ("HT20491", "HT20492")),
+    ("Fridge serial HT20491, oven serial KL88120", ("HT20491", "KL88120")),
+    ("Washer: S/N HT20491\nDryer: S/N HT20555", ("HT20491", "HT20555")),
+    ("HT20491, HT20555 are the serial numbers", ("HT20491", "HT20555")),
+    ("My old device had serial number HT20491, the new one has HT20555", ("HT20491", "HT20555")),
+    ("SN111222/SN111333", ("SN111222", "SN111333")),
+    ("Model\tSerial number\nKX200\tHT20491\nKX300\tHT20555", ("HT20491", "HT20555")),
+    ("Model | S/N | Bought\nKX200 | HT20491 | 2024\nKX300 | HT20555 | 2025", ("HT20491", "HT20555")),
+]
+ONE_DEVICE_IN_TWO_SPELLINGS = [
+    ("Serial SN-48817734. As I said, SN48817734 is broken.", "SN-48817734"),
+    ("s/n 48817734 ... again: SN48817734", "48817734"),
+    ("Serial: ht20491 / HT20491 / HT-20491", "HT20491"),
+    ("Serial number HT20491 HT20491 HT20491", "HT20491"),
+]
+
+
+PIECES = ["serial number", "S/N", "SN", "SN123", "order", "is", "not", "\n", "|", "\t", ":", "-", "/", ",", "?", "A-1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [*LABELS_BEFORE, *LABELS_IN_OTHER_LANGUAGES, *OTHER_PLACES, *SIGNS_AROUND, *AMONG_OTHER_NUMBERS],
+)
+def test_finds_the_one_serial_number(text: str, number: str, rules: ReadingRules) -> None:
+    assert find_serial_numbers(split_words(text), rules).numbers == (number,)
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_takes_nothing_else_for_a_serial_number(text: str, rules: ReadingRules) -> None:
+    assert find_serial_numbers(split_words(text), rules).numbers == ()
+
+
+@pytest.mark.parametrize(("text", "numbers"), SEVERAL)
+def test_finds_every_device(text: str, numbers: tuple[str, ...], rules: ReadingRules) -> None:
+    assert find_serial_numbers(split_words(text), rules).numbers == numbers
+
+
+@pytest.mark.parametrize(("text", "number"), ONE_DEVICE_IN_TWO_SPELLINGS)
+def test_two_spellings_are_one_device(text: str, number: str, rules: ReadingRules) -> None:
+    assert find_serial_numbers(split_words(text), rules).numbers == (number,)
+
+
+@pytest.mark.parametrize(
+    ("text", "labelled"), [("serial number HT20491", True), ("SN20491 broke", True), ("TRK9920418 broke", False)]
+)
+def test_tells_whether_a_number_carried_a_label(text: str, labelled: bool, rules: ReadingRules) -> None:
+    assert find_serial_numbers(split_words(text), rules).labelled is labelled
+
+
+@pytest.mark.parametrize("spelling", ["SN12345", "sn-12345", "12345", "SN 123.45"])
+def test_spellings_of_one_number_have_one_key(spelling: str) -> None:
+    assert same_device_key(spelling) == "12345"
+
+
+def test_distinct_keeps_the_first_spelling() -> None:
+    assert distinct(["sn-1", "SN1", "SN2"]) == ("sn-1", "SN2")
+
+
+@pytest.mark.parametrize("text", ["it's HT20491", "HT20491", "Hi, here it is: 48817734. Thanks!"])
+def test_an_answer_may_be_the_bare_number(text: str, rules: ReadingRules) -> None:
+    assert len(find_answer(split_words(text), rules)) == 1
+
+
+@pytest.mark.parametrize("text", ["it's HT20491 or HT20492", "no idea", "my phone number is 0301234567"])
+def test_an_answer_that_is_not_one_number_is_none(text: str, rules: ReadingRules) -> None:
+    assert find_answer(split_words(text), rules) == ()
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map(" ".join))
+def test_every_number_found_stands_in_the_text(text: str, rules: ReadingRules) -> None:
+    squashed = "".join(sign for sign in text.upper() if sign.isalnum())
+    for number in find_serial_numbers(split_words(text), rules).numbers:
+        assert "".join(sign for sign in number if sign.isalnum()) in squashed
+
+
+@pytest.mark.parametrize(
+    "part", ["serial ", "S/N ", "SN-1-", "order no ", "a|", "\t", "1 ", "AB-12/", "\n", "https://", "not ", "X" * 50]
+)
+def test_a_hostile_text_is_read_to_its_end(part: str, rules: ReadingRules) -> None:
+    text = part * (50_000 // len(part)) + "\n\nserial number: HT20491"
+
+    assert isinstance(find_serial_numbers(split_words(text), rules).numbers, tuple)

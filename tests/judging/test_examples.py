@@ -1,0 +1,153 @@
+"""The task directories that come with the project: each passes the right record, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.config.settings import Config, Instructions
+from guarantee_email_agent.eval.suite import EvalOptions, evaluate
+from guarantee_email_agent.judging import grade
+from guarantee_email_agent.judging.grading import validate_task
+from guarantee_email_agent.judging.record import read_record
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.task_files import discover_tasks, load_task
+
+ROOT = Path(__file__).parents[2]
+TASKS = ROOT / "tasks"
+NAMES = sorted(folder.name for folder in TASKS.iterdir() if folder.is_dir() and folder.name[0] not in "._")
+
+
+def record_of(kind: str, name: str) -> dict[str, Any]:
+    return read_record(TASKS / "_records" / kind / f"{name}.json")
+
+
+def test_every_directory_is_a_usable_task_with_a_right_and_a_wrong_record() -> None:
+    tasks = discover_tasks(TASKS)
+    assert all(isinstance(task, Task) for task in tasks)
+    assert [task.name for task in tasks] == NAMES
+    for kind in ("correct", "wrong"):
+        assert sorted(file.stem for file in (TASKS / "_records" / kind).iterdir()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_right_record_passes(name: str) -> None:
+    verdict = grade(TASKS / name, record_of("correct", name))
+    assert (verdict.verdict, verdict.error) == ("passed", None)
+    assert verdict.feedback
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wrong_record_fails_with_a_reason(name: str) -> None:
+    verdict = grade(TASKS / name, record_of("wrong", name))
+    assert (verdict.verdict, verdict.error) == ("failed", None)
+    assert verdict.feedback
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_negative_control_passes(name: str) -> None:
+    assert validate_task(load_task(TASKS / name)).feedback == "rejects all 8 negative controls"
+
+
+@pytest.mark.parametrize("name", ["warranty_days", "check_digits", "newest_firmware"])
+def test_an_answer_counts_wherever_the_agent_gave_it(name: str) -> None:
+    record = record_of("correct", name)
+    answer = record.get("task_result") or record["conversation"][-1]["content"]
+    said = {"role": "assistant", "content": answer}
+    heard = {"role": "user", "content": answer}
+    assert grade(TASKS / name, answer).verdict == "passed"
+    assert (
+        grade(TASKS / name, {"conversation": [heard, said, {"role": "user", "content": "Thanks"}]}).verdict == "passed"
+    )
+    assert grade(TASKS / name, {"conversation": [heard]}).verdict == "failed"
+
+
+@pytest.mark.parametrize("name", ["inventory_file", "status_page"])
+def test_without_a_sandbox_the_judge_says_so(name: str) -> None:
+    record = record_of("correct", name) | {"sandbox": {}}
+    verdict = grade(TASKS / name, record)
+    assert verdict.verdict == "failed"
+    assert "no sandbox" in verdict.feedback
+
+
+class TestLiveSandbox:
+    """Judges that look into a sandbox, with a server on loopback that answers as its HTTP API does."""
+
+    @pytest.fixture
+    def sandbox(self) -> Iterator[Callable[[dict[str, Any]], int]]:
+        """Starts a server that gives this reply to every request; its port."""
+        servers: list[ThreadingHTTPServer] = []
+
+        def start(reply: dict[str, Any]) -> int:
+            class Handler(BaseHTTPRequestHandler):
+                def do_POST(self) -> None:
+                    asked.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+                    content = json.dumps(reply).encode()
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+
+                def log_message(self, *arguments: object) -> None:
+                    pass
+
+            server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            servers.append(server)
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+            return server.server_port
+
+        asked: list[tuple[str, Any]] = []
+        self.asked = asked
+        yield start
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+    def test_a_file_is_read_from_it(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+        recorded = record_of("correct", "inventory_file")["sandbox"]["files"]["/tmp/inventory.json"]
+        port = sandbox({"success": True, "message": "", "data": {"content": recorded}})
+        verdict = grade(TASKS / "inventory_file", {"sandbox": {"docker_port": port, "client_type": "unified"}})
+        assert (verdict.verdict, verdict.error) == ("passed", None)
+        assert self.asked == [("/v1/file/read", {"file": "/tmp/inventory.json"})]
+
+    def test_it_counts_more_than_what_the_record_kept(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+        record = record_of("correct", "inventory_file")
+        port = sandbox({"success": False, "message": "no such file", "data": None})
+        record["sandbox"]["docker_port"] = port
+        assert grade(TASKS / "inventory_file", record).verdict == "failed"
+
+    def test_a_page_is_fetched_from_within_it(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+        (source,) = record_of("correct", "status_page")["sandbox"]["pages"].values()
+        port = sandbox({"success": True, "message": "", "data": {"status": "ok", "stdout": source}})
+        verdict = grade(TASKS / "status_page", {"sandbox": {"docker_port": port}})
+        assert (verdict.verdict, verdict.error) == ("passed", None)
+        ((path, request),) = self.asked
+        assert (path, request["language"]) == ("/v1/code/execute", "python")
+        assert "http://127.0.0.1:8765/" in request["code"]
+
+    @pytest.mark.parametrize("name", ["inventory_file", "status_page"])
+    def test_one_that_is_gone_is_no_error(self, name: str, sandbox: Callable[[dict[str, Any]], int]) -> None:
+        record = record_of("correct", name)
+        record["sandbox"]["docker_port"] = 1  # tcpmux: nothing listens there
+        verdict = grade(TASKS / name, record)
+        assert verdict.verdict == "passed"
+        assert "the sandbox does not answer" in verdict.output
+
+
+def test_a_mail_that_eval_has_answered_just_now_passes_too(tmp_path: Path) -> None:
+    config = Config(instructions=Instructions(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios"))
+    options = EvalOptions(ROOT / "evals" / "scenarios", 99, only="valid_warranty_001", records_dir=tmp_path)
+    evaluate(options, config, io.StringIO())
+    record, kept = read_record(tmp_path / "valid_warranty_001.json"), record_of("correct", "warranty_reply")
+    assert grade(TASKS / "warranty_reply", record).verdict == "passed"
+    assert record.keys() == kept.keys()
+    assert [step["action"].keys() for step in record["execution_trace"]] == [
+        step["action"].keys() for step in kept["execution_trace"]
+    ]

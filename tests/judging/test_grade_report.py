@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import junitparser
+import pytest
+
+from guarantee_email_agent.judging.grade_report import GradeReporter, ReportFiles, as_report, described, junit_case
+from guarantee_email_agent.judging.judge import Verdict
+from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.reporting.report_files import as_junit
+from guarantee_email_agent.reporting.terminal import Progress
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
+FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
+ERROR = Graded("eight", Verdict("error", error="gave no verdict within 60 s", duration_ms=60_000))
+RESULTS = (FAILED, PASSED, ERROR)
+
+
+def printed(*results: Graded, planned: int | None = None, measures_agent: bool = True) -> str:
+    stream = io.StringIO()
+    reporter = GradeReporter(stream)
+    for graded in results:
+        reporter.add(graded)
+    reporter.finish(0.42, len(results) if planned is None else planned, measures_agent=measures_agent)
+    return stream.getvalue()
+
+
+class TestLines:
+    def test_passed_first_then_failed_then_errors_then_the_totals(self) -> None:
+        assert printed(ERROR, FAILED, PASSED) == (
+            "✓ six: That is 42.\n"
+            "✗ seven - FAILED\n"
+            "    41 is wrong.\n"
+            "    It is 42.\n"
+            "    printed:\n"
+            "        a\n"
+            "        b\n"
+            "✗ eight - ERROR\n"
+            "    gave no verdict within 60 s\n"
+            "Pass rate: 1/3 (33.3%)\n"
+            "✓ Passed: 1\n"
+            "✗ Failed: 1\n"
+            "✗ Errors: 1\n"
+            "Duration: 0.4s\n"
+            "Proven with 95% confidence: of tasks like these, the agent solves at least 1.6%.\n"
+        )
+
+    def test_one_result_proves_nothing(self) -> None:
+        assert "Proven" not in printed(PASSED)
+
+    def test_validation_has_no_pass_rate(self) -> None:
+        text = printed(PASSED, PASSED, measures_agent=False)
+        assert "rate" not in text
+        assert "Proven" not in text
+        assert "✓ Passed: 2\n✗ Failed: 0\n✗ Errors: 0\n" in text
+
+    def test_an_interrupted_run(self) -> None:
+        assert printed(PASSED, FAILED, planned=5).endswith("Interrupted: 2 of 5 were judged\n")
+
+    def test_a_pass_without_a_word(self) -> None:
+        assert described(Graded("six", Verdict("passed"))) == "✓ six"
+
+    def test_a_pass_is_one_line(self) -> None:
+        assert described(Graded("six", Verdict("passed", "one\n  two\n"))) == "✓ six: one two"
+
+    def test_control_characters_never_get_through(self) -> None:
+        hostile = "\x1b[2J\x07\r \u202e"
+        text = printed(
+            Graded(hostile, Verdict("passed", hostile)),
+            Graded(hostile, Verdict("failed", hostile, output=hostile)),
+            Graded(hostile, Verdict("error", error=hostile)),
+        )
+        assert all(character.isprintable() or character == "\n" for character in text)
+
+    def test_of_much_feedback_the_beginning_is_shown_and_of_much_output_the_end(self) -> None:
+        lines = "\n".join(f"line {number}" for number in range(100))
+        text = described(Graded("six", Verdict("failed", lines, output=lines)))
+        assert text.startswith("✗ six - FAILED\n    line 0\n")
+        assert "    line 19\n    …\n    printed:\n        …\n        line 80\n" in text
+        assert text.endswith("        line 99")
+
+    def test_endless_lines_are_cut(self) -> None:
+        text = described(Graded("six", Verdict("failed", "a" * 1_000_000, output="b" * 1_000_000)))
+        assert len(text) < 5_000
+        assert len(described(Graded("six", Verdict("passed", "a" * 1_000_000)))) < 5_000
+
+    def test_progress_makes_room_for_every_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Screen(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("NO_COLOR", "1")
+        screen = Screen()
+        reporter = GradeReporter(screen, Progress(screen, 2, "judged"))
+        reporter.add(FAILED)
+        reporter.add(PASSED)
+        reporter.finish(0, 2, measures_agent=False)
+        assert screen.getvalue().startswith("\r\x1b[K1/2 judged\r\x1b[K✓ six: That is 42.\n")
+
+
+class TestTotals:
+    @pytest.mark.parametrize(
+        ("results", "all_passed"), [((), False), ((PASSED,), True), ((PASSED, FAILED), False), ((PASSED, ERROR), False)]
+    )
+    def test_success_is_at_least_one_verdict_and_only_passes(
+        self, results: tuple[Graded, ...], all_passed: bool
+    ) -> None:
+        reporter = GradeReporter(io.StringIO())
+        for graded in results:
+            reporter.add(graded)
+        assert reporter.totals.all_passed is all_passed
+
+
+class TestJson:
+    def test_the_whole_report(self) -> None:
+        assert as_report(RESULTS) == {
+            "schema_version": 1,
+            "totals": {"total": 3, "passed": 1, "failed": 1, "error": 1},
+            "results": [
+                {
+                    "task_name": "seven",
+                    "verdict": "failed",
+                    "eval": {"passed": False, "feedback": "41 is wrong.\nIt is 42.", "details": {}},
+                    "error": None,
+                    "output": "a\nb\n",
+                    "duration_ms": 6,
+                },
+                {
+                    "task_name": "six",
+                    "verdict": "passed",
+                    "eval": {"passed": True, "feedback": "That is 42.", "details": {"said": 42}},
+                    "error": None,
+                    "output": "hello",
+                    "duration_ms": 5,
+                },
+                {
+                    "task_name": "eight",
+                    "verdict": "error",
+                    "eval": None,
+                    "error": "gave no verdict within 60 s",
+                    "output": "",
+                    "duration_ms": 60_000,
+                },
+            ],
+        }
+
+
+class TestFiles:
+    def test_both_are_written(self, tmp_path: Path) -> None:
+        files = ReportFiles("grade", tmp_path / "r.json", tmp_path / "r.xml")
+        files.check()
+        files.write(RESULTS, 1.5)
+        assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 3
+        assert junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml")).name == "guarantee-email-agent grade"
+
+    def test_none_is_wanted(self) -> None:
+        ReportFiles("grade").check()
+        assert ReportFiles("grade").wanted == []
+
+    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="the report cannot be written"):
+            ReportFiles("grade", tmp_path / "absent" / "r.json", tmp_path / "r.xml").write(RESULTS, 1.5)
+        assert (tmp_path / "r.xml").exists()
+
+    def test_they_are_two_files(self, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "r.json")
+        with pytest.raises(ConfigurationError, match="--json and --junit name the same file"):
+            ReportFiles("grade", tmp_path / "r.json", tmp_path / "link").check()
+
+
+class TestJunit:
+    def test_failures_and_errors(self, tmp_path: Path) -> None:
+        (tmp_path / "junit.xml").write_bytes(as_junit("grade", "tasks", map(junit_case, RESULTS), 1.5))
+        (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "junit.xml"))
+        assert (suite.name, suite.tests, suite.failures, suite.errors, suite.time) == ("tasks", 3, 1, 1, 1.5)
+        failed, passed, broken = suite
+        assert (passed.name, passed.classname, passed.is_passed, passed.time) == ("six", "tasks", True, 0.005)
+        (failure,) = failed.result
+        assert isinstance(failure, junitparser.Failure)
+        assert (failure.message, failure.text) == ("41 is wrong.", "41 is wrong.\nIt is 42.")
+        assert failed.system_out == "a\nb\n"
+        (error,) = broken.result
+        assert isinstance(error, junitparser.Error)
+        assert error.message == "gave no verdict within 60 s"

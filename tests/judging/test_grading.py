@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.grading import grade, grade_folder, validate_task
+from guarantee_email_agent.judging.judge import Verdict
+from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.judging.task_files import load_task
+from guarantee_email_agent.utils.errors import TaskError
+
+WANTS_42 = """\
+def test(result):
+    passed = str(result["task_result"]).strip() == "42"
+    return {"passed": passed, "feedback": f"said {result['task_result']}"}
+"""
+SHOWS_ALL = """\
+def test(result):
+    return {"passed": True, "feedback": "", "details": {"result": result}}
+"""
+
+
+def make_task(folder: Path, judge: str = WANTS_42, task_yaml: str = "instruction: What is six times seven?\n") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "task.yaml").write_text(task_yaml, encoding="utf-8")
+    (folder / "test.py").write_text(judge, encoding="utf-8")
+    return folder
+
+
+def outcomes(graded: list[Graded]) -> list[tuple[str, str]]:
+    return [(each.task_name, each.verdict.verdict) for each in graded]
+
+
+class TestGrade:
+    def test_an_answer(self, tmp_path: Path) -> None:
+        task = make_task(tmp_path / "six")
+        assert (grade(task, "42").verdict, grade(task, "41").verdict) == ("passed", "failed")
+
+    def test_a_record_with_nothing_but_an_answer(self, tmp_path: Path) -> None:
+        verdict = grade(make_task(tmp_path / "six"), {"task_result": "42"})
+        assert (verdict.verdict, verdict.feedback, verdict.error) == ("passed", "said 42", None)
+
+    def test_the_judge_sees_a_complete_record(self, tmp_path: Path) -> None:
+        task = make_task(tmp_path / "six", SHOWS_ALL, "instruction: Say 42\nwanted: 42\n")
+        seen = grade(str(task), {"task_result": "41", "model": "m", "wanted": 41, "eval": {"passed": True}})
+        assert seen.details["result"] == {
+            "task_name": "six",
+            "instruction": "Say 42",
+            "status": "success",
+            "iterations": 0,
+            "task_result": "41",
+            "conversation": [],
+            "execution_trace": [],
+            "sandbox": {},
+            "model": "m",
+            "wanted": 42,
+        }
+
+    def test_a_judge_that_crashes_is_an_error_and_no_exception(self, tmp_path: Path) -> None:
+        verdict = grade(make_task(tmp_path / "six", "def test(result):\n    return 1 / 0\n"), "42")
+        assert verdict.verdict == "error"
+        assert str(verdict.error).startswith("test.py raised ZeroDivisionError")
+
+    def test_a_directory_that_is_no_task(self, tmp_path: Path) -> None:
+        with pytest.raises(TaskError, match="does not exist"):
+            grade(tmp_path / "absent", "42")
+
+    @pytest.mark.parametrize("result", [None, 42, b"42", ["42"], Path("six.json")], ids=repr)
+    def test_what_is_no_result(self, tmp_path: Path, result: Any) -> None:
+        with pytest.raises(TaskError, match=r"six: a value of type \w+ is no result\. Pass a record such as") as caught:
+            grade(make_task(tmp_path / "six"), result)
+        assert caught.value.code == "task_record_invalid"
+
+    @pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan"), 1e9])
+    def test_what_is_no_deadline(self, tmp_path: Path, timeout_s: float) -> None:
+        with pytest.raises(TaskError, match="Pass seconds above 0 and at most 86400") as caught:
+            grade(make_task(tmp_path / "six"), "42", timeout_s=timeout_s)
+        assert caught.value.code == "task_invalid_value"
+
+    def test_a_record_of_any_objects_is_a_verdict_all_the_same(self, tmp_path: Path) -> None:
+        class Mute:
+            def __str__(self) -> str:
+                raise RuntimeError("no words")
+
+        task = make_task(tmp_path / "six")
+        assert grade(task, {"task_result": {42}}).feedback == "said {42}"
+        assert str(grade(task, {"task_result": Mute()}).error).endswith("is no JSON: no words")
+
+    def test_the_deadline_of_the_task_and_that_of_the_caller(self, tmp_path: Path) -> None:
+        forever = "def test(result):\n    while True:\n        pass\n"
+        task = make_task(tmp_path / "six", forever, "instruction: Wait\njudge_timeout_s: 0.5\n")
+        assert "0.5 s" in str(grade(task, "42").error)
+        assert "0.3 s" in str(grade(task, "42", timeout_s=0.3).error)
+
+    def test_it_is_the_function_that_the_package_offers(self) -> None:
+        from guarantee_email_agent import judging as tasks
+
+        assert (tasks.grade, tasks.Verdict) == (grade, Verdict)
+        with pytest.raises(AttributeError, match="no attribute 'graed'"):
+            tasks.graed  # noqa: B018
+
+    def test_the_package_itself_loads_nothing(self) -> None:
+        program = "import sys, guarantee_email_agent.judging; sys.exit('ryaml' in sys.modules or 'json' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+class TestFolder:
+    @pytest.fixture
+    def suite(self, tmp_path: Path) -> tuple[Path, Path]:
+        """Tasks b to f and records for a to e; c is no usable task, e no usable record."""
+        tasks, results = tmp_path / "tasks", tmp_path / "results"
+        results.mkdir()
+        for name in "bcdef":
+            make_task(tasks / name, task_yaml="instruction: 1\n" if name == "c" else "instruction: Say 42\n")
+        for name, answer in {"a": "42", "b": "42", "c": "42", "d": "41"}.items():
+            (results / f"{name}.json").write_text(json.dumps({"task_result": answer}), encoding="utf-8")
+        (results / "e.json").write_text("[]", encoding="utf-8")
+        for name in ("_totals.json", ".hidden.json", "notes.txt"):
+            (results / name).touch()
+        return tasks, results
+
+    def test_every_task_and_every_record_counts(self, suite: tuple[Path, Path]) -> None:
+        graded = list(grade_folder(*suite))
+        assert outcomes(graded) == [
+            ("a", "error"),
+            ("b", "passed"),
+            ("c", "error"),
+            ("d", "failed"),
+            ("e", "error"),
+            ("f", "error"),
+        ]
+        reasons = {each.task_name: str(each.verdict.error) for each in graded}
+        assert "there is no task for the record" in reasons["a"]
+        assert "a.json" in reasons["a"]
+        assert "instruction is the number 1" in reasons["c"]
+        assert "e.json: a record is a JSON object" in reasons["e"]
+        assert reasons["f"] == "there is no record f.json for this task"
+
+    def test_several_at_a_time_come_in_the_same_order(self, suite: tuple[Path, Path]) -> None:
+        assert outcomes(list(grade_folder(*suite, jobs=3))) == outcomes(list(grade_folder(*suite)))
+
+    def test_the_rest_is_not_judged_where_nobody_wants_it(self, suite: tuple[Path, Path]) -> None:
+        results = grade_folder(*suite, jobs=2)
+        assert next(results).task_name == "a"  # type: ignore[call-overload]
+
+    def test_a_folder_of_records_that_is_not_there(self, suite: tuple[Path, Path]) -> None:
+        with pytest.raises(TaskError, match="the folder of records does not exist") as caught:
+            grade_folder(suite[0], suite[1] / "absent")
+        assert (caught.value.code, caught.value.exit_code) == ("task_results_not_found", 2)
+
+
+class TestValidation:
+    def test_a_careful_judge(self, tmp_path: Path) -> None:
+        verdict = validate_task(load_task(make_task(tmp_path / "six")))
+        assert (verdict.verdict, verdict.feedback) == ("passed", "rejects all 8 negative controls")
+        assert all(said["verdict"] == "failed" for said in verdict.details.values())
+
+    @pytest.mark.parametrize(
+        ("condition", "control"),
+        [
+            ("result['status'] == 'failed'", "an empty record"),
+            ("result['task_result'] == ''", "an empty answer"),
+            ("'six' in str(result['task_result'])", "the instruction echoed back"),
+            (
+                "'six' in str(result['conversation']) and not result['task_result']",
+                "the instruction alone in the conversation",
+            ),
+            ("isinstance(result['task_result'], float)", "an answer that is a number"),
+            ("isinstance(result['task_result'], list)", "an answer that is a list"),
+            ("isinstance(result['task_result'], dict)", "an answer that is a mapping"),
+            ("'docker_port' in result['sandbox']", "entries of odd types"),
+        ],
+    )
+    def test_a_judge_that_passes_what_is_no_solution(self, tmp_path: Path, condition: str, control: str) -> None:
+        judge = f"def test(result):\n    return {{'passed': bool({condition}), 'feedback': 'fine'}}\n"
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        assert verdict.verdict == "failed"
+        assert verdict.details[control] == {"verdict": "passed", "said": "fine"}
+        assert control in verdict.feedback
+        assert verdict.feedback.endswith(": passes, but must not: fine")
+
+    def test_a_judge_that_crashes_on_odd_types(self, tmp_path: Path) -> None:
+        judge = (
+            "def test(result):\n    print('here')\n"
+            "    return {'passed': result['task_result'].strip() == '42', 'feedback': ''}\n"
+        )
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        assert verdict.verdict == "failed"
+        assert "an answer that is a list: no verdict: test.py raised AttributeError" in verdict.feedback
+        assert "here" in verdict.output
+
+    def test_a_judge_that_does_not_load_is_told_of_once(self, tmp_path: Path) -> None:
+        verdict = validate_task(load_task(make_task(tmp_path / "six", "def test(result)\n")))
+        assert verdict.verdict == "failed"
+        assert verdict.feedback.startswith("every control: no verdict: test.py")
+        assert len(verdict.feedback.splitlines()) == 1

@@ -1,0 +1,294 @@
+"""What a judge may be and return, in a fork of the server and in an interpreter of its own: the same for both."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import py_compile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.grade_report import as_report
+from guarantee_email_agent.judging.judge import Verdict
+from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.reporting.report_files import as_json
+
+pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")
+OK = 'return {"passed": True, "feedback": "fine"}'
+
+Ask = Callable[..., Verdict]
+
+
+class TestRecordAndOutput:
+    def test_the_record_arrives(self, ask: Ask) -> None:
+        record = {"task_result": "ä\ud800\n", "conversation": [{"n": 1}], "big": "x" * 3_000_000}
+        verdict = ask(
+            'size = len(result.pop("big"))',
+            'return {"passed": size == 3_000_000, "feedback": repr(result)}',
+            record=record,
+        )
+        del record["big"]
+        assert (verdict.verdict, verdict.feedback) == ("passed", repr(record))
+
+    def test_a_record_that_is_no_json(self, ask: Ask) -> None:
+        circle: dict[str, Any] = {}
+        circle["self"] = circle
+        assert "no JSON" in str(ask(OK, record=circle).error)
+
+    def test_prints_are_kept_in_order(self, ask: Ask) -> None:
+        verdict = ask(
+            'print("one"); print("two", file=sys.stderr)',
+            'subprocess.run(["echo", "three"], check=True); print("vier\\udc80 …")',
+            OK,
+            head="import subprocess, sys",
+        )
+        assert verdict.output == "one\ntwo\nthree\nvier\\udc80 …\n"
+
+    def test_prints_without_a_line_end(self, ask: Ask) -> None:
+        assert ask('print("no end", end="")', OK).output == "no end"
+
+
+WRONG_SHAPES = {
+    "return True": "returned True (bool), not a dict",
+    "pass": "returned None, not a dict",
+    "return [1]": "returned [1] (list), not a dict",
+    "return {}": "returned a dict without 'passed'",
+    "return {'passed': True}": "returned a dict without 'feedback'",
+    "return {'passed': 1, 'feedback': ''}": "returned a 'passed' that is 1 (int), not a bool",
+    "return {'passed': 'yes', 'feedback': ''}": "returned a 'passed' that is 'yes' (str), not a bool",
+    "return {'passed': True, 'feedback': None}": "returned a 'feedback' that is None, not a str",
+    "return {'passed': True, 'feedback': '', 'details': [1]}": "returned 'details' that are [1] (list), not a dict",
+    "yield 1": "returned <generator object test",
+    "raise ValueError('bad')": "raised ValueError: bad (line 3 of test.py)",
+    "assert 1 > 2": "raised AssertionError (line 3 of test.py)",
+    "import json; json.loads('{')": "(line 3 of test.py)",
+    "raise KeyboardInterrupt": "raised KeyboardInterrupt (line 3 of test.py)",
+    "raise SystemExit('over')": "called sys.exit('over') instead of returning",
+    "import sys; sys.exit(0)": "called sys.exit(0) instead of returning (line 3 of test.py)",
+    "import os; os._exit(0)": "ended its process with exit code 0 and without a verdict",
+    "import os; os.kill(os.getpid(), 15)": "was ended by SIGTERM and gave no verdict",
+    "import os; os.abort()": "was ended by SIGABRT and gave no verdict",
+    "input()": "raised EOFError",
+    "return test(result)": "raised RecursionError: maximum recursion depth exceeded",
+}
+
+
+@pytest.mark.parametrize("body", WRONG_SHAPES)
+def test_no_verdict_is_an_error_that_says_what_came(ask: Ask, body: str) -> None:
+    verdict = ask(body)
+    assert verdict.verdict == "error"
+    assert WRONG_SHAPES[body] in str(verdict.error)
+
+
+WRONG_FILES = {
+    "def test(:\n    pass\n": "does not parse: SyntaxError: invalid syntax (line 1 of test.py)",
+    "\n\nx = '\n": "(line 3 of test.py)",
+    "\0": "does not parse",
+    "x = " + "(" * 500 + ")" * 500: "does not parse",
+    "": "has no function test(result)",
+    "def Test(result): pass": "has no function test(result)",
+    "test = 3": "has a 'test' that is 3 (int), not a function",
+    "async def test(result): return {}": "has an async test(result). Write it as a plain function",
+    "def test(): return {}": "raised TypeError: test() takes 0 positional arguments but 1 was given",
+    "import nothing_like_it": "raised ModuleNotFoundError: No module named 'nothing_like_it' (line 1 of test.py)",
+    "1 / 0": "raised ZeroDivisionError: division by zero (line 1 of test.py)",
+    "import sys\nsys.exit(0)": "called sys.exit(0) instead of returning (line 2 of test.py)",
+}
+
+
+@pytest.mark.parametrize("source", WRONG_FILES)
+def test_a_file_that_is_no_judge(ask: Ask, source: str) -> None:
+    verdict = ask(head=source)
+    assert verdict.verdict == "error"
+    assert WRONG_FILES[source] in str(verdict.error)
+
+
+def test_the_traceback_stands_in_the_output(ask: Ask) -> None:
+    output = ask("return helper()", head="def helper():\n    return 1 / 0").output
+    assert output.startswith("Traceback (most recent call last):")
+    assert "in helper" in output
+    assert "judge_process" not in output
+
+
+class TestValuesThatJsonLacks:
+    def test_in_the_verdict_itself_they_are_an_error(self, ask: Ask) -> None:
+        # numpy's own bool is no bool; a class of that name stands in for the package.
+        head = "class bool_:\n    def __repr__(self): return 'True'\nbool_.__module__ = 'numpy'"
+        error = ask('return {"passed": bool_(), "feedback": ""}', head=head).error
+        assert error == "returned a 'passed' that is True (numpy.bool_), not a bool"
+
+    def test_in_the_details_they_are_named(self, ask: Ask) -> None:
+        details = ask(
+            "return {'passed': True, 'feedback': '', 'details': {",
+            "'set': {1}, 'nan': math.nan, 'inf': -math.inf, 'decimal': Decimal('1.5'), 'bytes': b'x', 1: 2, (3,): 4,",
+            "'tuple': (1, None), 'own': Own(), 'digits': 10 ** 5000}}",
+            head="import math\nfrom decimal import Decimal\nclass Own:\n    def __repr__(self): raise ValueError",
+        ).details
+        assert {key: details[key].split()[-1] for key in ("own", "digits")} == {
+            "own": "(judge_under_test.Own)",
+            "digits": "(int)",
+        }
+        assert {key: value for key, value in details.items() if key not in ("own", "digits")} == {
+            "set": "{1} (set)",
+            "nan": "NaN",
+            "inf": "-Infinity",
+            "decimal": "Decimal('1.5') (decimal.Decimal)",
+            "bytes": "b'x' (bytes)",
+            "1": 2,
+            "(3,) (tuple)": 4,
+            "tuple": [1, None],
+        }
+
+    def test_half_a_character_becomes_a_question_mark(self, ask: Ask) -> None:
+        assert ask('return {"passed": True, "feedback": "\\ud800!"}').feedback == "?!"
+
+    @pytest.mark.parametrize(
+        "details",
+        ["{str(n): n for n in range(10 ** 6)}", "{'text': 'x' * 10 ** 7}", "{'loop': loop}"],
+        ids=["many", "long", "endless"],
+    )
+    def test_too_much_of_them(self, ask: Ask, details: str) -> None:
+        verdict = ask(
+            f'return {{"passed": True, "feedback": "", "details": {details}}}', head="loop = []\nloop += [loop]"
+        )
+        assert verdict.verdict == "error"
+        assert "returned details" in str(verdict.error)
+
+    def test_a_long_feedback(self, ask: Ask) -> None:
+        assert "1,000,000 are the most" in str(ask('return {"passed": True, "feedback": "x" * 10 ** 7}').error)
+
+
+class TestImports:
+    def test_a_module_named_test_is_not_the_judge_itself(self, ask: Ask) -> None:
+        verdict = ask("import test", 'return {"passed": True, "feedback": test.__name__ + test.__file__}')
+        assert verdict.verdict == "passed"
+        assert Path(verdict.feedback).parts[-2:] == ("test", "__init__.py")
+
+    def test_a_package_named_test_beside_it(self, ask: Ask, folder: Path) -> None:
+        (folder / "test").mkdir()
+        (folder / "test" / "__init__.py").write_text("WORD = 'package'\n", encoding="utf-8")
+        assert ask("import test", 'return {"passed": True, "feedback": test.WORD}').feedback == "package"
+
+    def test_its_own_name_is_no_name_of_ours(self, ask: Ask) -> None:
+        assert ask('return {"passed": True, "feedback": __name__}').feedback == "judge_under_test"
+
+    def test_a_compiled_file_beside_it_is_not_believed(self, ask: Ask, folder: Path) -> None:
+        other = folder / "other.py"
+        other.write_text("def test(result): return {'passed': True, 'feedback': 'compiled'}\n", encoding="utf-8")
+        target = importlib.util.cache_from_source(str(folder / "test.py"))
+        py_compile.compile(str(other), target, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        assert ask(OK).feedback == "fine"
+
+
+# How a judge finds what only this side of the channel should know: it is in the same process, after all.
+CHANNEL = """\
+import os, sys
+frame = sys._getframe()
+while "nonce" not in frame.f_locals: frame = frame.f_back
+nonce, channel = frame.f_locals["nonce"], frame.f_locals["channel"]
+def say(payload, length=None):
+    os.write(channel, f"{nonce}{length or format(len(payload), '016x')}".encode() + payload)
+"""
+
+
+class TestForgery:
+    """A judge that writes its verdict itself has written no more than its own, and that has the shape of one."""
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            "b''",
+            "b'null'",
+            "b'not json'",
+            "b'\\xff\\xfe'",
+            "b'[' * 200_000",
+            "b'{}'",
+            """b'{"error": 5}'""",
+            """b'{"error": ""}'""",
+            """b'{"returned": null}'""",
+            """b'{"returned": {"passed": true}}'""",
+            """b'{"returned": {"passed": 1, "feedback": "", "details": {}}}'""",
+            """b'{"returned": {"passed": true, "feedback": null, "details": {}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": []}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": NaN}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": 1e999}}}'""",
+            """b'{"returned": {"passed": true, "feedback": "", "details": {"n": ' + b'[' * 500 + b']' * 500 + b'}}}'""",
+        ],
+    )
+    def test_of_what_is_no_verdict(self, ask: Ask, payload: str) -> None:
+        verdict = ask(CHANNEL, f"say({payload})", "os._exit(0)")
+        assert verdict.verdict == "error"
+        assert verdict.error in (
+            "wrote to the channel of its verdict what is no verdict",
+            "ended its process with exit code 0 and without a verdict",
+        )
+
+    @pytest.mark.parametrize("length", ["z" * 16, "-000000000000001", "f" * 16])
+    def test_of_a_length(self, ask: Ask, length: str) -> None:
+        verdict = ask(CHANNEL, f"say(b'{{}}', {length!r})", "os._exit(0)")
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"
+
+    def test_the_report_can_still_be_written(self, ask: Ask) -> None:
+        verdict = ask(CHANNEL, """say(b'{"error": "\\\\ud800"}')""", "os._exit(0)")
+        report = as_json(as_report([Graded("forged", verdict)]))
+        assert json.loads(report)["totals"]["error"] == 1
+
+
+class TestWhatAJudgeLeavesBehindInItsOwnProcess:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "sys.settrace(lambda *_: None); sys.setprofile(lambda *_: None)",
+            "sys.modules.clear()",
+            "sys.setrecursionlimit(30)",
+            "signal.signal(signal.SIGALRM, signal.SIG_DFL); signal.setitimer(signal.ITIMER_REAL, 5)",
+            "gc.disable(); sys.setswitchinterval(1)",
+            "json.dumps = json.loads = os.write = os.fstat = os._exit = os.getpid = None",
+            "sys.stdout = sys.stderr = io.StringIO()",
+            "sys.stdout = sys.stderr = type('Broken', (), {'flush': lambda self: 1 / 0})()",
+            "sys.excepthook = sys.unraisablehook = lambda *_: os._exit(1)",
+            "atexit.register(os._exit, 1)",
+            "threading.Thread(target=time.sleep, args=(600,)).start()",
+            "os.chdir('/'); os.umask(0o777); os.environ.clear()",
+            "locale.setlocale(locale.LC_ALL, 'C')",
+        ],
+    )
+    def test_does_not_cost_it_its_verdict(self, ask: Ask, body: str) -> None:
+        head = "import atexit, gc, io, json, locale, os, signal, sys, threading, time"
+        assert ask(body, OK, head=head).feedback == "fine"
+
+    def test_its_timers_do_not_interrupt_the_reading_of_its_verdict(self, ask: Ask) -> None:
+        head = (
+            "import os, signal\n"
+            "def late(*_): raise RuntimeError('late')\n"
+            "class Alarming:\n"
+            "    def __repr__(self): os.kill(os.getpid(), signal.SIGALRM); return 'alarming'\n"
+        )
+        verdict = ask(
+            "signal.signal(signal.SIGALRM, late)",
+            "return {'passed': True, 'feedback': 'fine', 'details': {'n': Alarming()}}",
+            head=head,
+        )
+        assert verdict.details == {"n": "alarming (judge_under_test.Alarming)"}
+
+    @pytest.mark.parametrize("body", ["builtins.isinstance = lambda *_: True; return 1", "builtins.len = None"])
+    def test_where_it_does_the_error_says_so(self, ask: Ask, body: str) -> None:
+        error = ask(body, OK, head="import builtins").error
+        assert error == "got in the way of what reads its verdict, as by a timer or a changed built-in function"
+
+    def test_a_thread_that_ends_everything(self, ask: Ask) -> None:
+        verdict = ask(
+            "threading.Thread(target=os._exit, args=(0,)).start(); time.sleep(600)", head="import os, threading, time"
+        )
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"
+
+    def test_a_judge_that_stops_itself(self, ask: Ask) -> None:
+        verdict = ask("os.kill(os.getpid(), signal.SIGSTOP)", OK, head="import os, signal", timeout_s=0.5)
+        assert verdict.error == "gave no verdict within 0.5 s"
+
+    def test_a_fork_whose_parent_goes(self, ask: Ask) -> None:
+        verdict = ask("if os.fork(): os._exit(0)", "time.sleep(0.1)", OK, head="import os, time")
+        assert verdict.error == "ended its process with exit code 0 and without a verdict"

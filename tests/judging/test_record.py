@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.judging.record import complete_record, parse_record, read_record, write_record
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.utils.errors import TaskError
+
+KEYS = [
+    "task_name",
+    "instruction",
+    "status",
+    "iterations",
+    "task_result",
+    "conversation",
+    "execution_trace",
+    "sandbox",
+]  # fmt: skip
+
+
+def make_task(**settings: Any) -> Task:
+    return Task("six", Path("tasks/six"), "What is six times seven?", settings, Path("tasks/six/test.py"))
+
+
+class TestCompletion:
+    def test_of_an_answer_alone(self) -> None:
+        assert complete_record({"task_result": "42"}, make_task()) == {
+            "task_name": "six",
+            "instruction": "What is six times seven?",
+            "status": "success",
+            "iterations": 0,
+            "task_result": "42",
+            "conversation": [],
+            "execution_trace": [],
+            "sandbox": {},
+        }
+
+    def test_of_nothing_at_all(self) -> None:
+        record = complete_record({}, None)
+        assert list(record) == KEYS
+        assert (record["task_name"], record["instruction"], record["task_result"]) == ("", "", "")
+
+    @pytest.mark.parametrize(
+        ("raw", "status"),
+        [
+            ({}, "failed"),
+            ({"task_result": None}, "failed"),
+            ({"task_result": ""}, "success"),
+            ({"task_result": "42"}, "success"),
+            ({"conversation": [{"role": "assistant", "content": "42"}]}, "success"),
+            ({"conversation": []}, "failed"),
+            ({"task_result": "42", "status": "failed"}, "failed"),
+            ({"task_result": "42", "status": "out of time"}, "out of time"),
+        ],
+    )
+    def test_the_status_of_a_record_without_one(self, raw: Mapping[str, Any], status: str) -> None:
+        assert complete_record(raw, None)["status"] == status
+
+    def test_what_the_record_says_of_its_task_stays(self) -> None:
+        record = complete_record({"task_name": "valid_001", "instruction": "Hi"}, make_task())
+        assert (record["task_name"], record["instruction"]) == ("valid_001", "Hi")
+
+    def test_a_null_is_a_missing_key(self) -> None:
+        record = complete_record(dict.fromkeys(KEYS), make_task())
+        assert record == complete_record({}, make_task())
+
+    def test_odd_values_stay_as_they_are(self) -> None:
+        odd = {"task_result": 42, "conversation": "none", "sandbox": [1], "iterations": "many"}
+        assert complete_record(odd, make_task()).items() >= odd.items()
+
+    def test_further_keys_are_kept(self) -> None:
+        assert complete_record({"model": "m", "tokens": None}, None).items() >= {"model": "m", "tokens": None}.items()
+
+    def test_an_earlier_verdict_is_not(self) -> None:
+        assert "eval" not in complete_record({"eval": {"passed": True}}, make_task(eval="x"))
+
+    def test_the_task_s_further_keys_ride_along(self) -> None:
+        assert complete_record({}, make_task(level=3))["level"] == 3
+
+    def test_no_record_can_stand_in_for_them(self) -> None:
+        assert complete_record({"wanted": "41"}, make_task(wanted="42"))["wanted"] == "42"
+
+    def test_they_cannot_stand_in_for_the_run(self) -> None:
+        record = complete_record({}, make_task(task_result="42", status="success", sandbox={"network": True}))
+        assert (record["task_result"], record["status"], record["sandbox"]) == ("", "failed", {})
+
+    def test_the_given_record_is_not_changed(self) -> None:
+        raw = {"task_result": None, "eval": 1}
+        complete_record(raw, make_task(level=3))
+        assert raw == {"task_result": None, "eval": 1}
+
+    @given(st.dictionaries(st.sampled_from([*KEYS, "eval", "model"]), st.none() | st.text() | st.lists(st.integers())))
+    def test_always_has_every_key_and_no_null_in_them(self, raw: dict[str, Any]) -> None:
+        record = complete_record(raw, make_task())
+        assert [key for key in record if key in KEYS] == KEYS
+        assert all(record[key] is not None for key in KEYS)
+
+
+class TestFiles:
+    def test_what_was_written_is_read(self, tmp_path: Path) -> None:
+        record = {"task_result": "日本 🎉 \x1b \udcff \u2028", "sandbox": {"docker_port": 8080}, "tokens": [1.5, None]}
+        write_record(tmp_path / "six.json", record)
+        assert read_record(tmp_path / "six.json") == record
+
+    def test_nothing_else_is_left_beside_it(self, tmp_path: Path) -> None:
+        write_record(tmp_path / "six.json", {"task_result": "x" * 100_000})
+        write_record(tmp_path / "six.json", {"task_result": "42"})
+        assert os.listdir(tmp_path) == ["six.json"]
+        assert read_record(tmp_path / "six.json") == {"task_result": "42"}
+
+    def test_a_byte_order_mark_is_no_harm(self, tmp_path: Path) -> None:
+        (tmp_path / "six.json").write_bytes(b'\xef\xbb\xbf{"task_result": "42"}')
+        assert read_record(tmp_path / "six.json") == {"task_result": "42"}
+
+    @pytest.mark.parametrize(
+        ("content", "code", "said"),
+        [
+            (b"", "task_record_invalid", "The text is empty"),
+            (b"{'task_result': 42}", "task_record_invalid", "no JSON (line 1, column 2)"),
+            (b"[]", "task_record_invalid", "not a list"),
+            (b'"42"', "task_record_invalid", "not text"),
+            (b"null", "task_record_invalid", "not null"),
+            (b"42", "task_record_invalid", "not 42"),
+            (b"[" * 100_000, "task_record_invalid", "nested too deep"),
+            (b'{"n": ' + b"9" * 5_000 + b"}", "task_record_invalid", "a number that is too long"),
+            (b'{"a": "\xff"}', "task_record_not_utf8", "is not UTF-8 text"),
+            (None, "task_record_not_found", "the file does not exist. Correct the path"),
+        ],
+    )  # fmt: skip
+    def test_a_file_that_holds_no_record(self, tmp_path: Path, content: bytes | None, code: str, said: str) -> None:
+        path = tmp_path / "six.json"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(TaskError) as caught:
+            read_record(path)
+        assert (caught.value.code, caught.value.exit_code) == (code, 2)
+        assert said in caught.value.message
+        assert caught.value.message.startswith(f"{path}: ")
+        assert len(caught.value.message.splitlines()) == 1
+
+    def test_a_text_that_is_no_file_has_the_name_it_is_given(self) -> None:
+        with pytest.raises(TaskError, match=r"^stdin: no JSON"):
+            parse_record("nonsense", "stdin")
+
+    @pytest.mark.parametrize("value", [{(1, 2): 3}, 10**5000], ids=["key", "number"])
+    def test_what_json_cannot_hold_leaves_the_former_record(self, tmp_path: Path, value: Any) -> None:
+        write_record(tmp_path / "six.json", {"task_result": "42"})
+        with pytest.raises(TaskError, match="the record cannot be written as JSON") as caught:
+            write_record(tmp_path / "six.json", {"task_result": value})
+        assert caught.value.code == "task_record_unwritable"
+        assert read_record(tmp_path / "six.json") == {"task_result": "42"}
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(TaskError, match="the record cannot be written") as caught:
+            write_record(tmp_path / "absent" / "six.json", {})
+        assert caught.value.code == "task_record_unwritable"

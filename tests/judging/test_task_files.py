@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.judging.task import InvalidTask, Task
+from guarantee_email_agent.judging.task_files import MAX_TASK_BYTES, discover_tasks, load_task
+from guarantee_email_agent.utils.errors import TaskError
+
+JUDGE = 'def test(result):\n    return {"passed": True, "feedback": ""}\n'
+
+
+def make_task(folder: Path, task_yaml: str | bytes | None = "instruction: Say 42\n", judge: str | None = JUDGE) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if task_yaml is not None:
+        (folder / "task.yaml").write_bytes(task_yaml if isinstance(task_yaml, bytes) else task_yaml.encode())
+    if judge is not None:
+        (folder / "test.py").write_text(judge, encoding="utf-8")
+    return folder
+
+
+def refusal(folder: Path) -> TaskError:
+    with pytest.raises(TaskError) as caught:
+        load_task(folder)
+    return caught.value
+
+
+@contextmanager
+def as_a_plain_user() -> Iterator[None]:
+    """Root may read everything, so it is somebody else for a moment."""
+    ours = os.geteuid()
+    os.seteuid(ours or 65534)
+    try:
+        yield
+    finally:
+        os.seteuid(ours)
+
+
+class TestLoad:
+    def test_the_least_that_a_task_has(self, tmp_path: Path) -> None:
+        folder = make_task(tmp_path / "answer")
+        assert load_task(folder) == Task("answer", folder, "Say 42", {}, folder / "test.py")
+
+    def test_all_that_a_task_can_have(self, tmp_path: Path) -> None:
+        folder = make_task(
+            tmp_path / "full",
+            "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n",
+        )
+        (folder / "assets").mkdir()
+        (folder / "Dockerfile").touch()
+        (folder / "docker-compose.yaml").touch()
+        task = load_task(folder)
+        assert (task.dockerfile, task.compose_file, task.assets) == (
+            folder / "Dockerfile",
+            folder / "docker-compose.yaml",
+            folder / "assets",
+        )
+        assert (task.judge_network, task.judge_timeout_s) == (True, 2.5)
+        assert task.settings == {"judge_network": True, "judge_timeout_s": 2.5, "level": {"hard": [1, 2]}}
+
+    def test_the_name_is_the_directory_s_however_it_is_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(make_task(tmp_path / "answer"))
+        (tmp_path / "answer" / "sub").mkdir()
+        assert [load_task(written).name for written in (".", "sub/..", "../answer/")] == ["answer"] * 3
+
+    def test_a_file_that_is_called_assets_is_none(self, tmp_path: Path) -> None:
+        folder = make_task(tmp_path / "answer")
+        (folder / "assets").touch()
+        assert load_task(folder).assets is None
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("task_yaml", "code", "said"),
+        [
+            ("", "task_missing_field", "instruction is missing. Add it"),
+            ("level: 1\n", "task_missing_field", "instruction is missing. Add it"),
+            ("instruction: ' '\n", "task_invalid_value", "task.yaml:1: instruction must not be blank"),
+            ("a: 1\ninstruction: 42\n", "task_wrong_type", 'yaml:2: instruction is the number 42, not text; quote'),
+            ("instruction:\n", "task_wrong_type", "instruction must be text, but is empty"),
+            ("- instruction\n", "task_wrong_type", "must be a mapping of keys to values"),
+            ("instruction: a\n1: b\n", "task_wrong_type", "the key 1 is not text; quote it"),
+            ("instruction: a\njudge_netwrok: true\n", "task_unknown_key", "did you mean 'judge_network'?"),
+            ("instruction: a\njudge_network: 1\n", "task_wrong_type", "judge_network must be true or false"),
+            ("instruction: a\njudge_timeout_s: 0\n", "task_invalid_value", "must be seconds above 0"),
+            ("instruction: a\njudge_timeout_s: .nan\n", "task_wrong_type", "must be a number"),
+            ("instruction: a\n---\nb: 1\n", "task_yaml_invalid", "more than one YAML document"),
+            ("instruction: 'a\n", "task_yaml_invalid", "task.yaml:1: YAML does not parse (line 1"),
+            (b"instruction: \xff\n", "task_file_not_utf8", "is not UTF-8 text"),
+            (b"#" * (MAX_TASK_BYTES + 1), "task_file_too_large", "is larger than"),
+            (None, "task_no_task_file", "has no task.yaml. Write it"),
+        ],
+    )  # fmt: skip
+    def test_of_a_task_file(self, tmp_path: Path, task_yaml: str | bytes | None, code: str, said: str) -> None:
+        error = refusal(make_task(tmp_path / "bad", task_yaml))
+        assert (error.code, error.exit_code) == (code, 2)
+        assert said in error.message
+        assert str(tmp_path / "bad") in error.message
+        assert len(error.message.splitlines()) == 1
+
+    def test_all_problems_at_once(self, tmp_path: Path) -> None:
+        error = refusal(make_task(tmp_path / "bad", "instruction: 1\njudge_network: 2\n"))
+        assert "instruction is the number 1" in error.message
+        assert "judge_network must be true or false" in error.message
+
+    def test_of_a_task_without_a_judge(self, tmp_path: Path) -> None:
+        error = refusal(make_task(tmp_path / "bad", judge=None))
+        assert error.code == "task_no_test"
+        assert "has no test.py. Write it: a function test(result)" in error.message
+
+    def test_of_a_judge_that_is_a_folder(self, tmp_path: Path) -> None:
+        folder = make_task(tmp_path / "bad", judge=None)
+        (folder / "test.py").mkdir()
+        assert refusal(folder).code == "task_no_test"
+
+    def test_of_a_path_that_does_not_exist(self, tmp_path: Path) -> None:
+        error = refusal(tmp_path / "absent")
+        assert (error.code, error.message) == (
+            "task_not_found",
+            f"{tmp_path / 'absent'}: does not exist. Correct the path",
+        )
+
+    def test_of_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        assert "is not a folder" in refusal(tmp_path / "file").message
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("a" * 300, "cannot be read (File name too long)"),
+            ("a\0b", "embedded null"),
+            ("loop", "cannot be read (Too many levels of symbolic links)"),
+            ("moved", "is a link to what does not exist"),
+            ("file/below", "does not exist. Correct the path"),
+        ],
+    )
+    def test_of_a_path_that_leads_nowhere(self, tmp_path: Path, name: str, said: str) -> None:
+        (tmp_path / "loop").symlink_to("loop")
+        (tmp_path / "moved").symlink_to("absent")
+        (tmp_path / "file").touch()
+        assert said in refusal(tmp_path / name).message
+
+    @pytest.mark.parametrize("mode", [0o000, 0o444])
+    def test_of_a_folder_that_is_closed_to_us(self, folder: Path, mode: int) -> None:
+        task = make_task(folder / "closed")
+        task.chmod(mode)
+        with as_a_plain_user():
+            error = refusal(task)
+        task.chmod(0o755)
+        assert (error.code, error.exit_code) == ("task_unreadable", 2)
+        assert error.message.endswith("closed: cannot be read (Permission denied). Check its permissions")
+
+    def test_of_a_folder_with_nothing_in_it(self, tmp_path: Path) -> None:
+        assert "has neither task.yaml nor test.py, so it is no task. Add both" in refusal(tmp_path).message
+
+    def test_of_a_folder_of_tasks_says_how_to_grade_that(self, tmp_path: Path) -> None:
+        make_task(tmp_path / "one")
+        assert "name one of them, or grade all with --results DIR" in refusal(tmp_path).message
+
+    def test_terminal_escapes_in_a_name_never_get_through(self, tmp_path: Path) -> None:
+        error = refusal(make_task(tmp_path / "bad\x1b[2J", "instruction: 1"))
+        assert error.message.isprintable()
+
+
+class TestDiscovery:
+    def test_in_the_order_of_their_names_with_the_unusable_ones_among_them(self, tmp_path: Path) -> None:
+        make_task(tmp_path / "b")
+        make_task(tmp_path / "c", "instruction: 1\n")
+        make_task(tmp_path / "a")
+        (tmp_path / "empty").mkdir()
+        found = discover_tasks(tmp_path)
+        assert [(task.name, isinstance(task, InvalidTask)) for task in found] == [
+            ("a", False),
+            ("b", False),
+            ("c", True),
+            ("empty", True),
+        ]
+        broken = found[2]
+        assert isinstance(broken, InvalidTask)
+        assert (broken.code, broken.directory) == ("task_wrong_type", tmp_path / "c")
+        assert "instruction is the number 1" in broken.message
+
+    def test_a_link_is_followed_and_one_that_leads_nowhere_does_not_disappear(self, tmp_path: Path) -> None:
+        make_task(tmp_path / "elsewhere" / "task")
+        (tmp_path / "tasks").mkdir()
+        (tmp_path / "tasks" / "linked").symlink_to(tmp_path / "elsewhere" / "task")
+        (tmp_path / "tasks" / "moved").symlink_to(tmp_path / "absent")
+        linked, moved = discover_tasks(tmp_path / "tasks")
+        assert isinstance(linked, Task)
+        assert linked.name == "linked"
+        assert isinstance(moved, InvalidTask)
+        assert "is a link to what does not exist" in moved.message
+
+    def test_names_that_begin_with_a_dot_or_an_underscore_are_no_tasks(self, tmp_path: Path) -> None:
+        for name in ("_records", ".git", "task"):
+            make_task(tmp_path / name)
+        (tmp_path / "README.md").touch()
+        assert [task.name for task in discover_tasks(tmp_path)] == ["task"]
+
+    @pytest.mark.parametrize(
+        ("make", "code", "said"),
+        [
+            (lambda folder: None, "task_not_found", "does not exist"),
+            (lambda folder: folder.touch(), "task_not_found", "is not a folder"),
+            (lambda folder: folder.mkdir(), "task_none_found", "holds no task directories"),
+            (make_task, "task_is_single", "is a task itself"),
+        ],
+    )  # fmt: skip
+    def test_of_something_else(self, tmp_path: Path, make: object, code: str, said: str) -> None:
+        assert callable(make)
+        make(tmp_path / "tasks")
+        with pytest.raises(TaskError, match=said) as caught:
+            discover_tasks(tmp_path / "tasks")
+        assert (caught.value.code, caught.value.exit_code) == (code, 2)

@@ -1,0 +1,515 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.ledger.ledger import (
+    Busy,
+    Claim,
+    Done,
+    Free,
+    LeaseLostError,
+    Ledger,
+    LedgerError,
+    Outcome,
+    Waiting,
+    open_ledger,
+)
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+KEY = b"0123456789abcdef0123456789abcdef"
+MAIL = "a1" * 16
+PLACE = "b2" * 16
+OTHER_PLACE = "c3" * 16
+REPLY = f"<reply-{MAIL}@example.com>"
+LEASE_S = 180.0
+
+
+@pytest.fixture
+def ledger(ledger_location: str) -> Iterator[Ledger]:
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        yield ledger
+
+
+def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, place: str = PLACE) -> Claim:
+    claim = ledger.claim(mail, place=place, owner=owner, lease_s=LEASE_S)
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def sending(ledger: Ledger) -> Claim:
+    claim = claimed(ledger)
+    ledger.intend_send(claim, REPLY)
+    return claim
+
+
+def stands(ledger: Ledger, place: str = PLACE) -> object:
+    return ledger.places([place])[place]
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(LedgerError) as caught:
+        call()
+    assert not caught.value.outage
+    return caught.value.code
+
+
+def test_a_new_mail_is_claimed(ledger: Ledger) -> None:
+    assert claimed(ledger) == Claim(MAIL, PLACE, 1, 1, "new", None, None, None, "")
+
+
+def test_a_claimed_mail_is_busy_for_everybody_else(ledger: Ledger) -> None:
+    claimed(ledger, "one:1")
+    other = ledger.claim(MAIL, place=PLACE, owner="two:2", lease_s=LEASE_S)
+    assert isinstance(other, Busy)
+    assert other.owner == "one:1"
+    assert 0 < other.retry_in_s <= LEASE_S
+
+
+def test_a_lease_that_ran_out_is_taken_over_with_a_higher_fence(ledger: Ledger, ledger_sql: Any) -> None:
+    first = claimed(ledger, "one:1")
+    ledger_sql.pass_time(LEASE_S + 1)
+    second = claimed(ledger, "two:2")
+    assert (second.fence, second.attempts, second.previous) == (first.fence + 1, 2, "claimed")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda ledger, claim: ledger.intend_ticket(claim, "mail-1"),
+        lambda ledger, claim: ledger.ticket_created(claim, "TICKET-1"),
+        lambda ledger, claim: ledger.intend_send(claim, REPLY),
+        lambda ledger, claim: ledger.sent(claim),
+        lambda ledger, claim: ledger.not_sent(claim),
+        lambda ledger, claim: ledger.finish(claim, "unknown"),
+        lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=1),
+    ],
+    ids=["intend_ticket", "ticket_created", "intend_send", "sent", "not_sent", "finish", "release"],
+)
+def test_who_lost_the_lease_writes_nothing(ledger: Ledger, ledger_sql: Any, write: Any) -> None:
+    stale = claimed(ledger, "one:1")
+    ledger_sql.pass_time(LEASE_S + 1)
+    claimed(ledger, "two:2")
+    before = ledger_sql.rows("SELECT * FROM ledger_mails")
+    with pytest.raises(LeaseLostError) as caught:
+        write(ledger, stale)
+    assert caught.value.code == "ledger_lease_lost"
+    assert ledger_sql.rows("SELECT * FROM ledger_mails") == before
+
+
+def test_a_lease_that_ran_out_may_be_used_while_nobody_took_it(ledger: Ledger, ledger_sql: Any) -> None:
+    claim = claimed(ledger)
+    ledger_sql.pass_time(LEASE_S + 1)
+    ledger.intend_send(claim, REPLY)
+    assert isinstance(stands(ledger), Busy)
+
+
+def test_a_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any) -> None:
+    claim = claimed(ledger)
+    ledger_sql.pass_time(LEASE_S - 10)
+    ledger.intend_ticket(claim, "mail-1")
+    standing = stands(ledger)
+    assert isinstance(standing, Busy)
+    assert standing.retry_in_s > LEASE_S - 10
+
+
+def test_the_whole_way_of_an_answered_mail(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    ledger.intend_ticket(claim, "mail-1")
+    ledger.ticket_created(claim, "TICKET-000001")
+    ledger.intend_send(claim, REPLY)
+    ledger.sent(claim)
+    ledger.finish(claim, "answered", "valid-warranty")
+    assert stands(ledger) == Done(MAIL, "answered", "valid-warranty", False, "TICKET-000001", REPLY)
+    ledger.marked(PLACE)
+    assert stands(ledger) == Done(MAIL, "answered", "valid-warranty", True, "TICKET-000001", REPLY)
+
+
+def test_a_claim_of_a_finished_mail_changes_nothing(ledger: Ledger) -> None:
+    ledger.finish(claimed(ledger), "not_answered", "no-reply")
+    ledger.marked(PLACE)
+    done = Done(MAIL, "not_answered", "no-reply", True, None, None)
+    assert ledger.claim(MAIL, place=PLACE, owner="two:2", lease_s=LEASE_S) == done
+    assert stands(ledger) == done
+
+
+def test_the_next_claim_sees_how_far_the_last_one_got(ledger: Ledger, ledger_sql: Any) -> None:
+    claim = claimed(ledger)
+    seen = []
+    for write, *values in (
+        (ledger.intend_ticket, "mail-1"),
+        (ledger.ticket_created, "TICKET-1"),
+        (ledger.intend_send, REPLY),
+        (ledger.sent,),
+    ):
+        write(claim, *values)
+        ledger_sql.pass_time(LEASE_S + 1)
+        claim = claimed(ledger)
+        seen.append((claim.previous, claim.ticket_key, claim.ticket_id, claim.reply_message_id))
+    assert seen == [
+        ("ticketing", "mail-1", None, None),
+        ("ticketed", "mail-1", "TICKET-1", None),
+        ("sending", "mail-1", "TICKET-1", REPLY),
+        ("sent", "mail-1", "TICKET-1", REPLY),
+    ]
+
+
+def test_a_claim_does_not_hide_an_open_sending_from_the_one_after_it(ledger: Ledger, ledger_sql: Any) -> None:
+    sending(ledger)
+    for _ in range(2):
+        ledger_sql.pass_time(LEASE_S + 1)
+        assert claimed(ledger).previous == "sending"
+
+
+def test_a_second_sending_takes_proof_that_the_first_did_not_happen(ledger: Ledger, ledger_sql: Any) -> None:
+    sending(ledger)
+    ledger_sql.pass_time(LEASE_S + 1)
+    claim = claimed(ledger)
+    assert refused(lambda: ledger.intend_send(claim, REPLY)) == "ledger_wrong_stage"
+    assert refused(lambda: ledger.intend_ticket(claim, "mail-1")) == "ledger_wrong_stage"
+    ledger.not_sent(claim)
+    ledger.intend_send(claim, REPLY)
+
+
+def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    ledger.intend_ticket(claim, "mail-1")
+    ledger.ticket_created(claim, "TICKET-1")
+    ledger.intend_send(claim, REPLY)
+    ledger.not_sent(claim)
+    ledger.release(claim, count_attempt=True, retry_after_s=0)
+    assert claimed(ledger).previous == "ticketed"
+
+
+def test_what_is_known_to_have_left_cannot_be_taken_back(ledger: Ledger) -> None:
+    claim = sending(ledger)
+    ledger.sent(claim)
+    assert refused(lambda: ledger.not_sent(claim)) == "ledger_wrong_stage"
+
+
+def test_proof_may_come_after_the_reply_was_given_up(ledger: Ledger) -> None:
+    claim = sending(ledger)
+    ledger.not_sent(claim)
+    ledger.finish(claim, "answered", "proved")
+    assert isinstance(stands(ledger), Done)
+
+
+@pytest.mark.parametrize("outcome", ["not_answered", "quarantined"])
+def test_a_mail_whose_reply_may_have_left_cannot_end_as_not_answered(ledger: Ledger, outcome: Outcome) -> None:
+    claim = sending(ledger)
+    assert refused(lambda: ledger.finish(claim, outcome)) == "ledger_wrong_stage"
+
+
+def test_a_mail_without_a_reply_cannot_end_as_answered(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    assert refused(lambda: ledger.finish(claim, "answered")) == "ledger_wrong_stage"
+
+
+def test_a_reply_that_is_known_to_have_left_cannot_end_as_unknown(ledger: Ledger) -> None:
+    claim = sending(ledger)
+    ledger.sent(claim)
+    assert refused(lambda: ledger.finish(claim, "unknown")) == "ledger_wrong_stage"
+
+
+def test_a_released_mail_waits_until_its_time(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.release(claimed(ledger), count_attempt=True, retry_after_s=30, reason="warranty_timeout")
+    waiting = ledger.claim(MAIL, place=PLACE, owner="two:2", lease_s=LEASE_S)
+    assert isinstance(waiting, Waiting)
+    assert 0 < waiting.retry_in_s <= 30
+    assert (waiting.attempts, waiting.reason) == (1, "warranty_timeout")
+    ledger_sql.pass_time(31)
+    assert stands(ledger) == Free(MAIL, 1)
+    assert claimed(ledger).reason == "warranty_timeout"
+
+
+def test_a_mail_released_without_a_wait_is_free_at_once(ledger: Ledger) -> None:
+    ledger.release(claimed(ledger), count_attempt=True, retry_after_s=0)
+    assert stands(ledger) == Free(MAIL, 1)
+
+
+@pytest.mark.parametrize(("counts", "attempts"), [(True, 2), (False, 1)])
+def test_an_outage_is_no_attempt(ledger: Ledger, counts: bool, attempts: int) -> None:
+    ledger.release(claimed(ledger), count_attempt=counts, retry_after_s=0)
+    assert claimed(ledger).attempts == attempts
+
+
+def test_a_release_ends_the_claim(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    ledger.release(claim, count_attempt=True, retry_after_s=0)
+    with pytest.raises(LeaseLostError):
+        ledger.intend_send(claim, REPLY)
+
+
+def test_an_end_of_a_lease_may_be_written_twice(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    for _ in range(2):
+        ledger.release(claim, count_attempt=False, retry_after_s=0)
+    assert stands(ledger) == Free(MAIL, 0)
+    claim = claimed(ledger)
+    for _ in range(2):
+        ledger.finish(claim, "not_answered", "no-reply")
+    with pytest.raises(LeaseLostError):
+        ledger.finish(claim, "quarantined")
+
+
+def test_a_mail_that_came_twice_is_answered_once_and_marked_at_both_places(ledger: Ledger) -> None:
+    claim = claimed(ledger, place=PLACE)
+    ledger.finish(claim, "not_answered", "no-reply")
+    ledger.marked(PLACE)
+    copy = ledger.claim(MAIL, place=OTHER_PLACE, owner="one:1", lease_s=LEASE_S)
+    assert isinstance(copy, Done)
+    assert not copy.marked
+
+
+def test_a_place_that_the_mailbox_gave_to_another_mail(ledger: Ledger) -> None:
+    ledger.finish(claimed(ledger), "not_answered")
+    ledger.marked(PLACE)
+    other = claimed(ledger, mail="d4" * 16)
+    assert other.previous == "new"
+    ledger.finish(other, "not_answered")
+    assert stands(ledger) == Done("d4" * 16, "not_answered", "", False, None, None)
+
+
+def test_only_places_that_were_seen_are_known(ledger: Ledger) -> None:
+    claimed(ledger)
+    assert set(ledger.places([PLACE, OTHER_PLACE])) == {PLACE}
+    assert ledger.places([]) == {}
+
+
+def test_ten_thousand_places_are_one_question(ledger: Ledger) -> None:
+    for number in range(20):
+        claimed(ledger, mail=f"{number:032x}", place=f"{number:032x}")
+    assert len(ledger.places(f"{number:032x}" for number in range(10_000))) == 20
+
+
+def test_a_mark_at_a_place_that_nobody_saw(ledger: Ledger) -> None:
+    assert refused(lambda: ledger.marked(PLACE)) == "ledger_unknown_place"
+
+
+@pytest.mark.parametrize("outcome", ["quarantined", "unknown"])
+def test_a_parked_mail_whose_mark_was_taken_off_begins_anew(ledger: Ledger, ledger_sql: Any, outcome: Outcome) -> None:
+    claim = claimed(ledger)
+    ledger.intend_ticket(claim, "mail-1")
+    ledger.ticket_created(claim, "TICKET-1")
+    if outcome == "unknown":
+        ledger.intend_send(claim, REPLY)
+    ledger.finish(claim, outcome, "mail_rejected")
+    ledger.marked(PLACE)
+    ledger_sql.pass_time(61)
+    assert ledger.reopen(PLACE, listed_at=ledger.time())
+    again = claimed(ledger)
+    assert (again.attempts, again.previous, again.ticket_id) == (1, "ticketed", "TICKET-1")
+    assert again.fence > claim.fence
+    ledger.finish(again, "quarantined")
+    standing = stands(ledger)
+    assert isinstance(standing, Done)
+    assert not standing.marked
+
+
+def test_a_list_that_may_be_older_than_the_mark_opens_nothing(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(claimed(ledger), "quarantined")
+    listed_at = ledger.time()
+    ledger.marked(PLACE)
+    assert not ledger.reopen(PLACE, listed_at=listed_at)
+    ledger_sql.pass_time(3600)
+    assert not ledger.reopen(PLACE, listed_at=listed_at - 3600)
+    assert not ledger.reopen(PLACE, listed_at=listed_at - 3600 + 59)  # mailboxes do not show a mark to all at once
+    assert isinstance(stands(ledger), Done)
+    assert ledger.reopen(PLACE, listed_at=listed_at - 3600 + 90)
+
+
+def test_a_clock_that_went_back_after_the_list_opens_nothing(ledger: Ledger) -> None:
+    ledger.finish(claimed(ledger), "quarantined")
+    listed_at = ledger.time() + 3600
+    ledger.marked(PLACE)
+    assert not ledger.reopen(PLACE, listed_at=listed_at)
+
+
+def test_a_copy_that_never_had_the_mark_opens_nothing(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(sending(ledger), "unknown")
+    ledger.marked(PLACE)
+    ledger.claim(MAIL, place=OTHER_PLACE, owner="one:1", lease_s=LEASE_S)
+    ledger_sql.pass_time(3600)
+    assert not ledger.reopen(OTHER_PLACE, listed_at=ledger.time())
+
+
+def test_an_answered_mail_is_never_opened_again(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(sending(ledger), "answered")
+    ledger.marked(PLACE)
+    ledger_sql.pass_time(3600)
+    assert not ledger.reopen(PLACE, listed_at=ledger.time())
+    assert isinstance(stands(ledger), Done)
+
+
+def test_a_clock_that_went_back_prolongs_a_lease_by_its_own_length_at_most(ledger: Ledger, ledger_sql: Any) -> None:
+    claimed(ledger, "one:1")
+    ledger_sql.pass_time(-3600)
+    standing = stands(ledger)
+    assert isinstance(standing, Busy)
+    assert standing.retry_in_s <= LEASE_S
+    ledger_sql.pass_time(LEASE_S + 1)
+    assert claimed(ledger, "two:2").attempts == 2
+
+
+def test_a_claim_notices_a_clock_that_went_back_as_well(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.release(claimed(ledger), count_attempt=True, retry_after_s=30)
+    ledger_sql.pass_time(-3600)
+    assert isinstance(ledger.claim(MAIL, place=PLACE, owner="two:2", lease_s=LEASE_S), Waiting)
+    ledger_sql.pass_time(31)
+    claimed(ledger, "two:2")
+
+
+def test_a_clock_that_went_back_frees_nothing(ledger: Ledger, ledger_sql: Any) -> None:
+    claimed(ledger, "one:1")
+    ledger_sql.pass_time(-10)
+    assert isinstance(ledger.claim(MAIL, place=PLACE, owner="two:2", lease_s=LEASE_S), Busy)
+
+
+def test_postgresql_asks_its_own_clock(postgresql_url: str) -> None:
+    with closing(open_ledger(postgresql_url, key=KEY, now=lambda: 0.0)) as ledger:
+        assert ledger.time() > 1_700_000_000
+
+
+def test_sqlite_asks_the_clock_that_it_is_given(tmp_path: Path) -> None:
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: 12.5)) as ledger:
+        assert ledger.time() == 12.5
+
+
+def test_the_tally_counts_every_mail_once(ledger: Ledger) -> None:
+    mails = [f"{number:032x}" for number in range(5)]
+    claims = [claimed(ledger, mail=mail, place=mail) for mail in mails]
+    ledger.finish(claims[0], "not_answered")
+    ledger.finish(claims[1], "quarantined")
+    ledger.finish(claims[2], "quarantined")
+    ledger.release(claims[3], count_attempt=True, retry_after_s=30)
+    assert ledger.tally() == {
+        "answered": 0,
+        "not_answered": 1,
+        "quarantined": 2,
+        "unknown": 0,
+        "in_work": 1,
+        "waiting": 1,
+    }
+
+
+def test_mails_that_a_person_should_see_are_named(ledger: Ledger) -> None:
+    mails = [f"{number:032x}" for number in range(4)]
+    claims = [claimed(ledger, mail=mail, place=mail) for mail in mails]
+    ledger.finish(claims[0], "not_answered")
+    ledger.finish(claims[1], "quarantined", "llm_timeout")
+    ledger.finish(claims[2], "unknown", "mail_send_unknown")
+    assert [(entry.mail_key, entry.outcome, entry.reason) for entry in ledger.parked()] == [
+        (mails[1], "quarantined", "llm_timeout"),
+        (mails[2], "unknown", "mail_send_unknown"),
+    ]
+    assert [(entry.mail_key, entry.owner) for entry in ledger.unfinished()] == [(mails[3], "one:1")]
+    assert len(ledger.parked(limit=1)) == 1
+
+
+def test_pruning_forgets_only_what_the_mailbox_remembers(ledger: Ledger, ledger_sql: Any) -> None:
+    marked, unmarked, parked, open_, young = (f"{number:032x}" for number in range(5))
+    for mail in (marked, unmarked):
+        ledger.finish(claimed(ledger, mail=mail, place=mail), "not_answered")
+    ledger.finish(claimed(ledger, mail=parked, place=parked), "quarantined")
+    claimed(ledger, mail=open_, place=open_)
+    for mail in (marked, parked):
+        ledger.marked(mail)
+    ledger_sql.pass_time(31 * 86_400)
+    ledger.finish(claimed(ledger, mail=young, place=young), "not_answered")
+    ledger.marked(young)
+    assert ledger.prune(30) == 1
+    assert set(ledger.places([marked, unmarked, parked, open_, young])) == {unmarked, parked, open_, young}
+
+
+def test_pruning_keeps_a_mail_of_which_a_copy_bears_no_mark(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.finish(claimed(ledger), "not_answered")
+    ledger.marked(PLACE)
+    ledger.claim(MAIL, place=OTHER_PLACE, owner="one:1", lease_s=LEASE_S)
+    ledger_sql.pass_time(31 * 86_400)
+    assert ledger.prune(30) == 0
+
+
+def test_pruning_goes_through_more_than_one_portion(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger_sql.rows(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) INSERT INTO ledger_mails "
+        "SELECT 'mail' || i, 'sent', 1, 1, NULL, 0, 0, NULL, NULL, NULL, 'answered', '', 0, 0 FROM n"
+    )
+    ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0 FROM ledger_mails")
+    assert ledger.prune(30) == 2500
+    assert ledger_sql.rows("SELECT count(*) FROM ledger_places") == [(0,)]
+
+
+def test_pruning_young_mails_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(ConfigurationError):
+        ledger.prune(29)
+
+
+WORDS = "Dear support, my name is in here"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda ledger, claim: ledger.claim(WORDS, place=PLACE, owner="one:1", lease_s=1),
+        lambda ledger, claim: ledger.claim(MAIL, place=WORDS, owner="one:1", lease_s=1),
+        lambda ledger, claim: ledger.claim(MAIL, place=PLACE, owner=WORDS, lease_s=1),
+        lambda ledger, claim: ledger.places([WORDS]),
+        lambda ledger, claim: ledger.marked(WORDS),
+        lambda ledger, claim: ledger.reopen(WORDS, listed_at=0),
+        lambda ledger, claim: ledger.intend_ticket(claim, WORDS),
+        lambda ledger, claim: ledger.ticket_created(claim, WORDS),
+        lambda ledger, claim: ledger.intend_send(claim, WORDS),
+        lambda ledger, claim: ledger.finish(claim, "quarantined", WORDS),
+        lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=1, reason=WORDS),
+    ],
+)
+def test_words_of_a_customer_have_no_way_in(ledger: Ledger, write: Any) -> None:
+    claim = claimed(ledger)
+    with pytest.raises(LedgerError) as caught:
+        write(ledger, claim)
+    assert caught.value.code == "ledger_invalid_value"
+    assert "Dear" not in caught.value.message
+
+
+def test_the_file_holds_hashes_codes_and_ids(tmp_path: Path) -> None:
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
+        claim = claimed(ledger)
+        ledger.intend_ticket(claim, "mail-1")
+        ledger.ticket_created(claim, "TICKET-1")
+        ledger.intend_send(claim, REPLY)
+        with pytest.raises(LedgerError):
+            ledger.finish(claim, "unknown", WORDS)
+        ledger.finish(claim, "answered", "valid-warranty")
+        stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert WORDS.encode() not in stored
+    assert KEY not in stored
+    assert KEY.hex().encode() not in stored
+    assert MAIL.encode() in stored
+
+
+def test_a_closed_ledger_is_found_again(ledger_location: str) -> None:
+    with closing(open_ledger(ledger_location, key=KEY)) as first:
+        claimed(first)
+    with closing(open_ledger(ledger_location, key=KEY)) as second:
+        assert isinstance(stands(second), Busy)
+
+
+def test_the_ledger_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
+        claimed(ledger)
+        assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_commands_without_a_ledger_do_not_load_sqlalchemy() -> None:
+    script = (
+        "import sys, guarantee_email_agent.cli, guarantee_email_agent.eval.suite, "
+        "guarantee_email_agent.ledger.mail_state, guarantee_email_agent.ledger.ledger_errors\n"
+        "sys.exit('sqlalchemy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

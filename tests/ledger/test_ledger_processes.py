@@ -1,0 +1,121 @@
+"""Real processes on one ledger: racing for it, and killed in the middle of it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, get_args
+
+import pytest
+
+from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
+from guarantee_email_agent.ledger.mail_state import Stage
+
+KEY = b"k" * 32
+LEASE_S = 180.0
+ROUNDS = 6
+
+RACER = """
+import random, sys
+from guarantee_email_agent.ledger.ledger import Claim, open_ledger
+
+ledger = open_ledger(sys.argv[1], key=b"k" * 32, patience_s=60)
+mails = [f"{number:032x}" for number in range(100)]
+random.Random(sys.argv[2]).shuffle(mails)
+for mail in mails:
+    claim = ledger.claim(mail, place=mail, owner=f"racer:{sys.argv[2]}", lease_s=180)
+    if isinstance(claim, Claim):
+        print(mail, claim.fence, claim.attempts, flush=True)
+"""
+
+WRITER = """
+import sys
+from guarantee_email_agent.ledger.ledger import open_ledger
+
+ledger = open_ledger(sys.argv[1], key=b"k" * 32)
+for number in range(100_000):
+    mail = f"{int(sys.argv[2]):016x}{number:016x}"
+    claim = ledger.claim(mail, place=mail, owner="writer:1", lease_s=180)
+    print(mail, "claimed", flush=True)
+    ledger.intend_ticket(claim, f"mail-{mail}")
+    print(mail, "ticketing", flush=True)
+    ledger.ticket_created(claim, "TICKET-1")
+    print(mail, "ticketed", flush=True)
+    ledger.intend_send(claim, f"<reply-{mail}@example.com>")
+    print(mail, "sending", flush=True)
+    ledger.sent(claim)
+    print(mail, "sent", flush=True)
+    ledger.finish(claim, "answered", "valid-warranty")
+    print(mail, "answered", flush=True)
+"""
+STEPS = (*get_args(Stage), "answered")
+
+
+@contextmanager
+def started(script: str, location: str, name: object) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, location, str(name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_of_many_processes_one_wins_each_mail_and_one_takes_it_over(ledger_location: str, ledger_sql: Any) -> None:
+    assert sorted(race(ledger_location, 8)) == [f"{number:032x} 1 1" for number in range(100)]
+    ledger_sql.pass_time(LEASE_S + 1)
+    assert sorted(race(ledger_location, 3)) == [f"{number:032x} 2 2" for number in range(100)]
+
+
+def race(location: str, processes: int) -> list[str]:
+    """What each process won, or why it failed."""
+    with ExitStack() as stack:
+        racers = [stack.enter_context(started(RACER, location, name)) for name in range(processes)]
+        lines: list[str] = []
+        for racer in racers:
+            output, problems = racer.communicate(timeout=300)
+            lines += output.splitlines() if racer.returncode == 0 else [problems]
+        return lines
+
+
+def test_a_writer_that_is_killed_leaves_what_it_was_told_is_written(
+    ledger_location: str, ledger_sql: Any, request: pytest.FixtureRequest
+) -> None:
+    at_random = random.Random(request.node.name)
+    reached: dict[str, str] = {}
+    for number in range(ROUNDS):
+        with started(WRITER, ledger_location, number) as process:
+            assert process.stdout is not None
+            for _ in range(at_random.randrange(1, 60)):
+                mail, step = process.stdout.readline().split()
+                reached[mail] = step
+            process.kill()
+            # What it printed before it died counts as well.
+            for line in process.stdout.read().splitlines():
+                if len(words := line.split()) == 2 and words[1] in STEPS:
+                    reached[words[0]] = words[1]
+    if "://" not in ledger_location:
+        assert ledger_sql.rows("PRAGMA integrity_check") == [("ok",)]
+        assert ledger_sql.rows("PRAGMA foreign_key_check") == []
+    ledger_sql.pass_time(LEASE_S + 1)
+    found: Counter[str] = Counter()
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        for mail, step in reached.items():
+            standing = ledger.claim(mail, place=mail, owner="two:2", lease_s=LEASE_S)
+            assert isinstance(standing, Claim | Done)
+            state = standing.outcome if isinstance(standing, Done) else standing.previous
+            # The one write after the last that was reported may have been made as well, and no other.
+            assert STEPS.index(state) - STEPS.index(step) in ((0, 1) if mail == last_of(reached, mail) else (0,))
+            found[state] += 1
+    assert found["answered"] > 0
+    assert ROUNDS >= sum(found.values()) - found["answered"] > 0
+
+
+def last_of(reached: dict[str, str], mail: str) -> str:
+    """The last mail that was reported in the same round."""
+    return max(other for other in reached if other[:16] == mail[:16])

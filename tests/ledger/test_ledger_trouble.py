@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from guarantee_email_agent.ledger.ledger import Claim, Ledger, LedgerError, open_ledger
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
+
+KEY = b"0123456789abcdef0123456789abcdef"
+MAIL = "a1" * 16
+
+
+def claim(ledger: Ledger, mail: str = MAIL) -> Claim:
+    claim = ledger.claim(mail, place=mail, owner="one:1", lease_s=180)
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def trouble(call: Callable[[], object]) -> LedgerError:
+    with pytest.raises(LedgerError) as caught:
+        call()
+    assert caught.value.outage
+    assert caught.value.exit_code == EXIT_FAILURE
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def misconfigured(location: str, key: bytes = KEY) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        open_ledger(location, key=key, patience_s=1)
+    assert caught.value.exit_code == EXIT_CONFIGURATION
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("mysql://localhost/ledger", "ledger_invalid_location"),
+        ("sqlite://", "ledger_invalid_location"),
+        ("sqlite:///:memory:", "ledger_invalid_location"),
+        ("sqlite:///file:x?mode=memory&uri=true", "ledger_invalid_location"),
+        ("postgresql://user:hidden@word@host:port/x", "ledger_invalid_location"),
+        ("no-such-folder/ledger.db", "ledger_folder_missing"),
+    ],
+)
+def test_a_location_that_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, location: str, code: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = misconfigured(location)
+    assert error.code == code
+    assert "hidden" not in error.message
+
+
+def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+    assert misconfigured(str(tmp_path)).code == "ledger_cannot_open"
+
+
+def test_a_sqlite_url_names_a_file_as_well(tmp_path: Path) -> None:
+    with closing(open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}", key=KEY)) as ledger:
+        claim(ledger)
+    assert (tmp_path / "ledger.db").exists()
+
+
+def test_another_key_is_refused(ledger_location: str) -> None:
+    open_ledger(ledger_location, key=KEY).close()
+    error = misconfigured(ledger_location, key=b"another key")
+    assert error.code == "ledger_wrong_key"
+    assert "LEDGER_KEY" in error.message
+
+
+def test_an_empty_key_is_refused(tmp_path: Path) -> None:
+    assert misconfigured(str(tmp_path / "ledger.db"), key=b"").code == "ledger_no_key"
+
+
+def test_a_newer_schema_is_refused(ledger_location: str, ledger_sql: Any) -> None:
+    open_ledger(ledger_location, key=KEY).close()
+    ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+    assert misconfigured(ledger_location).code == "ledger_newer_schema"
+
+
+def test_facts_that_are_gone_are_damage(ledger_location: str, ledger_sql: Any) -> None:
+    open_ledger(ledger_location, key=KEY).close()
+    ledger_sql.rows("DELETE FROM ledger_facts")
+    with pytest.raises(LedgerError) as caught:
+        open_ledger(ledger_location, key=KEY)
+    assert caught.value.code == "ledger_corrupt"
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE tickets (id TEXT)")
+    error = misconfigured(str(path))
+    assert error.code == "ledger_not_ours"
+    assert "tickets" in error.message
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("tickets",)]
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_text("serial_number,expiration_date\n" * 100)
+    error = trouble(lambda: open_ledger(str(path), key=KEY))
+    assert error.code == "ledger_corrupt"
+    assert str(path) in error.message
+
+
+def test_a_file_that_was_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(open_ledger(str(path), key=KEY)) as ledger:
+        for number in range(100):
+            claim(ledger, f"{number:032x}")
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(8192)
+        file.write(os.urandom(len(content) - 8192))
+
+    def work_on() -> None:
+        with closing(open_ledger(str(path), key=KEY)) as ledger:
+            for number in range(100, 200):
+                claim(ledger, f"{number:032x}")
+
+    assert trouble(work_on).code == "ledger_corrupt"
+
+
+def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "ledger.db").chmod(0o400)
+    user = os.geteuid()
+    if user == 0:  # whom no file refuses
+        os.seteuid(65534)
+    try:
+        error = misconfigured(str(tmp_path / "ledger.db"))
+    finally:
+        os.seteuid(user)
+    assert error.code == "ledger_cannot_open"
+    assert "Permission denied" in error.message
+
+
+def test_a_write_waits_for_another_one_to_end(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with (
+        closing(open_ledger(str(path), key=KEY)) as ledger,
+        closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+        release.start()
+        claim(ledger)
+        release.join()
+
+
+def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
+    with closing(open_ledger(ledger_location, key=KEY, patience_s=0.3)) as ledger:
+        held = claim(ledger)
+        ledger_sql.rows("BEGIN")
+        ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
+        error = trouble(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        assert error.code == "ledger_locked"
+        ledger_sql.rows("ROLLBACK")
+        ledger.intend_send(held, "<reply@example.com>")
+
+
+def test_reading_does_not_wait_for_a_writer(ledger_location: str, ledger_sql: Any) -> None:
+    with closing(open_ledger(ledger_location, key=KEY, patience_s=0.3)) as ledger:
+        claim(ledger)
+        ledger_sql.rows("BEGIN")
+        ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
+        assert ledger.tally()["in_work"] == 1
+        ledger_sql.rows("ROLLBACK")
+
+
+def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    written = []
+    with closing(open_ledger(str(path), key=KEY)) as ledger:
+        with ledger._database.reading() as connection:  # the only connection of a SQLite ledger
+            connection.exec_driver_sql("PRAGMA max_page_count = 20")
+
+        def fill() -> None:
+            for number in range(2000):
+                claim(ledger, f"{number:032x}")
+                written.append(f"{number:032x}")
+
+        assert trouble(fill).code == "ledger_disk_full"
+        assert ledger.places(written).keys() == set(written)
+        assert ledger.tally()["in_work"] == len(written) > 0
+
+
+def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
+    script = (
+        "import sys, resource, signal\n"
+        "from guarantee_email_agent.ledger.ledger import open_ledger, LedgerError\n"
+        "ledger = open_ledger(sys.argv[1], key=b'k' * 32)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    for n in range(2000): ledger.claim(f'{n:032x}', place=f'{n:032x}', owner='one:1', lease_s=1)\n"
+        "except LedgerError as error: print(error.code, error.outage)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "ledger_disk_error True\n"
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=b"k" * 32)) as ledger:
+        assert ledger.tally()["in_work"] > 0
+
+
+def test_a_server_that_is_not_there(postgresql_server: Any) -> None:
+    url = postgresql_server.url("postgres").replace(str(postgresql_server.port), "1")
+    error = trouble(lambda: open_ledger(url, key=KEY, patience_s=1))
+    assert error.code == "ledger_unreachable"
+    assert "postgresql://127.0.0.1:1/postgres" in error.message
+    assert_secret(error, "fixture-password")
+
+
+def test_a_wrong_password(postgresql_server: Any) -> None:
+    error = misconfigured(postgresql_server.url("postgres", password="wr0ng-secret"))
+    assert error.code == "ledger_auth"
+    assert_secret(error, "wr0ng-secret")
+
+
+def test_a_password_in_the_urls_query(postgresql_server: Any) -> None:
+    url = f"postgresql://127.0.0.1:{postgresql_server.port}/postgres?user=ledger&password=wr0ng-secret"
+    error = misconfigured(url)
+    assert error.code == "ledger_auth"
+    assert_secret(error, "wr0ng-secret")
+
+
+def test_a_user_that_there_is_not(postgresql_server: Any) -> None:
+    assert misconfigured(postgresql_server.url("postgres", user="nobody_here")).code == "ledger_auth"
+
+
+def test_a_database_that_there_is_not(postgresql_server: Any) -> None:
+    assert misconfigured(postgresql_server.url("no_such_database")).code == "ledger_database_missing"
+
+
+def test_an_option_that_there_is_not(postgresql_server: Any) -> None:
+    assert misconfigured(postgresql_server.url("postgres?nonsense=1")).code == "ledger_invalid_location"
+
+
+def test_a_user_who_may_not_create_tables(postgresql_server: Any, postgresql_url: str) -> None:
+    postgresql_server.execute("DROP ROLE IF EXISTS guest")
+    postgresql_server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest-password'")
+    postgresql_server.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", postgresql_url.rpartition("/")[2])
+    url = postgresql_url.replace("ledger:fixture-password", "guest:guest-password")
+    error = misconfigured(url)
+    assert error.code == "ledger_permission"
+    assert_secret(error, "guest-password")
+
+
+def test_a_database_that_is_read_only(postgresql_server: Any, postgresql_url: str) -> None:
+    open_ledger(postgresql_url, key=KEY).close()
+    name = postgresql_url.rpartition("/")[2]
+    postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    assert misconfigured(postgresql_url).code == "ledger_read_only"
+
+
+def test_the_usual_ways_to_write_a_postgresql_url(postgresql_url: str) -> None:
+    for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
+        open_ledger(postgresql_url.replace("postgresql+psycopg", scheme), key=KEY).close()
+
+
+def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: Any) -> None:
+    url = postgresql_server.new_database("ENCODING SQL_ASCII TEMPLATE template0")
+    name = url.rpartition("/")[2]
+    for setting in ("synchronous_commit = off", "default_transaction_isolation = serializable"):
+        postgresql_server.execute(f"ALTER DATABASE {name} SET {setting}")
+    with closing(open_ledger(url, key=KEY)) as ledger:
+        assert claim(ledger).mail_key == MAIL
+        with ledger._database.writing() as connection:
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+            assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+
+
+def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:
+    with closing(open_ledger(postgresql_url, key=KEY)) as ledger:
+        held = claim(ledger)
+        cut_connections(postgresql_server, postgresql_url)
+        ledger.intend_send(held, "<reply@example.com>")
+
+
+def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgresql_url: str) -> None:
+    with (
+        closing(open_ledger(postgresql_url, key=KEY)) as ledger,
+        closing(psycopg.connect(postgresql_url.replace("+psycopg", ""))) as other,
+    ):
+        held = claim(ledger)
+        other.execute("UPDATE ledger_mails SET reason = ''")
+        cut = threading.Timer(0.3, lambda: cut_connections(postgresql_server, postgresql_url))
+        cut.start()
+        error = trouble(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        cut.join()
+        assert error.code == "ledger_unreachable"
+        other.rollback()
+        ledger.intend_send(held, "<reply@example.com>")
+
+
+def test_a_server_that_crashes_and_comes_back(postgresql_server: Any, postgresql_url: str) -> None:
+    with closing(open_ledger(postgresql_url, key=KEY, patience_s=1)) as ledger:
+        held = claim(ledger)
+        postgresql_server.stop()
+        try:
+            assert trouble(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
+            assert trouble(ledger.tally).code == "ledger_unreachable"
+        finally:
+            postgresql_server.start()
+        ledger.intend_send(held, "<reply@example.com>")
+
+
+def test_a_server_that_neither_answers_nor_hangs_up(postgresql_server: Any, postgresql_url: str) -> None:
+    with closing(open_ledger(postgresql_url, key=KEY, patience_s=0.5)) as ledger:
+        held = claim(ledger)
+        with suspended(postgresql_server):
+            assert trouble(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
+        ledger.intend_send(held, "<reply@example.com>")
+
+
+def assert_secret(error: AgentError, secret: str) -> None:
+    shown = "".join(traceback.format_exception(error))
+    assert secret not in error.message + repr(error) + repr(error.details) + shown
+
+
+@contextmanager
+def suspended(server: Any) -> Iterator[None]:
+    server.suspend()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def cut_connections(server: Any, url: str) -> None:
+    server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE datname = '{url.rpartition('/')[2]}' AND application_name = 'guarantee-email-agent'"
+    )

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from tcp_proxy import TcpProxy
+
+from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.mail import imap_session, imap_idle
+from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+MAIL = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
+Opener = Callable[..., ImapMailbox]
+LONG_S = 60.0  # nothing here waits that long, unless it fails
+
+
+def wait(mailbox: ImapMailbox, timeout_s: float = LONG_S) -> bool:
+    return mailbox.wait(timeout_s, threading.Event())
+
+
+@contextmanager
+def soon(act: Callable[[], object]) -> Iterator[None]:
+    timer = threading.Timer(0.5, act)
+    timer.start()
+    yield
+    timer.join()
+
+
+def test_the_first_wait_ends_at_once_since_nothing_is_known(mailbox: ImapMailbox) -> None:
+    assert wait(mailbox)
+
+
+def test_waiting_ends_without_mail(mailbox: ImapMailbox) -> None:
+    wait(mailbox)
+    assert not wait(mailbox, 0.2)
+
+
+def test_waiting_ends_when_a_mail_arrives(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    wait(mailbox)
+    with soon(lambda: mail_servers.deliver(MAIL)):
+        assert wait(mailbox)
+
+
+def test_a_mail_that_arrived_between_two_waits_is_noticed(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    wait(mailbox)
+    mail_servers.deliver(MAIL)
+    assert wait(mailbox)
+    assert not wait(mailbox, 0.2)
+
+
+def test_a_mail_is_noticed_after_others_left(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(MAIL, MAIL, MAIL)
+    wait(mailbox)
+    mail_servers.empty()
+    assert not wait(mailbox, 0.2)
+    mail_servers.deliver(MAIL)
+    assert wait(mailbox)
+
+
+def test_marking_a_mail_wakes_nobody(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(MAIL)
+    (entry,) = mailbox.list_unprocessed(1).entries
+    wait(mailbox)
+    mailbox.mark(entry.id, "answered")
+    assert not wait(mailbox, 0.2)
+
+
+def test_waiting_does_not_keep_other_calls(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
+    mail_servers.deliver(MAIL)
+    wait(mailbox)
+    stop = threading.Event()
+    waiting = threading.Thread(target=mailbox.wait, args=(LONG_S, stop))
+    waiting.start()
+    assert mailbox.list_unprocessed(1).total == 1
+    stop.set()
+    waiting.join()
+
+
+def test_a_server_without_idle_is_looked_at_again_and_again(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imap_idle, "_LOOK_S", 0.1)
+    with TcpProxy(imap_server.port, rewrite={b" IDLE": b""}) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+        assert not wait(mailbox, 0.2)
+        with soon(lambda: mail_servers.deliver(MAIL)):
+            assert wait(mailbox)
+
+
+def test_an_idle_is_renewed(mailbox: ImapMailbox, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imap_idle, "_RENEW_S", 0.1)
+    wait(mailbox)
+    assert not wait(mailbox, 0.5)
+    with soon(lambda: mail_servers.deliver(MAIL)):
+        assert wait(mailbox)
+
+
+def test_a_connection_lost_while_waiting_is_made_anew(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+) -> None:
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+        with soon(proxy.cut):
+            assert not wait(mailbox, 1.0)
+        assert proxy.accepted == 2
+        with soon(lambda: mail_servers.deliver(MAIL)):
+            assert wait(mailbox)
+
+
+def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+) -> None:
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+        proxy.cut()
+        mail_servers.deliver(MAIL)
+        assert wait(mailbox)
+
+
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, left: int
+) -> None:
+    mail_servers.deliver(*[MAIL] * left)
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+        proxy.cut()
+        mail_servers.empty()
+        mail_servers.deliver(MAIL)
+        assert wait(mailbox)
+        assert not wait(mailbox, 0.2)
+
+
+def test_a_mail_that_the_trial_of_an_old_connection_tells_of_is_noticed(
+    mailbox: ImapMailbox, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
+    wait(mailbox)
+    mail_servers.deliver(MAIL)
+    assert wait(mailbox)
+
+
+def test_waiting_without_a_server_is_an_error_and_no_busy_loop(open_mailbox: Opener, imap_server: Server) -> None:
+    with TcpProxy(imap_server.port) as proxy:
+        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+        wait(mailbox)
+    with pytest.raises(ToolError) as caught:
+        wait(mailbox)
+    assert (caught.value.code, caught.value.retryable) == ("mail_unavailable", True)
+
+
+def test_waiting_takes_no_time_of_the_processor(mailbox: ImapMailbox) -> None:
+    wait(mailbox)
+    before = time.thread_time()
+    wait(mailbox, 3.0)
+    assert time.thread_time() - before < 0.3
+
+
+def test_two_waits_at_once_both_end(mailbox: ImapMailbox) -> None:
+    wait(mailbox)
+    other = threading.Thread(target=wait, args=(mailbox, 0.3))
+    other.start()
+    assert not wait(mailbox, 0.3)
+    other.join()

@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_program import CallError, McpProgram
+
+from guarantee_email_agent.mcp_servers.dispatcher import CALLS_AT_ONCE
+
+SAMPLE = """
+import asyncio, os, sys, time
+from guarantee_email_agent.mcp_servers.dispatcher import Tool, ToolError, in_thread, serve
+
+NOTHING = {"type": "object"}
+
+async def echo(arguments):
+    print("a stray print", flush=True)
+    return {"text": arguments["text"], "times": arguments["times"]}
+
+async def fail(_):
+    raise ToolError("sample_full", "no room\\nat all", retryable=True, uncertain=True)
+
+async def bug(_):
+    raise KeyError("what a customer wrote")
+
+async def work(arguments):
+    await asyncio.sleep(0.3)
+    with open(arguments["file"], "a") as file:
+        file.write("done")
+    return {"done": True}
+
+async def late_bug(_):
+    await asyncio.sleep(0.3)
+    raise KeyError("what a customer wrote")
+
+async def wait(_):
+    await asyncio.sleep(3600)
+    return {}
+
+async def large(_):
+    return {"text": "x" * 100_000}
+
+async def half(_):
+    return {"text": "half a character: \\udcff"}
+
+def block(file):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+
+async def hold(arguments):
+    await in_thread(block, arguments["file"])
+    return {}
+
+async def write(arguments):
+    await in_thread(lambda: open(arguments["file"], "w").close())
+    return {}
+
+async def limits(_):
+    import resource
+    return {"core": resource.getrlimit(resource.RLIMIT_CORE)[0], "stdin": sys.stdin.read()}
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}, "times": {"type": "integer", "default": 2}},
+        "required": ["text"]}
+FILE = {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]}
+sys.exit(serve("sample", [
+    Tool("echo", "Says it again.", TEXT, {"type": "object", "required": ["text"]}, echo, read_only=True),
+    Tool("fail", "", NOTHING, NOTHING, fail),
+    Tool("bug", "", NOTHING, None, bug),
+    Tool("work", "", FILE, NOTHING, work),
+    Tool("wait", "", NOTHING, NOTHING, wait, interruptible=True),
+    Tool("large", "", NOTHING, NOTHING, large),
+    Tool("limits", "", NOTHING, NOTHING, limits),
+    Tool("half", "", NOTHING, NOTHING, half),
+    Tool("hold", "", FILE, NOTHING, hold),
+    Tool("write", "", FILE, NOTHING, write),
+    Tool("late_bug", "", NOTHING, NOTHING, late_bug),
+], "How to use it."))
+"""
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sample") / "sample_server.py"
+    path.write_text(SAMPLE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(script: Path) -> Iterator[McpProgram]:
+    module = script.stem
+    environment = {"PYTHONPATH": str(script.parent)}
+    with McpProgram(module, env=environment, stderr=script.with_suffix(".stderr")) as program:
+        yield program
+
+
+class RawServer:
+    """The program without any client: lines in, lines out."""
+
+    def __init__(self, script: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.request(0, "initialize", HELLO)
+        assert json.loads(self._stdout.readline())["id"] == 0
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def request(self, identity: int, method: str, params: dict[str, Any]) -> None:
+        self.send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+
+    def call(self, identity: int, tool: str, **arguments: Any) -> None:
+        self.request(identity, "tools/call", {"name": tool, "arguments": arguments})
+
+    def send(self, message: object) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def await_line(self) -> Any:
+        return json.loads(self._stdout.readline())
+
+    def end(self, *, by: int | None = None) -> tuple[int, dict[int, Any], str]:
+        """Exit code, results by id, and what was said on stderr; after the end of input, or a signal."""
+        if by is not None:
+            self.process.send_signal(by)
+            answers = self._stdout.read()
+        else:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+            answers = self._stdout.read()
+        assert self.process.stderr is not None
+        told = self.process.stderr.read().decode()
+        code = self.process.wait(30)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code, {line["id"]: line.get("result") for line in map(json.loads, answers.splitlines())}, told
+
+    @property
+    def _stdout(self) -> Any:
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+
+@pytest.fixture
+def raw(script: Path) -> Iterator[RawServer]:
+    server = RawServer(script)
+    yield server
+    if server.process.poll() is None:
+        server.process.kill()
+        server.process.communicate()
+
+
+def test_tools_are_declared_with_their_schemas(program: McpProgram) -> None:
+    echo = program.tools()["echo"]
+    assert echo.description == "Says it again."
+    assert echo.input_schema["additionalProperties"] is False
+    assert echo.output_schema == {"type": "object", "required": ["text"]}
+    assert echo.annotations.read_only_hint is True
+
+
+def test_a_result_is_structured_and_text(program: McpProgram) -> None:
+    assert program.call("echo", text="Grüße") == {"text": "Grüße", "times": 2}
+    result = program.start_call("echo", text="Grüße").result()
+    assert result.content[0].text == '{"text":"Grüße","times":2}'
+
+
+def test_the_text_of_a_large_result_is_a_pointer(program: McpProgram) -> None:
+    result = program.start_call("large").result()
+    assert len(result.structured_content["text"]) == 100_000
+    assert result.content[0].text == "over 65536 characters of JSON: see the structured content"
+
+
+def test_a_tool_error_is_a_typed_result(program: McpProgram) -> None:
+    with pytest.raises(CallError) as caught:
+        program.call("fail")
+    error = caught.value
+    assert (error.code, error.retryable, error.uncertain) == ("sample_full", True, True)
+    assert error.text == "sample_full: no room\\nat all"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("echo", {}, "sample_invalid_argument: echo: the argument 'text' is missing"),
+        ("echo", {"text": 1}, "sample_invalid_argument: echo: 'text' must be a string, and is an integer"),
+        ("fail", {"a": 1}, "sample_invalid_argument: fail: unknown argument 'a'; its arguments are none"),
+        (
+            "ehco",
+            {},
+            (
+                "sample_unknown_tool: there is no tool 'ehco'; there are echo, fail, bug, work, wait, large, limits, "
+                "half, hold, write, late_bug"
+            ),
+        ),
+    ],
+)
+def test_a_bad_call_is_told_in_one_line(program: McpProgram, tool: str, arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(CallError) as caught:
+        program.call(tool, **arguments)
+    assert caught.value.text == told
+    assert not caught.value.retryable
+
+
+def test_an_error_of_the_server_itself_tells_the_place_and_not_the_text(program: McpProgram, script: Path) -> None:
+    with pytest.raises(CallError) as caught:
+        program.call("bug")
+    assert caught.value.code == "sample_internal"
+    assert caught.value.uncertain
+    assert "KeyError at sample_server.py:" in caught.value.message
+    told = script.with_suffix(".stderr").read_text()
+    assert "sample: bug: unexpected KeyError at sample_server.py:" in told
+    assert "customer" not in told + caught.value.message
+
+
+def test_stray_prints_do_not_disturb_the_protocol(program: McpProgram, script: Path) -> None:
+    program.call("echo", text="a")
+    assert "a stray print" in script.with_suffix(".stderr").read_text()
+
+
+def test_the_process_makes_no_core_file_and_has_no_stdin(program: McpProgram) -> None:
+    assert program.call("limits") == {"core": 0, "stdin": ""}
+
+
+def test_a_wait_does_not_keep_other_calls(program: McpProgram) -> None:
+    waiting = program.start_call("wait")
+    assert program.call("echo", text="a")["text"] == "a"
+    assert not waiting.done()
+    waiting.cancel()
+
+
+def test_at_the_end_of_input_calls_in_work_are_finished(raw: RawServer, tmp_path: Path) -> None:
+    raw.call(1, "work", file=str(tmp_path / "done"))
+    raw.call(2, "wait")
+    code, results, _ = raw.end()
+    assert code == 0
+    assert results[1]["structuredContent"] == {"done": True}
+    assert results[2]["structuredContent"]["error"]["code"] == "sample_stopping"
+    assert (tmp_path / "done").read_text() == "done"
+
+
+def test_sigterm_finishes_calls_in_work(raw: RawServer, tmp_path: Path) -> None:
+    raw.call(1, "work", file=str(tmp_path / "done"))
+    raw.call(2, "echo", text="begun")
+    raw.await_line()
+    code, results, told = raw.end(by=signal.SIGTERM)
+    assert (code, told) == (0, "a stray print\n")
+    assert results[1]["structuredContent"] == {"done": True}
+
+
+def test_sigint_ends_at_once_and_quietly(raw: RawServer) -> None:
+    raw.call(1, "wait")
+    raw.call(2, "echo", text="begun")
+    raw.await_line()
+    assert raw.end(by=signal.SIGINT) == (130, {}, "a stray print\n")
+
+
+def test_a_call_that_the_client_cancels_is_finished_all_the_same(raw: RawServer, tmp_path: Path) -> None:
+    raw.call(1, "work", file=str(tmp_path / "done"))
+    raw.call(2, "echo", text="begun")
+    raw.await_line()
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    code, results, _ = raw.end()
+    assert (code, results) == (0, {})
+    assert (tmp_path / "done").read_text() == "done"
+
+
+def test_an_error_of_the_server_in_a_call_given_up_is_told_without_its_text(raw: RawServer) -> None:
+    raw.call(1, "late_bug")
+    raw.call(2, "echo", text="begun")
+    raw.await_line()
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    _, _, told = raw.end()
+    assert "sample: late_bug: unexpected KeyError at sample_server.py:" in told
+    assert "customer" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "identity"),
+    [
+        (b"rubbish", None),
+        (b'{"id": 7, "text": "\\ud800"}', 7),
+        (b'{"id": "a", "text": "\\ud800"}', "a"),
+        (b'{"id": true}', None),
+        (b'{"id": 1.5}', None),
+        (b'{"id": "\\ud800"}', None),
+        (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}', None),
+    ],
+)
+def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(
+    raw: RawServer, line: bytes, identity: int | str | None
+) -> None:
+    raw.write(b"\n" + line + b"\n")
+    answer = raw.await_line()
+    assert (answer["id"], answer["error"]["code"]) == (identity, -32700)
+    raw.call(1, "echo", text="on")
+    assert raw.await_line()["id"] == 1
+
+
+def test_an_answer_that_is_no_json_is_an_error_of_that_call_alone(raw: RawServer) -> None:
+    raw.call(1, "half")
+    answer = raw.await_line()
+    assert (answer["id"], answer["error"]["code"]) == (1, -32603)
+    raw.call(2, "echo", text="on")
+    assert raw.await_line()["id"] == 2
+
+
+def test_calls_that_wait_for_something_keep_no_answer_back(raw: RawServer, tmp_path: Path) -> None:
+    for number in range(CALLS_AT_ONCE):
+        raw.call(number, "hold", file=str(tmp_path / "go on"))
+    raw.call(100, "echo", text="on")
+    assert raw.await_line()["id"] == 100
+    (tmp_path / "go on").touch()
+    assert raw.end()[0] == 0
+
+
+def test_a_call_given_up_before_a_thread_was_free_is_not_begun(raw: RawServer, tmp_path: Path) -> None:
+    for number in range(CALLS_AT_ONCE):
+        raw.call(number, "hold", file=str(tmp_path / "go on"))
+    for number in (100, 101):
+        raw.call(number, "write", file=str(tmp_path / str(number)))
+    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}})
+    raw.call(102, "echo", text="the server has seen all that")
+    raw.await_line()
+    (tmp_path / "go on").touch()
+    code, _, told = raw.end()
+    assert (code, told) == (0, "a stray print\n")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "go on"] == ["101"]
+
+
+def test_a_message_may_be_longer_than_any_buffer(raw: RawServer) -> None:
+    raw.call(1, "echo", text="x" * 1_000_000)
+    assert len(raw.await_line()["result"]["structuredContent"]["text"]) == 1_000_000
+
+
+def test_a_client_that_is_gone_ends_the_server(raw: RawServer) -> None:
+    raw._stdout.close()
+    raw.call(1, "echo", text="nobody reads this")
+    assert raw.process.stdin is not None
+    raw.process.stdin.close()
+    assert raw.process.wait(30) == 0
+    assert raw.process.stderr is not None
+    raw.process.stderr.close()
+
+
+def test_without_any_input_the_server_ends(script: Path) -> None:
+    done = subprocess.run([sys.executable, script], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

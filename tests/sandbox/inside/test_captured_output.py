@@ -1,0 +1,38 @@
+"""How much of an endless stream is kept."""
+
+from __future__ import annotations
+
+from guarantee_email_agent.sandbox.inside.captured_output import KEPT_BYTES, CapturedOutput, shorten
+
+
+def test_short_output_is_kept_as_it_is() -> None:
+    output = CapturedOutput()
+    output.add(b"one\r\n")
+    output.add(b"two\n\n")
+    assert (output.text(), output.whole()) == ("one\ntwo", b"one\r\ntwo\n\n")
+
+
+def test_of_long_output_the_beginning_and_the_end_are_kept() -> None:
+    output = CapturedOutput()
+    output.add(b"first" + b"x" * KEPT_BYTES)
+    for _ in range(10):
+        output.add(b"y" * KEPT_BYTES)
+    output.add(b"last")
+    text = output.text(shortened=False)
+    assert text.startswith("first")
+    assert text.endswith("last")
+    assert f"[… {9 * KEPT_BYTES + 9} bytes left out …]" in text
+    assert output.whole() is None
+    assert len(output.text()) < 31_000
+
+
+def test_nothing_is_lost_where_nothing_is_said_to_be() -> None:
+    output = CapturedOutput()
+    for piece in (b"a" * (KEPT_BYTES - 1), b"bc", b"d" * (KEPT_BYTES - 2), b"e"):
+        output.add(piece)
+    assert output.text(shortened=False) == "a" * (KEPT_BYTES - 1) + "bc" + "d" * (KEPT_BYTES - 2) + "e"
+
+
+def test_shortening_says_how_much_is_left_out() -> None:
+    assert shorten("abcdef", 4) == "ab\n[… 2 characters left out …]\nef"
+    assert shorten("abcd", 4) == "abcd"

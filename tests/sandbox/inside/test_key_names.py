@@ -1,0 +1,35 @@
+"""Keys by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.sandbox.inside.api_request import Invalid
+from guarantee_email_agent.sandbox.inside.key_names import MODIFIERS, described
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "number"),
+    [
+        ("Enter", "Enter", 13),
+        ("return", "Enter", 13),
+        ("ESC", "Escape", 27),
+        ("left", "ArrowLeft", 37),
+        ("f5", "F5", 116),
+    ],
+)
+def test_a_key_has_many_names(name: str, key: str, number: int) -> None:
+    assert (described(name)["key"], described(name)["windowsVirtualKeyCode"]) == (key, number)
+
+
+def test_a_character_types_itself_unless_a_modifier_is_held() -> None:
+    assert described("ä")["text"] == "ä"
+    assert described("A", MODIFIERS["Shift"])["text"] == "A"
+    held = described("a", MODIFIERS["Control"])
+    assert "text" not in held
+    assert held["commands"] == ["selectAll"]
+
+
+def test_what_is_no_key_is_refused() -> None:
+    with pytest.raises(Invalid):
+        described("anykey")

@@ -1,0 +1,46 @@
+"""Our own client: one clear error for whatever goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.utils.errors import TaskError
+
+
+def test_it_gives_the_data_of_a_reply(box: Any) -> None:
+    assert box.ours.call("POST", "/v1/shell/exec", {"command": "echo hi"}, timeout_s=10)["output"] == "hi"
+
+
+def test_a_refusal_comes_in_the_sandboxs_words(box: Any) -> None:
+    with pytest.raises(TaskError, match=r"^/nothing: File does not exist$") as refused:
+        box.ours.call("POST", "/v1/file/read", {"file": "/nothing"}, timeout_s=10)
+    assert (refused.value.code, refused.value.details["status"]) == ("sandbox_refused", 404)
+    with pytest.raises(TaskError, match=r"^/nothing: File does not exist$"):
+        box.ours.download("/v1/file/download", {"path": "/nothing"}, timeout_s=10)
+
+
+def test_an_endpoint_that_is_not_offered_is_said(box: Any) -> None:
+    with pytest.raises(TaskError, match="this sandbox does not offer that"):
+        box.ours.call("POST", "/v1/jupyter/execute", {}, timeout_s=10)
+    with pytest.raises(TaskError, match="does not take GET"):
+        box.ours.call("GET", "/v1/shell/exec", timeout_s=10)
+
+
+def test_a_deadline_is_kept(box: Any) -> None:
+    with pytest.raises(TaskError, match=r"gave no answer within 0\.2 s") as late:
+        box.ours.call("POST", "/v1/shell/exec", {"command": "sleep 5"}, timeout_s=0.2)
+    assert late.value.code == "sandbox_timeout"
+
+
+def test_nobody_there_is_said() -> None:
+    with pytest.raises(TaskError, match=r"the sandbox at http://127\.0\.0\.1:1 cannot be reached: ") as gone:
+        SandboxClient("http://127.0.0.1:1").call("GET", "/v1/sandbox", timeout_s=5)
+    assert gone.value.code == "sandbox_unreachable"
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(TaskError, match="is no address of a sandbox"):
+        SandboxClient("localhost:8080")

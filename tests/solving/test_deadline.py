@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.solving.deadline import Interruption, Limits, Watch
+from guarantee_email_agent.utils.clock import SkippingClock
+
+
+@pytest.mark.parametrize(
+    ("limits", "tokens", "cost_usd", "code"),
+    [
+        (Limits(), 10**9, 10**6, None),
+        (Limits(), 10**9, None, None),
+        (Limits(max_tokens=100), 100, 0.0, None),
+        (Limits(max_tokens=100), 101, 0.0, "max_tokens"),
+        (Limits(max_cost_usd=1), 10, 1.0, None),
+        (Limits(max_cost_usd=1), 10, 1.01, "max_cost"),
+        (Limits(max_cost_usd=1), 10, None, "max_cost"),
+    ],
+)
+def test_limit_is_reached_where_more_was_used(
+    limits: Limits, tokens: int, cost_usd: float | None, code: str | None
+) -> None:
+    reason = limits.spent(TokenUsage(output=tokens), cost_usd)
+    assert (reason and reason.code) == code
+    assert reason is None or not reason.again
+
+
+def test_time_runs_down_to_nothing_and_not_below() -> None:
+    clock = SkippingClock()
+    watch = Watch(60, clock, Interruption())
+    assert 59 < watch.remaining_s() <= 60
+    clock._skipped += 100
+    assert watch.remaining_s() == 0
+
+
+def test_interruption_is_seen_by_all() -> None:
+    interruption = Interruption()
+    watches = [Watch(60, SkippingClock(), interruption) for _ in range(2)]
+    assert not any(watch.requested() for watch in watches)
+    interruption.request()
+    assert all(watch.requested() for watch in watches)
+
+
+def test_interruption_waits_for_work_but_for_no_part_that_nobody_awaits() -> None:
+    interruption = Interruption()
+    in_part, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with interruption.awaited():
+            with interruption.not_awaited():
+                in_part.set()
+                go_on.wait(30)
+            done.set()
+
+    thread = threading.Thread(target=work)
+    with interruption.awaited():
+        thread.start()
+        in_part.wait(30)
+    interruption.wait(30)
+    assert not done.is_set()
+    go_on.set()
+    thread.join()
+    interruption.wait(30)
+    assert done.is_set()

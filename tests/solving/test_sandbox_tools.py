@@ -1,0 +1,212 @@
+"""The tools against a sandbox's HTTP API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.solving.sandbox_tools import MAX_IMAGE_BYTES, ClientType, tools_for
+from guarantee_email_agent.solving.tools import Outcome, ToolCall, Tools
+from guarantee_email_agent.utils.errors import TaskError
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+Use = Callable[..., Outcome]
+
+
+@pytest.fixture
+def use(stub_client: Any) -> Use:
+    """Use a tool in the stub sandbox."""
+    tools = Tools(tools_for(ClientType.UNIFIED), stub_client)
+    return lambda name, **arguments: tools.use(ToolCall("1", name, arguments), 10.0)
+
+
+def test_shell_shows_what_a_command_prints(use: Use) -> None:
+    assert use("shell_execute", command="echo hello").message == "hello"
+
+
+def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
+    outcome = use("shell_execute", command="echo no >&2; exit 3")
+    assert (outcome.error, outcome.message) == (False, "no\n[exit code 3]")
+
+
+def test_shell_says_that_a_command_was_stopped(use: Use, stub_sandbox: Any) -> None:
+    stub_sandbox.pages["/v1/shell/exec"] = {"output": "so far", "status": "hard_timeout", "exit_code": None}
+    assert use("shell_execute", command="sleep 9", timeout=2).message == "so far\n[stopped after 2 s]"
+
+
+def test_shell_says_that_a_command_goes_on(use: Use, stub_sandbox: Any) -> None:
+    stub_sandbox.pages["/v1/shell/exec"] = {"output": "", "status": "running", "exit_code": None}
+    assert use("shell_execute", command="sleep 9").message == "[not ended: running]"
+
+
+def test_no_tool_may_take_longer_than_the_task_has(use: Use, stub_sandbox: Any) -> None:
+    use("shell_execute", command="true", timeout=10_000)
+    asked = stub_sandbox.asked[-1][1]
+    assert (asked["hard_timeout"], asked["no_change_timeout"], "timeout" in asked) == (10.0, 11, False)
+
+
+def test_code_shows_output_errors_and_exit_code(use: Use, stub_sandbox: Any) -> None:
+    stub_sandbox.pages["/v1/code/execute"] = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
+    assert use("code_execute", language="python", code="…").message == "out\nerr\n[exit code 1]"
+
+
+def test_code_in_an_unknown_language_does_not_reach_the_sandbox(use: Use, stub_sandbox: Any) -> None:
+    assert use("code_execute", language="cobol", code="…").error
+    assert stub_sandbox.asked == []
+
+
+def test_file_is_written_and_read_again(use: Use) -> None:
+    assert use("file_write", file="/note.txt", content="a note\n").message == "Wrote 7 bytes to /note.txt"
+    assert use("file_read", file="/note.txt").message == "a note\n"
+
+
+def test_missing_file_is_told_to_the_agent(use: Use) -> None:
+    outcome = use("file_read", file="/nonesuch.txt")
+    assert outcome.error
+    assert "No such file" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "path", "data", "told"),
+    [
+        (
+            "file_list",
+            {"path": "/d"},
+            "/v1/file/list",
+            {"files": [{"path": "/d/a", "is_directory": False}, {"path": "/d/b", "is_directory": True}]},
+            "/d/a\n/d/b/",
+        ),
+        ("file_list", {"path": "/d"}, "/v1/file/list", {"files": None}, "(empty)"),
+        (
+            "replace_in_file",
+            {"file": "/f", "old_str": "a", "new_str": "b"},
+            "/v1/file/replace",
+            {"replaced_count": 2},
+            "Replaced 2 in /f",
+        ),
+        (
+            "replace_in_file",
+            {"file": "/f", "old_str": "a", "new_str": "b"},
+            "/v1/file/replace",
+            {"replaced_count": 0},
+            "replace_in_file: old_str does not occur in /f",
+        ),
+        (
+            "search_in_file",
+            {"file": "/f", "regex": "a+"},
+            "/v1/file/search",
+            {"line_numbers": [3, 9], "matches": ["aa", "a"]},
+            "3: aa\n9: a",
+        ),
+        ("search_in_file", {"file": "/f", "regex": "a+"}, "/v1/file/search", {"matches": []}, "(no match)"),
+        ("find_files", {"path": "/", "glob": "*.py"}, "/v1/file/find", {"files": ["/a.py", "/b.py"]}, "/a.py\n/b.py"),
+        (
+            "str_replace_editor",
+            {"command": "view", "path": "/f"},
+            "/v1/file/str_replace_editor",
+            {"output": "1 a", "error": None},
+            "1 a",
+        ),
+        (
+            "str_replace_editor",
+            {"command": "str_replace", "path": "/f", "old_str": "a"},
+            "/v1/file/str_replace_editor",
+            {"output": "", "error": "a occurs twice"},
+            "str_replace_editor: a occurs twice",
+        ),
+        ("browser_navigate", {"url": "http://127.0.0.1"}, "/v1/browser/page/navigate", None, "Done."),
+        ("browser_click", {"x": 1, "y": 2.5}, "/v1/browser/page/click", None, "Done."),
+        ("browser_type", {"text": "a"}, "/v1/browser/page/type", None, "Done."),
+        ("browser_press", {"key": "Enter"}, "/v1/browser/page/press_key", None, "Done."),
+        ("browser_hotkey", {"keys": ["Control", "a"]}, "/v1/browser/page/hot_key", None, "Done."),
+        ("browser_scroll", {"direction": "down"}, "/v1/browser/page/scroll", None, "Done."),
+        ("dom_click", {"index": 3}, "/v1/browser/page/click", None, "Done."),
+        ("dom_fill", {"selector": "input", "text": "a"}, "/v1/browser/page/fill", None, "Done."),
+        ("dom_get_text", {}, "/v1/browser/page/text", "All of it", "All of it"),
+        ("dom_get_html", {}, "/v1/browser/page/html", "<p>", "<p>"),
+        ("dom_get_text", {"selector": "h1"}, "/v1/browser/page/evaluate", "Title", "Title"),
+        (
+            "dom_get_text",
+            {"selector": "h2"},
+            "/v1/browser/page/evaluate",
+            None,
+            "dom_get_text: no element matches 'h2'",
+        ),
+        ("dom_query_selector", {"selector": "p"}, "/v1/browser/page/evaluate", {"count": 0}, '{\n "count": 0\n}'),
+        ("dom_extract_links", {}, "/v1/browser/page/evaluate", [], "[]"),
+        ("dom_mark_elements", {}, "/v1/browser/page/elements", "[0]<a>Next</a>", "[0]<a>Next</a>"),
+        ("dom_evaluate", {"expression": "1+1"}, "/v1/browser/page/evaluate", {"result": 2}, "2"),
+        ("dom_wait_for", {"selector": "p"}, "/v1/browser/page/wait", None, "It is there."),
+    ],
+)
+def test_tool_asks_its_endpoint(
+    use: Use, stub_sandbox: Any, tool: str, arguments: dict[str, Any], path: str, data: Any, told: str
+) -> None:
+    stub_sandbox.pages[path] = data
+    assert use(tool, **arguments).message == told
+    assert [asked for asked, _ in stub_sandbox.asked] == [path]
+
+
+def test_selector_cannot_become_code(use: Use, stub_sandbox: Any) -> None:
+    stub_sandbox.pages["/v1/browser/page/evaluate"] = []
+    use("dom_query_selector", selector='"); steal("')
+    assert 'querySelectorAll("\\"); steal(\\"")' in stub_sandbox.asked[0][1]["expression"]
+
+
+def test_picture_is_handed_on_for_the_model_to_see(use: Use, stub_sandbox: Any) -> None:
+    (stub_sandbox.folder / "a.png").write_bytes(PNG)
+    outcome = use("image_read", file="/a.png")
+    assert outcome.message == "[image/png, 28 bytes]"
+    assert outcome.image is not None
+    assert (outcome.image.media_type, outcome.image.base64[:8]) == ("image/png", "iVBORw0K")
+
+
+def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
+    stub_sandbox.pages["/v1/browser/page/screenshot"] = PNG
+    assert use("browser_screenshot").image is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"text", "/a.png is no PNG, JPEG, GIF or WebP picture"), (PNG + bytes(MAX_IMAGE_BYTES), "make it smaller")],
+)
+def test_what_is_no_usable_picture_is_told(use: Use, stub_sandbox: Any, content: bytes, told: str) -> None:
+    (stub_sandbox.folder / "a.png").write_bytes(content)
+    outcome = use("image_read", file="/a.png")
+    assert outcome.error
+    assert told in outcome.message
+
+
+def names(client_type: ClientType) -> set[str]:
+    return {tool.name for tool in tools_for(client_type)}
+
+
+def test_unified_client_has_every_tool() -> None:
+    assert {
+        "shell_execute", "code_execute", "file_read", "file_write", "file_list", "replace_in_file", "search_in_file",
+        "find_files", "str_replace_editor", "image_read", "browser_navigate", "browser_screenshot", "dom_click",
+        "dom_mark_elements", "task_complete",
+    } <= names(ClientType.UNIFIED)  # fmt: skip
+
+
+def test_browser_client_has_the_browser_alone() -> None:
+    assert {name.partition("_")[0] for name in names(ClientType.BROWSER)} == {"browser", "dom", "task"}
+
+
+def test_shell_client_has_no_browser() -> None:
+    assert not [name for name in names(ClientType.SHELL) if name.startswith(("browser", "dom"))]
+
+
+def test_client_type_is_the_tasks_to_say(make_task: Callable[..., Task]) -> None:
+    assert ClientType.of(make_task("plain")) is ClientType.UNIFIED
+    assert ClientType.of(make_task("web", settings="client_type: browser\n")) is ClientType.BROWSER
+
+
+@pytest.mark.parametrize("value", ["wide", "[]", "7", "null"])
+def test_unknown_client_type_is_an_error(make_task: Callable[..., Task], value: str, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"client_type must be one of unified, browser, shell, not "):
+        ClientType.of(make_task(settings=f"client_type: {value}\n"))

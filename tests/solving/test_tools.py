@@ -1,0 +1,112 @@
+"""What an agent may do wrong with a tool, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.solving.tools import MAX_MESSAGE_CHARACTERS, Answer, Parameter, Tool, ToolCall, Tools
+from guarantee_email_agent.utils.errors import TaskError
+
+ECHO = Tool(
+    "echo",
+    "Say it.",
+    {
+        "text": Parameter("string", "It."),
+        "times": Parameter("integer", "How often.", required=False),
+        "how": Parameter("string", "How.", required=False, choices=("loud", "low")),
+        "lines": Parameter("array", "Which.", required=False, items="integer"),
+    },
+    lambda _sandbox, arguments, _timeout_s: Answer(arguments["text"] * arguments.get("times", 1)),
+    action_type="say",
+)
+COMPLETE = Tool("task_complete", "End.", {"result": Parameter("string", "Answer.")})
+TOOLS = Tools((ECHO, COMPLETE), sandbox=None)
+
+
+def message(name: str, problem: str | None = None, **arguments: Any) -> tuple[bool, str]:
+    outcome = TOOLS.use(ToolCall("1", name, arguments, problem), 1.0)
+    return outcome.error, outcome.message
+
+
+def test_tool_says_what_it_found() -> None:
+    assert message("echo", text="ab", times=2) == (False, "abab")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "text is missing"),
+        ({"text": 1}, "text must be of type string, not integer"),
+        ({"text": None}, "text must be of type string, not null"),
+        ({"text": "a", "times": "2"}, "times must be of type integer, not string"),
+        ({"text": "a", "times": True}, "times must be of type integer, not boolean"),
+        ({"text": "a", "times": 1.5}, "times must be of type integer, not number"),
+        ({"text": "a", "how": "high"}, "how must be one of loud, low, not 'high'"),
+        ({"text": "a", "lines": [1, "2"]}, "lines holds an item that must be of type integer, not string"),
+        ({"text": "a", "lines": {}}, "lines must be of type array, not object"),
+        ({"txt": "a"}, "text is missing; there is no argument 'txt'; known: text, times, how, lines"),
+    ],
+)
+def test_wrong_arguments_are_named_all_at_once(arguments: Mapping[str, Any], told: str) -> None:
+    assert message("echo", **arguments) == (True, f"echo: {told}")
+
+
+def test_unknown_tool_is_told_the_known_ones() -> None:
+    assert message("shout", text="a") == (True, "There is no tool 'shout'. Tools: echo, task_complete")
+
+
+def test_call_with_a_known_problem_is_not_carried_out() -> None:
+    assert message("echo", "it was cut off", text="a") == (True, "echo: it was cut off")
+
+
+def test_failure_of_the_sandbox_is_told() -> None:
+    def fail(*_: object) -> Answer:
+        raise TaskError("no such file", "sandbox_failed")
+
+    outcome = Tools((Tool("read", "Read.", run=fail),), None).use(ToolCall("1", "read", {}), 1.0)
+    assert (outcome.error, outcome.message) == (True, "read: no such file")
+
+
+def test_long_message_keeps_beginning_and_end() -> None:
+    _, told = message("echo", text="a" + "x" * MAX_MESSAGE_CHARACTERS + "z")
+    assert len(told) < MAX_MESSAGE_CHARACTERS + 100
+    assert told.startswith("ax")
+    assert "[… 2 characters left out …]" in told
+    assert told.endswith("xz")
+
+
+def test_task_complete_is_done_with_its_result() -> None:
+    outcome = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
+    assert (outcome.done, outcome.message) == (True, "42")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"result": 42}, {"result": None}, {"answer": "42"}])
+def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[str, Any]) -> None:
+    outcome = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
+    assert (outcome.done, outcome.error) == (False, True)
+
+
+def test_action_has_the_type_that_the_trace_uses() -> None:
+    call = ToolCall("1", "echo", {"text": "a", "action_type": "forged"})
+    assert TOOLS.action(call) == {"action_type": "say", "text": "a"}
+
+
+def test_action_of_an_unknown_tool_keeps_its_name() -> None:
+    assert TOOLS.action(ToolCall("1", "shout", {"text": "a"})) == {"action_type": "shout", "text": "a"}
+
+
+def test_schema_is_closed_and_names_what_is_required() -> None:
+    assert ECHO.schema() == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "It."},
+            "times": {"type": "integer", "description": "How often."},
+            "how": {"type": "string", "description": "How.", "enum": ["loud", "low"]},
+            "lines": {"type": "array", "description": "Which.", "items": {"type": "integer"}},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }

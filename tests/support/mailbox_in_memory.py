@@ -1,0 +1,168 @@
+"""A mailbox that is a dictionary, so that what goes wrong with it can be chosen call by call; and an agent on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
+from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.utils.clock import SkippingClock
+from guarantee_email_agent.utils.errors import IntegrationError
+
+KEY = b"a key for tests"
+INSTRUCTIONS = Path(__file__).parents[2] / "instructions"
+
+
+def mail(name: str, text: str = "Is my dryer SN12345 still under warranty?") -> bytes:
+    return (
+        f"From: customer@example.org\r\nTo: support@example.com\r\nSubject: Dryer {name}\r\n"
+        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: <{name}@example.org>\r\n\r\n{text}\r\n"
+    ).encode()
+
+
+def trouble(code: str, **details: bool) -> IntegrationError:
+    """details: `retryable`, `uncertain`, `outage`; what is not named is False."""
+    return IntegrationError(code, code, {"retryable": False, "uncertain": False, "outage": False, **details})
+
+
+class MailboxInMemory:
+    """An InboxPort and a MailPort. `troubles` holds for each call by name what it raises, the next one first.
+
+    `sent` has the Message-ID of every reply that went out. lost_answers: for so many replies the error comes after it.
+    `limits` has what each list was limited to; `most_read_at_once` tells how many mails were being read together.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.mails = {name: mail(name) for name in names}
+        self.marks: dict[str, Outcome] = {}
+        self.sent: list[str] = []
+        self.troubles: defaultdict[str, list[Exception]] = defaultdict(list)
+        self.lost_answers = 0
+        self.limits: list[int] = []
+        self.reading_s = 0.0
+        self.most_read_at_once = 0
+        self._being_read = 0
+        self.hangs = asyncio.Event()
+        self.hangs.set()
+
+    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
+        await self._call("list_unprocessed")
+        self.limits.append(limit)
+        waiting = [InboxEntry(name, len(raw)) for name, raw in self.mails.items() if name not in self.marks]
+        return waiting[:limit]
+
+    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
+        await self._call("read_raw")
+        self._being_read += 1
+        self.most_read_at_once = max(self.most_read_at_once, self._being_read)
+        await asyncio.sleep(self.reading_s)
+        self._being_read -= 1
+        if mail_id not in self.mails:
+            raise trouble("mail_not_found")
+        return self.mails[mail_id]
+
+    async def send_email(
+        self,
+        to: str,
+        subject: str,
+        body: str,
+        thread_id: str | None = None,
+        *,
+        message_id: str | None = None,
+        **headers: Any,
+    ) -> Mapping[str, Any]:
+        if self.lost_answers:
+            self.lost_answers -= 1
+            self.sent.append(str(message_id))
+        await self._call("send_email")
+        self.sent.append(str(message_id))
+        return {"message_id": message_id, "status": "sent"}
+
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
+        await self._call("find_sent")
+        return "sent" if message_id in self.sent else "not_sent"
+
+    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+        await self._call("mark")
+        if mail_id not in self.mails:
+            raise trouble("mail_not_found")
+        self.marks[mail_id] = outcome
+
+    async def tally(self) -> dict[str, int]:
+        return {}
+
+    async def wait_for_mail(self, timeout_s: float) -> bool:
+        await asyncio.sleep(timeout_s)
+        return False
+
+    async def close(self) -> None:
+        return
+
+    async def _call(self, name: str) -> None:
+        await self.hangs.wait()
+        if self.troubles[name]:
+            raise self.troubles[name].pop(0)
+
+
+class Warranties:
+    """Everything has a warranty. `troubles`: see above."""
+
+    def __init__(self) -> None:
+        self.troubles: list[Exception] = []
+        self.hangs = False
+
+    async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return {"status": "valid", "expiration_date": "2099-12-31", "coverage": "full"}
+
+    async def test_connection(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return
+
+
+class Tickets:
+    """`created` has the idempotency key of every ticket once."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+
+    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
+        key = str(ticket_data["idempotency_key"])
+        if key not in self.created:
+            self.created.append(key)
+        return {"ticket_id": f"TICKET-{self.created.index(key) + 1:06d}", "status": "created"}
+
+    async def test_connection(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        return
+
+
+def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, tickets: Tickets) -> MailWorker:
+    """An agent that answers offline; its retries of one call take no time."""
+    processor = EmailProcessor(
+        mail=mailbox,
+        warranty=warranties,
+        ticketing=tickets,
+        llm=InstructionInterpreter(),
+        instructions=InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios"),
+        model=ModelSettings("offline"),
+        clock=SkippingClock(),
+        identity_key=KEY,
+    )
+    limits = WorkLimits(budget_s=30, lease_s=100, copy_wait_s=0, max_attempts=3, max_mail_bytes=1_000_000)
+    return MailWorker(mailbox, ledger, processor, limits, "the inbox", "this:1")

@@ -1,0 +1,196 @@
+"""Fixtures for tasks: task directories, and a sandbox that is the HTTP API over a folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.task_files import load_task
+from guarantee_email_agent.utils.errors import TaskError
+
+
+class StubSandbox:
+    """Serves the API from `folder`. `pages`: what the browser's GETs and POSTs answer. `asked`: path and payload."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pages: dict[str, Any] = {}
+        self.asked: list[tuple[str, Any]] = []
+        self.stops = 0
+        self.gaps: tuple[str, ...] = ()
+        sandbox = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                payload = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
+                self._answer(urlsplit(self.path).path, payload)
+
+            def do_GET(self) -> None:
+                url = urlsplit(self.path)
+                self._answer(url.path, {name: values[0] for name, values in parse_qs(url.query).items()})
+
+            def _answer(self, path: str, payload: Mapping[str, Any]) -> None:
+                sandbox.asked.append((path, payload))
+                status, body = 200, b""
+                try:
+                    data = sandbox.answer(path, payload)
+                    if isinstance(data, bytes):
+                        body = data
+                    else:
+                        body = json.dumps({"success": True, "message": "done", "data": data}).encode()
+                except (OSError, KeyError) as error:
+                    status, body = 400, json.dumps({"success": False, "message": str(error), "data": None}).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
+
+    @property
+    def docker_port(self) -> int:
+        return self._http.server_port
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.docker_port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.stops += 1
+        if self.stops == 1:
+            self._http.shutdown()
+            self._thread.join()
+            self._http.server_close()
+
+    def answer(self, path: str, payload: Mapping[str, Any]) -> Any:
+        if path in self.pages:
+            return self.pages[path]
+        if path == "/v1/sandbox":
+            return "a stub"
+        if path == "/v1/shell/exec":
+            command = ["bash", "-c", payload["command"]]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+            return {"output": done.stdout + done.stderr, "exit_code": done.returncode, "status": "completed"}
+        place = self.folder / payload["path" if path == "/v1/file/download" else "file"].lstrip("/")
+        if path == "/v1/file/write":
+            return {"file": str(place), "bytes_written": place.write_text(payload["content"])}
+        if path == "/v1/file/read":
+            return {"file": str(place), "content": place.read_text()}
+        if path == "/v1/file/download":
+            return place.read_bytes()
+        raise KeyError(path)
+
+
+class StubClient:
+    """A client for it."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+
+    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
+        if method == "GET":
+            return json.loads(self.download(path, payload, timeout_s=timeout_s))["data"]
+        body = json.dumps(payload or {}).encode()
+        return json.loads(self._opened(urllib.request.Request(self.base_url + path, body), timeout_s))["data"]
+
+    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
+        return self._opened(urllib.request.Request(f"{self.base_url}{path}?{urlencode(payload or {})}"), timeout_s)
+
+    def _opened(self, request: urllib.request.Request, timeout_s: float) -> bytes:
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_s) as reply:
+                content: bytes = reply.read()
+                return content
+        except urllib.error.HTTPError as error:
+            with error:
+                reply = json.loads(error.read())
+                raise TaskError(reply["message"], "sandbox_refused", {"data": reply["data"]}) from None
+        except OSError as error:
+            raise TaskError(f"the sandbox is gone: {error}", "sandbox_gone") from None
+
+
+@pytest.fixture
+def stub_sandbox(tmp_path: Path) -> Iterator[StubSandbox]:
+    (tmp_path / "root").mkdir()
+    sandbox = StubSandbox(tmp_path / "root")
+    sandbox.start()
+    yield sandbox
+    sandbox.stop()
+
+
+@pytest.fixture
+def stub_client(stub_sandbox: StubSandbox) -> StubClient:
+    return StubClient(stub_sandbox.base_url)
+
+
+class Sandboxes:
+    """Opens one for each task; `opened` has them all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.opened: dict[str, StubSandbox] = {}
+        self.connect = StubClient
+
+    @contextmanager
+    def __call__(self, task: Task) -> Iterator[StubSandbox]:
+        place = self.folder / task.name
+        place.mkdir(parents=True, exist_ok=True)
+        sandbox = self.opened[task.name] = StubSandbox(place)
+        sandbox.start()
+        try:
+            yield sandbox
+        finally:
+            sandbox.stop()
+
+
+@pytest.fixture
+def sandboxes(tmp_path: Path) -> Sandboxes:
+    return Sandboxes(tmp_path / "sandboxes")
+
+
+JUDGE = """
+def test(result):
+    return {"passed": result["task_result"] == "42", "feedback": f"answered {result['task_result']!r}"}
+"""
+
+
+@pytest.fixture
+def make_task(tmp_path: Path) -> Callable[..., Task]:
+    def make(name: str = "sum", judge: str = JUDGE, settings: str = "", instruction: str = "Add 40 and 2.") -> Task:
+        folder = tmp_path / "tasks" / name
+        folder.mkdir(parents=True)
+        (folder / "task.yaml").write_text(f"instruction: {json.dumps(instruction)}\n{settings}")
+        (folder / "test.py").write_text(judge)
+        return load_task(folder)
+
+    return make
+
+
+@pytest.fixture
+def is_running() -> Callable[[str], bool]:
+    """Whether some process here has this text in its command line."""
+
+    def is_running(text: str) -> bool:
+        return text in subprocess.run(["ps", "-Awwo", "args"], capture_output=True, text=True, check=True).stdout
+
+    return is_running
