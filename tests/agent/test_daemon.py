@@ -14,6 +14,7 @@ from guarantee_email_agent.agent.daemon import PATIENCE, Watch
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.retry import Backoff
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ class TestDrain:
 
 class TestRun:
     def test_a_mail_that_needs_several_tries_counts_once(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.FIRST_RETRY_S", 0.01)
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY", Backoff(0.01))
         inbox = Inbox(ledger, "first")
         inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
 
@@ -132,7 +133,7 @@ class TestRun:
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.daemon.FIRST_REST_S", 0.05)
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.REST", Backoff(0.05))
         inbox = Inbox(ledger, "first")
         inbox.mailbox.troubles["list_unprocessed"] = [trouble("mail_unavailable", outage=True)] * 2
 

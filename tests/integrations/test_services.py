@@ -16,7 +16,7 @@ from guarantee_email_agent.integrations.answers import warranty_answer
 from guarantee_email_agent.integrations.services import Services, services_of
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
-from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
+from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
 
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
 TICKET = {
@@ -135,7 +135,7 @@ def test_a_refused_reply_is_certain_and_not_tried_again(config: Config) -> None:
 def test_calls_survive_servers_that_are_killed_again_and_again(config: Config) -> None:
     async def scene(services: Services) -> None:
         clock = SystemClock()
-        policy = RetryPolicy(attempts=10, first_delay_s=0.1)
+        policy = RetryPolicy(attempts=10, backoff=Backoff(0.1))
         made = []
         for number in range(3):
             ticket = {**TICKET, "idempotency_key": f"mail-{number}"}

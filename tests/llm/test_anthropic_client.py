@@ -15,7 +15,6 @@ from messages_server import MessagesServer, Reply, answer, tool_call, trouble
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import (
-    FIRST_DELAY_S,
     MAX_WAIT_S,
     PUBLIC_ADDRESS,
     anthropic_messages,
@@ -161,7 +160,7 @@ def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesSe
     server.replies = [trouble(500)]
     clock = Waits()
     failure(configured(server.url, max_attempts=4), clock)
-    assert clock.asked == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
+    assert clock.asked == [0.5, 1.0, 2.0]
 
 
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from guarantee_email_agent.utils.errors import IntegrationError
-from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
+from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
 
 
 class RecordingClock:
@@ -109,6 +109,19 @@ def test_a_policy_sets_attempts_and_delays(clock: RecordingClock) -> None:
     service = Service(*[failure() for _ in range(5)])
 
     with pytest.raises(IntegrationError):
-        run(service, clock, RetryPolicy(attempts=5, first_delay_s=0.5))
+        run(service, clock, RetryPolicy(attempts=5, backoff=Backoff(0.5)))
 
     assert clock.slept == [0.5, 1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("backoff", "expected"),
+    [
+        (Backoff(0.5, longest_s=8.0), [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]),
+        (Backoff(300.0, growth=12.0, longest_s=3600.0), [300.0, 3600.0, 3600.0]),
+        (Backoff(0.25, growth=1.5, longest_s=2.0), [0.25, 0.375, 0.5625]),
+    ],
+)
+def test_delays_grow_up_to_the_longest(backoff: Backoff, expected: list[float]) -> None:
+    assert [backoff.delay_s(attempt) for attempt in range(1, len(expected) + 1)] == expected
+    assert backoff.delay_s(100_000) == backoff.longest_s

@@ -15,6 +15,7 @@ from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort
 from guarantee_email_agent.ledger.ledger_errors import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +26,9 @@ MOST_LISTED: Final = 10_000
 LONGEST_WAIT_S: Final = 3600.0
 """What the mail server takes."""
 
-FIRST_REST_S: Final = 2.0
-LONGEST_REST_S: Final = 60.0
+REST: Final = Backoff(2.0, longest_s=60.0)
+"""While the inbox, the ledger or a service is down."""
+
 PATIENCE: Final = 5
 """Failures of services in a row after which a drain gives up."""
 
@@ -90,15 +92,16 @@ class Watch:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set: then nothing new is begun, and what is in work has SHUTDOWN_S to finish."""
-        rest_s = 0.0
+        failed_rounds = 0
         async with self._in_our_hands():
             while not stop.is_set():
                 try:
                     if not await self._round_until(stop):
                         await self._wait(stop)
-                    rest_s = 0.0
+                    failed_rounds = 0
                 except AgentError as error:
-                    rest_s = min(max(2 * rest_s, FIRST_REST_S), LONGEST_REST_S)
+                    failed_rounds += 1
+                    rest_s = REST.delay_s(failed_rounds)
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, rest_s)
                     logger.debug("%s", error.message)
@@ -177,7 +180,7 @@ class Watch:
             # A bug of ours in one mail must not end the watch over all others.
             logger.error("Email %s is left unprocessed: unexpected %s", entry.id, type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
-            self._note(entry, Worked("failed", LONGEST_REST_S), once)
+            self._note(entry, Worked("failed", REST.longest_s), once)
         finally:
             del self._in_work[entry.id]
 
@@ -195,7 +198,7 @@ class Watch:
         if worked.fate == "outage":
             self._failures += 1
             if not once:
-                rest_s = min(FIRST_REST_S * 2 ** min(self._failures - 1, 10), LONGEST_REST_S)
+                rest_s = REST.delay_s(self._failures)
                 self._rest_until = now + rest_s
                 self._not_before[entry.id] += rest_s
                 logger.warning("A service is down; next try in %d s", rest_s)

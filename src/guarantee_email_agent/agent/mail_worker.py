@@ -21,15 +21,15 @@ from guarantee_email_agent.ledger.ledger_errors import LeaseLostError, LedgerErr
 from guarantee_email_agent.ledger.mail_state import Busy, Claim, Done, Free, Standing, Waiting
 from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
+from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
 Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"]
 """What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
 
-FIRST_RETRY_S = 30.0
-LONGEST_RETRY_S = 3600.0
-DOUBTFUL_FIRST_RETRY_S = 300.0
+RETRY = Backoff(30.0, longest_s=3600.0)
+DOUBTFUL_RETRY = Backoff(300.0, growth=12.0, longest_s=3600.0)
 """For a failure that may be a service's: if it is, the service will have shown it by the time after the next."""
 
 LARGE_BYTES = 2_000_000
@@ -129,7 +129,7 @@ class MailWorker:
             # Stopped by whoever runs the agent, which is no fault of the mail. Not at once: a reply may be on its way.
             with suppress(AgentError):
                 await asyncio.to_thread(
-                    self.ledger.release, claim, count_attempt=False, retry_after_s=FIRST_RETRY_S, reason="stopped"
+                    self.ledger.release, claim, count_attempt=False, retry_after_s=RETRY.first_s, reason="stopped"
                 )
             raise
 
@@ -183,7 +183,7 @@ class MailWorker:
         """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
         if done.marked and done.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, place, listed_at=listed_at):
-                return Worked("waiting", FIRST_RETRY_S)  # the list may be older than the mark
+                return Worked("waiting", RETRY.first_s)  # the list may be older than the mark
             logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
             return Worked("busy")
         logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
@@ -299,8 +299,7 @@ class MailWorker:
 
 def _retry_s(attempts: int, code: str) -> float:
     """Seconds until a mail whose own fault it was has its next try."""
-    first_s, growth = (DOUBTFUL_FIRST_RETRY_S, 12.0) if code.endswith(_DOUBTFUL) else (FIRST_RETRY_S, 2.0)
-    return min(first_s * growth ** (attempts - 1), LONGEST_RETRY_S)
+    return (DOUBTFUL_RETRY if code.endswith(_DOUBTFUL) else RETRY).delay_s(attempts)
 
 
 def _reason(code: str) -> str:

@@ -25,12 +25,12 @@ from guarantee_email_agent.integrations.stdio_transport import EXIT_GRACE_S, Ans
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 20.0
-FIRST_DELAY_S: Final = 0.5
-MAX_DELAY_S: Final = 30.0
+RESTART: Final = Backoff(0.5, longest_s=30.0)
 MAX_SILENT_DEADLINES: Final = 2
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
@@ -242,8 +242,7 @@ class McpSession:
         return connection
 
     def _hold_back(self) -> None:
-        delay_s = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(self._failures - 1, 16))
-        self._not_before = self._clock.monotonic() + delay_s
+        self._not_before = self._clock.monotonic() + RESTART.delay_s(self._failures)
 
     def _how_it_ended(self, connection: McpConnection) -> str:
         how = "the connection to the server ended"

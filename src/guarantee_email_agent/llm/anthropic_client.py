@@ -18,6 +18,7 @@ from guarantee_email_agent.llm.request import as_sent
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.retry import Backoff
 
 PUBLIC_ADDRESS: Final = "https://api.anthropic.com"
 """Given to the SDK by name: without an address it would read the environment itself, and take a blank one as it is."""
@@ -25,8 +26,7 @@ PUBLIC_ADDRESS: Final = "https://api.anthropic.com"
 MAX_WAIT_S: Final = 60.0
 """The longest that we wait because the API asks us to, if nobody says otherwise."""
 
-FIRST_DELAY_S: Final = 0.5
-_LONGEST_DELAY_S: Final = 8.0
+BACKOFF: Final = Backoff(0.5, longest_s=8.0)
 _LONGEST_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
@@ -198,17 +198,15 @@ class AnthropicModel:
         if temperature is not None:
             request["extra_body"] = {"temperature": temperature}
             request["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
-        delay_s = FIRST_DELAY_S
         for attempt in range(1, self._max_attempts + 1):
             try:
                 return await self._attempt(request)
             except LLMError as error:
                 error.details["attempts"] = attempt
-                wait_s = error.details.get("retry_after_s", delay_s)
+                wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
                 if not error.details["retryable"] or attempt == self._max_attempts or wait_s > self._max_wait_s:
                     raise
             await self._clock.sleep(wait_s)
-            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
         raise AssertionError("there is at least one attempt")
 
     async def _attempt(self, request: Mapping[str, Any]) -> Any:

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeVar
 from guarantee_email_agent.mcp_servers.dispatcher import Tool, ToolError, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID, Reply
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Mailbox
+from guarantee_email_agent.utils.retry import Backoff
 
 MAX_READ_BYTES: Final = 100_000_000
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.25, 2.0  # pauses between looks for the proof of a sent reply
+_PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
 _Result = TypeVar("_Result")
 
 INSTRUCTIONS: Final = (
@@ -192,14 +193,14 @@ class MailTools:
             raise ToolError("mail_invalid_argument", text)
         wait_s = min(arguments["wait_s"], self._copy_wait_s) if self._mailbox.proof_lags else 0
         deadline = time.monotonic() + wait_s
-        pause = _FIRST_LOOK_S
+        attempt = 0
         while True:
             state = await in_thread(self._mailbox.find_sent, arguments["message_id"])
             left = deadline - time.monotonic()
             if state == "sent" or left <= 0:
                 return {"state": state}
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.5, _LAST_LOOK_S)
+            attempt += 1
+            await asyncio.sleep(min(_PROOF_BACKOFF.delay_s(attempt), left))
 
     async def _mark(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         await in_thread(self._mailbox.mark, arguments["id"], arguments["outcome"])
