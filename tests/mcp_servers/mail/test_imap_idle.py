@@ -11,7 +11,7 @@ import pytest
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.dispatcher import ToolError
-from guarantee_email_agent.mcp_servers.mail import imap_session, imap_idle
+from guarantee_email_agent.mcp_servers.mail import imap_idle, imap_session
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 
