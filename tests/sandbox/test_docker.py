@@ -220,7 +220,7 @@ def test_a_compose_file_may_have_a_port_of_its_own(engine: Docker, composed: Tas
     engine.will(port={"address": f"0.0.0.0:{stub_sandbox.docker_port}"}, up={"silent": True})
     with open_sandbox(composed, "docker") as sandbox:
         assert sandbox.docker_port == stub_sandbox.docker_port
-        assert any("to other machines" in gap for gap in sandbox.gaps)
+        assert any("to other machines" in each for each in sandbox.limitations)
 
 
 def test_a_compose_file_without_the_port_is_told_what_to_add(engine: Docker, composed: Task) -> None:

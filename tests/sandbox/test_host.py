@@ -31,7 +31,7 @@ def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path) ->
 
 
 def test_it_says_what_it_gives_up() -> None:
-    assert "nothing is isolated" in HostSandbox(SandboxSettings()).gaps[0]
+    assert "nothing is isolated" in HostSandbox(SandboxSettings()).limitations[0]
 
 
 def test_even_so_nothing_is_left_running(running: Callable[[str], list[int]], token: str) -> None:

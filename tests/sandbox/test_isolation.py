@@ -89,8 +89,8 @@ def test_it_cannot_reach_its_own_api(box: Any) -> None:
 
 
 def test_the_process_that_serves_it_cannot_be_touched(box: Any) -> None:
-    if box.sandbox.gaps:
-        pytest.skip(f"this machine cannot: {box.sandbox.gaps}")
+    if box.sandbox.limitations:
+        pytest.skip(f"this machine cannot: {box.sandbox.limitations}")
     box.output("kill -9 1; kill -STOP 1; kill -9 -1")
     assert box.shell("cat /proc/1/environ").exit_code == 1
     assert box.shell("echo x > /proc/1/mem").exit_code == 1

@@ -10,17 +10,17 @@ import pytest
 
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.solving.sandbox_tools import MAX_IMAGE_BYTES, ClientType, tools_for
-from guarantee_email_agent.solving.tools import Outcome, ToolCall, Tools
+from guarantee_email_agent.solving.tools import ToolCall, ToolResult, Toolset
 from guarantee_email_agent.utils.errors import TaskError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-Use = Callable[..., Outcome]
+Use = Callable[..., ToolResult]
 
 
 @pytest.fixture
 def use(stub_client: Any) -> Use:
     """Use a tool in the stub sandbox."""
-    tools = Tools(tools_for(ClientType.UNIFIED), stub_client)
+    tools = Toolset(tools_for(ClientType.UNIFIED), stub_client)
     return lambda name, **arguments: tools.use(ToolCall("1", name, arguments), 10.0)
 
 
@@ -29,8 +29,8 @@ def test_shell_shows_what_a_command_prints(use: Use) -> None:
 
 
 def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
-    outcome = use("shell_execute", command="echo no >&2; exit 3")
-    assert (outcome.error, outcome.message) == (False, "no\n[exit code 3]")
+    tool_result = use("shell_execute", command="echo no >&2; exit 3")
+    assert (tool_result.error, tool_result.message) == (False, "no\n[exit code 3]")
 
 
 def test_shell_says_that_a_command_was_stopped(use: Use, stub_sandbox: Any) -> None:
@@ -65,9 +65,9 @@ def test_file_is_written_and_read_again(use: Use) -> None:
 
 
 def test_missing_file_is_told_to_the_agent(use: Use) -> None:
-    outcome = use("file_read", file="/nonesuch.txt")
-    assert outcome.error
-    assert "No such file" in outcome.message
+    tool_result = use("file_read", file="/nonesuch.txt")
+    assert tool_result.error
+    assert "No such file" in tool_result.message
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ def test_selector_cannot_become_code(use: Use, stub_sandbox: Any) -> None:
 
 def test_picture_is_handed_on_for_the_model_to_see(use: Use, stub_sandbox: Any) -> None:
     (stub_sandbox.folder / "a.png").write_bytes(PNG)
-    outcome = use("image_read", file="/a.png")
-    assert outcome.message == "[image/png, 28 bytes]"
-    assert outcome.image is not None
-    assert (outcome.image.media_type, outcome.image.base64[:8]) == ("image/png", "iVBORw0K")
+    tool_result = use("image_read", file="/a.png")
+    assert tool_result.message == "[image/png, 28 bytes]"
+    assert tool_result.image is not None
+    assert (tool_result.image.media_type, tool_result.image.base64[:8]) == ("image/png", "iVBORw0K")
 
 
 def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
@@ -176,9 +176,9 @@ def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
 )
 def test_what_is_no_usable_picture_is_told(use: Use, stub_sandbox: Any, content: bytes, told: str) -> None:
     (stub_sandbox.folder / "a.png").write_bytes(content)
-    outcome = use("image_read", file="/a.png")
-    assert outcome.error
-    assert told in outcome.message
+    tool_result = use("image_read", file="/a.png")
+    assert tool_result.error
+    assert told in tool_result.message
 
 
 def names(client_type: ClientType) -> set[str]:

@@ -7,28 +7,35 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.solving.tools import MAX_MESSAGE_CHARACTERS, Answer, Parameter, Tool, ToolCall, Tools
+from guarantee_email_agent.solving.tools import (
+    MAX_MESSAGE_CHARACTERS,
+    Tool,
+    ToolCall,
+    ToolOutput,
+    ToolParameter,
+    Toolset,
+)
 from guarantee_email_agent.utils.errors import TaskError
 
 ECHO = Tool(
     "echo",
     "Say it.",
     {
-        "text": Parameter("string", "It."),
-        "times": Parameter("integer", "How often.", required=False),
-        "how": Parameter("string", "How.", required=False, choices=("loud", "low")),
-        "lines": Parameter("array", "Which.", required=False, items="integer"),
+        "text": ToolParameter("string", "It."),
+        "times": ToolParameter("integer", "How often.", required=False),
+        "how": ToolParameter("string", "How.", required=False, choices=("loud", "low")),
+        "lines": ToolParameter("array", "Which.", required=False, items="integer"),
     },
-    lambda _sandbox, arguments, _timeout_s: Answer(arguments["text"] * arguments.get("times", 1)),
+    lambda _sandbox, arguments, _timeout_s: ToolOutput(arguments["text"] * arguments.get("times", 1)),
     action_type="say",
 )
-COMPLETE = Tool("task_complete", "End.", {"result": Parameter("string", "Answer.")})
-TOOLS = Tools((ECHO, COMPLETE), sandbox=None)
+COMPLETE = Tool("task_complete", "End.", {"result": ToolParameter("string", "Answer.")})
+TOOLS = Toolset((ECHO, COMPLETE), sandbox=None)
 
 
 def message(name: str, problem: str | None = None, **arguments: Any) -> tuple[bool, str]:
-    outcome = TOOLS.use(ToolCall("1", name, arguments, problem), 1.0)
-    return outcome.error, outcome.message
+    tool_result = TOOLS.use(ToolCall("1", name, arguments, problem), 1.0)
+    return tool_result.error, tool_result.message
 
 
 def test_tool_says_what_it_found() -> None:
@@ -63,11 +70,11 @@ def test_call_with_a_known_problem_is_not_carried_out() -> None:
 
 
 def test_failure_of_the_sandbox_is_told() -> None:
-    def fail(*_: object) -> Answer:
+    def fail(*_: object) -> ToolOutput:
         raise TaskError("no such file", "sandbox_failed")
 
-    outcome = Tools((Tool("read", "Read.", run=fail),), None).use(ToolCall("1", "read", {}), 1.0)
-    assert (outcome.error, outcome.message) == (True, "read: no such file")
+    tool_result = Toolset((Tool("read", "Read.", run=fail),), None).use(ToolCall("1", "read", {}), 1.0)
+    assert (tool_result.error, tool_result.message) == (True, "read: no such file")
 
 
 def test_long_message_keeps_beginning_and_end() -> None:
@@ -79,14 +86,14 @@ def test_long_message_keeps_beginning_and_end() -> None:
 
 
 def test_task_complete_is_done_with_its_result() -> None:
-    outcome = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
-    assert (outcome.done, outcome.message) == (True, "42")
+    tool_result = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
+    assert (tool_result.done, tool_result.message) == (True, "42")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"result": 42}, {"result": None}, {"answer": "42"}])
 def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[str, Any]) -> None:
-    outcome = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
-    assert (outcome.done, outcome.error) == (False, True)
+    tool_result = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
+    assert (tool_result.done, tool_result.error) == (False, True)
 
 
 def test_action_has_the_type_that_the_trace_uses() -> None:

@@ -29,7 +29,7 @@ class StubSandbox:
         self.pages: dict[str, Any] = {}
         self.asked: list[tuple[str, Any]] = []
         self.stops = 0
-        self.gaps: tuple[str, ...] = ()
+        self.limitations: tuple[str, ...] = ()
         sandbox = self
 
         class Handler(BaseHTTPRequestHandler):

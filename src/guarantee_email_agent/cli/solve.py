@@ -57,7 +57,7 @@ def add_solve(commands: Commands) -> None:
     )
     parser.add_argument("--jobs", type=count, default=1, metavar="N", help="tasks at a time (default: 1)")
     parser.add_argument("--run-all", action="store_true", help="repeat the tasks that are finished, too")
-    parser.add_argument("--max-iterations", type=count, default=50, metavar="N", help="turns a task (default: 50)")
+    parser.add_argument("--max-iterations", type=count, default=50, metavar="N", help="steps a task (default: 50)")
     parser.add_argument(
         "--time-limit", type=seconds, default=1800.0, metavar="SECONDS", help="for each task (default: 1800)"
     )
@@ -75,7 +75,7 @@ def add_solve(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from datetime import datetime
 
-    from guarantee_email_agent.solving.deadline import Limits
+    from guarantee_email_agent.solving.run_limits import RunLimits
     from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
     from guarantee_email_agent.utils.logging import configure_logging
 
@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
             sandbox=options.sandbox,
             jobs=options.jobs,
             run_all=options.run_all,
-            limits=Limits(
+            limits=RunLimits(
                 max_iterations=options.max_iterations,
                 wall_time_s=options.time_limit,
                 max_tokens=options.max_tokens,

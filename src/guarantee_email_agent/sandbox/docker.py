@@ -75,18 +75,20 @@ class DockerSandbox:
         return self._port
 
     @property
-    def gaps(self) -> tuple[str, ...]:
-        gaps = [
+    def limitations(self) -> tuple[str, ...]:
+        limitations = [
             "what a container may write to its disk is limited by Docker's own settings alone",
             "a container outlives solve where that is killed",
         ]
         if not self._settings.network:
-            gaps.append("the network can be reached: a container without a network has no port for its API")
+            limitations.append("the network can be reached: a container without a network has no port for its API")
         if self._compose_file is not None:
-            gaps.append("memory and processes are limited as far as the task's compose file limits them")
+            limitations.append("memory and processes are limited as far as the task's compose file limits them")
         if self._published_to_all:
-            gaps.append("the task's compose file opens the sandbox's port to other machines, not to this one alone")
-        return tuple(gaps)
+            limitations.append(
+                "the task's compose file opens the sandbox's port to other machines, not to this one alone"
+            )
+        return tuple(limitations)
 
     def start(self) -> None:
         require_engine()

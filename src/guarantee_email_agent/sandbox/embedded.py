@@ -31,7 +31,7 @@ class ServedSandbox:
         self._server: ApiServer | None = None
         self._worker: Worker | None = None
         self._state = threading.Lock()
-        self._gaps: tuple[str, ...] = ()
+        self._limitations: tuple[str, ...] = ()
 
     @property
     def base_url(self) -> str:
@@ -44,8 +44,8 @@ class ServedSandbox:
         return self._server.port
 
     @property
-    def gaps(self) -> tuple[str, ...]:
-        return self._gaps
+    def limitations(self) -> tuple[str, ...]:
+        return self._limitations
 
     def start(self) -> None:
         with self._state:
@@ -99,7 +99,9 @@ class EmbeddedSandbox(ServedSandbox):
         browser, beside = _browser()
         shared = (*shared, *beside)
         blocked = filter_program()
-        self._gaps = _gaps(as_root=user is not None, filtered=blocked is not None, network=settings.network)
+        self._limitations = _limitations(
+            as_root=user is not None, filtered=blocked is not None, network=settings.network
+        )
         filter_fd = None if blocked is None else _readable(blocked)
 
         def wrapper(status_fd: int) -> list[str]:
@@ -177,19 +179,19 @@ def _browser() -> tuple[str | None, tuple[str, ...]]:
     return None, ()
 
 
-def _gaps(*, as_root: bool, filtered: bool, network: bool) -> tuple[str, ...]:
-    gaps = []
+def _limitations(*, as_root: bool, filtered: bool, network: bool) -> tuple[str, ...]:
+    limitations = []
     if not filtered:
-        gaps.append(f"no filter for system calls on this processor ({os.uname().machine})")
+        limitations.append(f"no filter for system calls on this processor ({os.uname().machine})")
     if as_root:
-        return tuple(gaps)
+        return tuple(limitations)
     if network:
-        gaps.append("an agent with the network reaches the APIs of this user's sandboxes, its own among them")
+        limitations.append("an agent with the network reaches the APIs of this user's sandboxes, its own among them")
     try:
         import _ctypes  # noqa: F401 - only whether it is there
     except ImportError:
-        gaps.append("an agent can look into the process that serves its files, since this Python has no ctypes")
-    return tuple(gaps)
+        limitations.append("an agent can look into the process that serves its files, since this Python has no ctypes")
+    return tuple(limitations)
 
 
 def _readable(content: bytes) -> int:

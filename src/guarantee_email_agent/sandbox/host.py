@@ -36,7 +36,7 @@ class HostSandbox(ServedSandbox):
     _home: str | None = None
 
     @property
-    def gaps(self) -> tuple[str, ...]:
+    def limitations(self) -> tuple[str, ...]:
         return GIVEN_UP
 
     def _how(self, _: int) -> Start:

@@ -62,7 +62,7 @@ class Sandbox(Protocol):
         """The port of the API on this machine."""
 
     @property
-    def gaps(self) -> tuple[str, ...]:
+    def limitations(self) -> tuple[str, ...]:
         """What could not be had on this machine, a sentence each."""
 
     def start(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.solving.sandbox_tools import SandboxApi, flag, looked_at, shown, text, whole
-from guarantee_email_agent.solving.tools import Answer, Parameter, Run, Tool
+from guarantee_email_agent.solving.tools import Tool, ToolFunction, ToolOutput, ToolParameter
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_ELEMENTS: Final = 50
@@ -26,48 +26,48 @@ _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
-def _does(path: str, done: str = "Done.") -> Run:
+def _does(path: str, done: str = "Done.") -> ToolFunction:
     """A tool that posts its arguments as they are."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
-        return Answer(shown(data) if data else done)
+        return ToolOutput(shown(data) if data else done)
 
     return run
 
 
-def _reads(path: str) -> Run:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
-        return Answer(shown(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)))
+def _reads(path: str) -> ToolFunction:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+        return ToolOutput(shown(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)))
 
     return run
 
 
-def _reads_element(whole_page: str, expression: str) -> Run:
+def _reads_element(whole_page: str, expression: str) -> ToolFunction:
     """The whole page, or the first element that a selector names."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
         if "selector" not in arguments:
-            return Answer(shown(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s)))
+            return ToolOutput(shown(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s)))
         found = _evaluated(sandbox, expression % json.dumps(arguments["selector"]), timeout_s)
         if found is None:
             raise TaskError(f"no element matches {arguments['selector']!r:.200}", "tool_no_element")
-        return Answer(shown(found))
+        return ToolOutput(shown(found))
 
     return run
 
 
-def _query(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _query(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     expression = _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)
-    return Answer(shown(_evaluated(sandbox, expression, timeout_s)))
+    return ToolOutput(shown(_evaluated(sandbox, expression, timeout_s)))
 
 
-def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> Answer:
-    return Answer(shown(_evaluated(sandbox, _LINKS, timeout_s)))
+def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    return ToolOutput(shown(_evaluated(sandbox, _LINKS, timeout_s)))
 
 
-def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
-    return Answer(shown(_evaluated(sandbox, arguments["expression"], timeout_s)))
+def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    return ToolOutput(shown(_evaluated(sandbox, arguments["expression"], timeout_s)))
 
 
 def _evaluated(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
@@ -75,14 +75,14 @@ def _evaluated(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
     return data["result"] if isinstance(data, Mapping) and set(data) == {"result"} else data
 
 
-def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     return looked_at(sandbox.download(f"{_PAGE}/screenshot", arguments, timeout_s=timeout_s), "the screenshot")
 
 
-def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     request = {"type": "selector", "selector": arguments["selector"], "timeout": 1000 * min(30.0, timeout_s)}
     sandbox.call("POST", f"{_PAGE}/wait", request, timeout_s=timeout_s)
-    return Answer("It is there.")
+    return ToolOutput("It is there.")
 
 
 _SELECTOR: Final = text("CSS selector of the element.")
@@ -90,8 +90,8 @@ _MAYBE_SELECTOR: Final = text("CSS selector of the element, or use index.", requ
 _INDEX: Final = whole("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
 
 
-def _number(description: str) -> Parameter:
-    return Parameter("number", description)
+def _number(description: str) -> ToolParameter:
+    return ToolParameter("number", description)
 
 
 BROWSER_TOOLS: Final = (
@@ -115,7 +115,7 @@ BROWSER_TOOLS: Final = (
     Tool(
         "browser_hotkey",
         "Press keys together.",
-        {"keys": Parameter("array", "Such as Control and a.", items="string")},
+        {"keys": ToolParameter("array", "Such as Control and a.", items="string")},
         _does("hot_key"),
     ),
     Tool(

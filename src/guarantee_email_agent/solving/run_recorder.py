@@ -11,8 +11,8 @@ from guarantee_email_agent.judging.judge import Verdict
 from guarantee_email_agent.judging.record import complete_record, write_record
 from guarantee_email_agent.judging.task import Record, Task
 from guarantee_email_agent.llm.prices import TokenUsage
-from guarantee_email_agent.solving.deadline import INTERRUPTED, Limits, Reason
-from guarantee_email_agent.solving.tools import Outcome, ToolCall
+from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
+from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
 RECORD_UNWRITABLE: Final = "task_record_unwritable"
 """The code of the only error that a record can end a call with."""
@@ -23,13 +23,13 @@ _OURS: Final = frozenset(
 )
 
 
-class Journal:
+class RunRecorder:
     """Writes `path` anew with every step.
 
     Until `end`, the record says what a crash would leave: failed, interrupted, not finished.
     """
 
-    def __init__(self, path: Path, task: Task, controller: str, limits: Limits, started: str) -> None:
+    def __init__(self, path: Path, task: Task, controller: str, limits: RunLimits, started: str) -> None:
         self._path = path
         self.tokens = TokenUsage()
         self.cost_usd: float | None = 0.0
@@ -64,8 +64,8 @@ class Journal:
         self.record["conversation"] = [dict(message) for message in messages]
         self.write()
 
-    def turn(self, text: str, calls: Sequence[ToolCall], tokens: TokenUsage, cost_usd: float | None) -> None:
-        """One turn of the agent, before any of its calls is carried out."""
+    def step(self, text: str, calls: Sequence[ToolCall], tokens: TokenUsage, cost_usd: float | None) -> None:
+        """One step of the agent, before any of its calls is carried out."""
         self.record["iterations"] += 1
         self.tokens += tokens
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
@@ -82,16 +82,21 @@ class Journal:
         """What the agent was told besides what its tools say."""
         self.record["conversation"].append({"role": "user", "content": text})
 
-    def outcome(self, outcome: Outcome, action: Mapping[str, Any], seconds: float) -> None:
+    def tool_result(self, tool_result: ToolResult, action: Mapping[str, Any], seconds: float) -> None:
         """What came of one call."""
-        feedback: dict[str, Any] = {"done": outcome.done, "message": outcome.message}
-        if outcome.error:
+        feedback: dict[str, Any] = {"done": tool_result.done, "message": tool_result.message}
+        if tool_result.error:
             feedback["error"] = True
         self.record["execution_trace"].append(
             {"action": dict(action), "feedback": feedback, "duration_ms": round(1000 * seconds)}
         )
         self.record["conversation"].append(
-            {"role": "tool", "tool_call_id": outcome.call.id, "name": outcome.call.name, "content": outcome.message}
+            {
+                "role": "tool",
+                "tool_call_id": tool_result.call.id,
+                "name": tool_result.call.name,
+                "content": tool_result.message,
+            }
         )
         self.write()
 
@@ -112,7 +117,7 @@ class Journal:
             self.record["conversation"] = [*told["conversation"], *last]
         self.write()
 
-    def end(self, reason: Reason | None) -> None:
+    def end(self, reason: FailureReason | None) -> None:
         """The agent is done, or `reason` says why it is not."""
         self.record["status"] = "success" if reason is None else "failed"
         self.record["reason"] = None if reason is None else _as_json(reason)
@@ -160,7 +165,7 @@ def _tokens(usage: TokenUsage) -> dict[str, int]:
     }
 
 
-def _as_json(reason: Reason) -> dict[str, str]:
+def _as_json(reason: FailureReason) -> dict[str, str]:
     return {"code": reason.code, "message": reason.message}
 
 

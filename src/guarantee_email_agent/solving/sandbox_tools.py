@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.tools import TASK_COMPLETE, Answer, Image, Parameter, Tool
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, Image, Tool, ToolOutput, ToolParameter
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_IMAGE_BYTES: Final = 5_000_000
@@ -75,16 +75,16 @@ def is_alive(sandbox: SandboxApi) -> bool:
     return True
 
 
-def text(description: str, *, required: bool = True, choices: tuple[str, ...] = ()) -> Parameter:
-    return Parameter("string", description, required, choices)
+def text(description: str, *, required: bool = True, choices: tuple[str, ...] = ()) -> ToolParameter:
+    return ToolParameter("string", description, required, choices)
 
 
-def whole(description: str, *, required: bool = True) -> Parameter:
-    return Parameter("integer", description, required)
+def whole(description: str, *, required: bool = True) -> ToolParameter:
+    return ToolParameter("integer", description, required)
 
 
-def flag(description: str) -> Parameter:
-    return Parameter("boolean", description, required=False)
+def flag(description: str) -> ToolParameter:
+    return ToolParameter("boolean", description, required=False)
 
 
 def shown(data: Any) -> str:
@@ -92,7 +92,7 @@ def shown(data: Any) -> str:
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def looked_at(content: bytes, name: str) -> Answer:
+def looked_at(content: bytes, name: str) -> ToolOutput:
     """A picture for the agent. Raises TaskError for what is none, or too large."""
     kind = next((kind for start, kind in _IMAGES.items() if content.startswith(start)), None)
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
@@ -103,7 +103,7 @@ def looked_at(content: bytes, name: str) -> Answer:
         raise TaskError(
             f"{name} has {len(content)} bytes; make it smaller than {MAX_IMAGE_BYTES}", "tool_image_too_large"
         )
-    return Answer(f"[{kind}, {len(content)} bytes]", Image(kind, base64.b64encode(content).decode("ascii")))
+    return ToolOutput(f"[{kind}, {len(content)} bytes]", Image(kind, base64.b64encode(content).decode("ascii")))
 
 
 def _post(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ def _ran(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s
         raise
 
 
-def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     seconds = min(arguments.get("timeout", timeout_s), timeout_s)
     request = {name: value for name, value in arguments.items() if name != "timeout"}
     # Without the second one, a command that is silent for two minutes would be left running.
@@ -130,13 +130,13 @@ def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) 
     data = _ran("/v1/shell/exec", sandbox, request, timeout_s)
     output, status, code = data.get("output") or "", data.get("status"), data.get("exit_code")
     if status in _STOPPED:
-        return Answer(_joined(output, f"[stopped after {seconds:g} s]"))
+        return ToolOutput(_joined(output, f"[stopped after {seconds:g} s]"))
     if status not in (None, "completed"):
-        return Answer(_joined(output, f"[not ended: {status}]"))
-    return Answer(_joined(output, f"[exit code {code}]" if code else ""))
+        return ToolOutput(_joined(output, f"[not ended: {status}]"))
+    return ToolOutput(_joined(output, f"[exit code {code}]" if code else ""))
 
 
-def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     seconds = int(max(1, min(arguments.get("timeout", timeout_s), timeout_s)))
     data = _ran("/v1/code/execute", sandbox, {**arguments, "timeout": seconds}, timeout_s)
     trace, stderr = data.get("traceback") or (), data.get("stderr") or ""
@@ -145,51 +145,55 @@ def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -
         outputs = [output for output in data.get("outputs") or () if isinstance(output, Mapping)]
         parts = [shown(output.get("text", output)) for output in outputs]
     code = data.get("exit_code")
-    return Answer(_joined(*parts, f"[exit code {code}]" if code else ""))
+    return ToolOutput(_joined(*parts, f"[exit code {code}]" if code else ""))
 
 
-def _file_read(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
-    return Answer(str(_post("/v1/file/read", sandbox, arguments, timeout_s).get("content") or ""))
+def _file_read(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    return ToolOutput(str(_post("/v1/file/read", sandbox, arguments, timeout_s).get("content") or ""))
 
 
-def _file_write(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _file_write(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     count = _post("/v1/file/write", sandbox, arguments, timeout_s).get("bytes_written")
-    return Answer(f"Wrote {count} bytes to {arguments['file']}" if count is not None else f"Wrote {arguments['file']}")
+    return ToolOutput(
+        f"Wrote {count} bytes to {arguments['file']}" if count is not None else f"Wrote {arguments['file']}"
+    )
 
 
-def _file_list(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _file_list(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     files = _post("/v1/file/list", sandbox, arguments, timeout_s).get("files") or ()
     lines = [
         f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files if isinstance(file, Mapping)
     ]
-    return Answer("\n".join(lines) or "(empty)")
+    return ToolOutput("\n".join(lines) or "(empty)")
 
 
-def _replace(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _replace(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     count = _post("/v1/file/replace", sandbox, arguments, timeout_s).get("replaced_count")
     if count == 0:
         raise TaskError(f"old_str does not occur in {arguments['file']}", "tool_nothing_replaced")
-    return Answer(f"Replaced {count if count is not None else 'it'} in {arguments['file']}")
+    return ToolOutput(f"Replaced {count if count is not None else 'it'} in {arguments['file']}")
 
 
-def _search(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _search(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     data = _post("/v1/file/search", sandbox, arguments, timeout_s)
     found = zip(data.get("line_numbers") or (), data.get("matches") or (), strict=False)
-    return Answer("\n".join(f"{number}: {match}" for number, match in found) or "(no match)")
+    return ToolOutput("\n".join(f"{number}: {match}" for number, match in found) or "(no match)")
 
 
-def _find(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
-    return Answer("\n".join(_post("/v1/file/find", sandbox, arguments, timeout_s).get("files") or ()) or "(no match)")
+def _find(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    return ToolOutput(
+        "\n".join(_post("/v1/file/find", sandbox, arguments, timeout_s).get("files") or ()) or "(no match)"
+    )
 
 
-def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     data = _post("/v1/file/str_replace_editor", sandbox, arguments, timeout_s)
     if data.get("error"):
         raise TaskError(str(data["error"]), "tool_editor")
-    return Answer(str(data.get("output") or ""))
+    return ToolOutput(str(data.get("output") or ""))
 
 
-def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Answer:
+def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
     content = sandbox.download("/v1/file/download", {"path": arguments["file"]}, timeout_s=timeout_s)
     return looked_at(content, arguments["file"])
 
@@ -199,7 +203,7 @@ def _joined(*parts: str) -> str:
 
 
 _FILE: Final = text("Absolute path of the file.")
-_SECONDS: Final = Parameter("number", "Seconds that it may take.", required=False)
+_SECONDS: Final = ToolParameter("number", "Seconds that it may take.", required=False)
 
 WORK_TOOLS: Final = (
     Tool(
@@ -281,7 +285,9 @@ WORK_TOOLS: Final = (
             "old_str": text("For str_replace.", required=False),
             "new_str": text("For str_replace and insert.", required=False),
             "insert_line": whole("For insert: 0 is the beginning.", required=False),
-            "view_range": Parameter("array", "For view: first and last line, from 1.", required=False, items="integer"),
+            "view_range": ToolParameter(
+                "array", "For view: first and last line, from 1.", required=False, items="integer"
+            ),
         },
         _editor,
     ),

@@ -25,10 +25,10 @@ from guarantee_email_agent.reporting.terminal import Progress, TextStream
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits, require_sandbox
 from guarantee_email_agent.sandbox.sandbox import open_sandbox as open_real_sandbox
-from guarantee_email_agent.solving.agents.agent import Briefing, Controller, ControllerError, ControllerFactory
-from guarantee_email_agent.solving.deadline import Interruption, Limits
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, TaskContext
+from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.sandbox_tools import SandboxApi
-from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskExecutor
+from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.utils.errors import (
     EXIT_EVALUATION,
     EXIT_INTERRUPTED,
@@ -68,7 +68,7 @@ class SolveOptions:
     sandbox: SandboxKind = "embedded"
     jobs: int = 1
     run_all: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
     judge_timeout_s: float | None = None
     json_file: Path | None = None
     junit_file: Path | None = None
@@ -93,11 +93,11 @@ def solve_command(
         if file is not None:
             check_writable(file, _UNWRITABLE)
     tasks = [load_task(options.directory)] if is_task(options.directory) else discover_tasks(options.directory)
-    controller = _controller(options, load_config)
+    agent_factory = _agent_factory(options, load_config)
     _prepare(options.out_dir)
     interruption = Interruption()
-    executor = TaskExecutor(
-        controller,
+    runner = TaskRunner(
+        agent_factory,
         options.agent,
         open_sandbox or _sandboxes(options.sandbox, options.limits, interruption),
         options.limits,
@@ -108,7 +108,7 @@ def solve_command(
         judge_timeout_s=options.judge_timeout_s,
         interruption=interruption,
     )
-    kept = {} if options.run_all else _kept(executor, tasks)
+    kept = {} if options.run_all else _kept(runner, tasks)
     if open_sandbox is None and any(isinstance(task, Task) and task.name not in kept for task in tasks):
         require_sandbox(options.sandbox)
     began = time.perf_counter()
@@ -118,7 +118,7 @@ def solve_command(
     results: list[Graded] = []
     interrupted = False
     try:
-        with _ends_on_sigterm(), closing(_results(executor, tasks, kept, options.jobs)) as verdicts:
+        with _ends_on_sigterm(), closing(_results(runner, tasks, kept, options.jobs)) as verdicts:
             for graded in verdicts:
                 logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
                 reporter.add(graded)
@@ -139,26 +139,26 @@ def solve_command(
 
 
 def _results(
-    executor: TaskExecutor, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
+    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
 ) -> Generator[Graded]:
     """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
-        return kept.get(task.name) or executor.run(task)
+        return kept.get(task.name) or runner.run(task)
 
     try:
         yield from in_order(work, tasks, jobs)
     except BaseException:
         # Ctrl-C reaches this thread alone.
-        executor.interrupt()
+        runner.interrupt()
         raise
 
 
-def _kept(executor: TaskExecutor, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
+def _kept(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
     """What an earlier call finished."""
-    found = {task.name: executor.finished(task) for task in tasks if isinstance(task, Task)}
+    found = {task.name: runner.finished(task) for task in tasks if isinstance(task, Task)}
     return {name: graded for name, graded in found.items() if graded is not None}
 
 
@@ -199,14 +199,14 @@ def _ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def _sandboxes(kind: SandboxKind, limits: Limits, interruption: Interruption) -> OpenSandbox:
+def _sandboxes(kind: SandboxKind, limits: RunLimits, interruption: Interruption) -> OpenSandbox:
     usual = SandboxLimits()
     # The judge looks into it after the agent's time is over.
     lasting = replace(usual, time_s=max(usual.time_s, limits.wall_time_s + JUDGE_MARGIN_S))
     return lambda task: open_real_sandbox(task, kind, lasting, interruption.requested)
 
 
-def _controller(options: SolveOptions, load_config: Callable[[], Config]) -> ControllerFactory:
+def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
     """What makes an agent of the wanted kind for a task.
 
     Raises ConfigurationError where something it needs is missing, or given for another kind.
@@ -222,9 +222,9 @@ def _controller(options: SolveOptions, load_config: Callable[[], Config]) -> Con
     return make(options, load_config)
 
 
-def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> ControllerFactory:
+def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
     from guarantee_email_agent.llm.anthropic_client import anthropic_messages
-    from guarantee_email_agent.solving.agents.llm_agent import LlmController
+    from guarantee_email_agent.solving.agents.llm_agent import LlmAgent
 
     config = load_config()
     model = options.model or config.llm.model
@@ -234,16 +234,16 @@ def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> Controller
             "cli_no_price",
         )
 
-    def make(briefing: Briefing) -> Controller:
+    def make(context: TaskContext) -> Agent:
         client = anthropic_messages(config, timeout_s=max(MODEL_TIMEOUT_S, config.llm.timeout_s))
-        return LlmController(briefing, client, model, temperature=config.llm.temperature)
+        return LlmAgent(context, client, model, temperature=config.llm.temperature)
 
     anthropic_messages(config)  # what is missing shows before anything is started
     return make
 
 
-def _script(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
-    from guarantee_email_agent.solving.agents.script_agent import ScriptController, load_script, script_file
+def _script(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+    from guarantee_email_agent.solving.agents.script_agent import ScriptAgent, load_script, script_file
 
     if options.script is None:
         raise ConfigurationError("--agent script needs --script FILE (or a folder of them)", "cli_bad_usage")
@@ -251,26 +251,26 @@ def _script(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory
     if not place.is_dir():
         load_script(place)
 
-    def make(briefing: Briefing) -> Controller:
+    def make(context: TaskContext) -> Agent:
         try:
-            return ScriptController(briefing, load_script(script_file(place, briefing.task_name)))
+            return ScriptAgent(context, load_script(script_file(place, context.task_name)))
         except TaskError as error:
-            raise ControllerError(error.message, error.code, {"again": True}) from None
+            raise AgentStepError(error.message, error.code, {"again": True}) from None
 
     return make
 
 
-def _command(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
-    from guarantee_email_agent.solving.agents.program_agent import CommandController, parse_command
+def _command(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+    from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
 
     if options.command is None:
         raise ConfigurationError("--agent command needs --command 'PROGRAM ARGUMENTS'", "cli_bad_usage")
     command = parse_command(options.command)
-    return lambda briefing: CommandController(briefing, command)
+    return lambda context: ProgramAgent(context, command)
 
 
-def _human(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
-    from guarantee_email_agent.solving.agents.human_agent import HumanController, require_terminal
+def _human(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+    from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
 
     require_terminal(sys.stdin)
     if options.jobs > 1:
@@ -280,4 +280,4 @@ def _human(options: SolveOptions, _: Callable[[], Config]) -> ControllerFactory:
         sys.stderr.write(text)
         sys.stderr.flush()
 
-    return lambda briefing: HumanController(briefing, sys.stdin, write)
+    return lambda context: HumanAgent(context, sys.stdin, write)

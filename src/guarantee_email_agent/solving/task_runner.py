@@ -1,4 +1,4 @@
-"""One task, from an empty sandbox to a verdict: the agent works turn by turn, and its run becomes a record."""
+"""One task, from an empty sandbox to a verdict: the agent works step by step, and its run becomes a record."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from guarantee_email_agent.judging.judge import Verdict
 from guarantee_email_agent.judging.record import read_record
 from guarantee_email_agent.judging.task import Graded, Task
 from guarantee_email_agent.solving.agents.agent import (
-    Briefing,
-    Controller,
-    ControllerError,
-    ControllerFactory,
-    Turn,
+    Agent,
+    AgentFactory,
+    AgentStepError,
+    Step,
+    TaskContext,
 )
-from guarantee_email_agent.solving.deadline import INTERRUPTED, Interruption, Limits, Reason, Watch
-from guarantee_email_agent.solving.run_recorder import RECORD_UNWRITABLE, Journal, kept_verdict
+from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, Interruption, RunLimits
+from guarantee_email_agent.solving.run_recorder import RECORD_UNWRITABLE, RunRecorder, kept_verdict
 from guarantee_email_agent.solving.sandbox_tools import ClientType, SandboxApi, is_alive, tools_for
-from guarantee_email_agent.solving.tools import Outcome, Tools
+from guarantee_email_agent.solving.tools import ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.printable import printable
@@ -36,18 +36,18 @@ END_S: Final = 60.0
 """Seconds that runs have to clean up after an interruption."""
 
 # Whoever ends the sandbox that it works in has failed; it is no reason to let it try again.
-SANDBOX_LOST: Final = Reason("sandbox_lost", "the sandbox ended before the agent was done")
+SANDBOX_LOST: Final = FailureReason("sandbox_lost", "the sandbox ended before the agent was done")
 
 
 class RunningSandbox(Protocol):
-    """What an executor has to know of a sandbox."""
+    """What an runner has to know of a sandbox."""
 
     @property
     def base_url(self) -> str: ...
     @property
     def docker_port(self) -> int: ...
     @property
-    def gaps(self) -> tuple[str, ...]:
+    def limitations(self) -> tuple[str, ...]:
         """What could not be had on this machine, a sentence each."""
 
     def stop(self) -> None:
@@ -57,7 +57,7 @@ class RunningSandbox(Protocol):
 OpenSandbox = Callable[[Task], AbstractContextManager[RunningSandbox]]
 
 
-class TaskExecutor:
+class TaskRunner:
     """Works through tasks with one kind of agent; `run` may be called from several threads at once.
 
     controller: makes an agent for a task; controller_name is what the record calls it. out_dir: where the records go,
@@ -66,10 +66,10 @@ class TaskExecutor:
 
     def __init__(
         self,
-        controller: ControllerFactory,
+        controller: AgentFactory,
         controller_name: str,
         open_sandbox: OpenSandbox,
-        limits: Limits,
+        limits: RunLimits,
         out_dir: Path,
         *,
         started: Callable[[], str],
@@ -128,151 +128,157 @@ class TaskExecutor:
             return Graded(task.name, self._run(task))
 
     def _run(self, task: Task) -> Verdict:
-        journal = Journal(self.record_file(task), task, self._controller_name, self._limits, self._started())
+        recorder = RunRecorder(self.record_file(task), task, self._controller_name, self._limits, self._started())
         try:
             client_type = ClientType.of(task)
         except TaskError as error:
             return Verdict("error", error=error.message)
-        journal.write()
+        recorder.write()
         verdict: Verdict | None = None
         began = self._clock.monotonic()
         try:
             with self._open_sandbox(task) as sandbox:
-                journal.took("sandbox_s", self._clock.monotonic() - began)
-                self._tell_gaps(sandbox.gaps)
+                recorder.took("sandbox_s", self._clock.monotonic() - began)
+                self._log_limitations(sandbox.limitations)
                 self._running.add(sandbox)
                 try:
-                    reason = self._work(task, sandbox, client_type, journal)
-                    journal.end(reason)
+                    reason = self._work(task, sandbox, client_type, recorder)
+                    recorder.end(reason)
                     if reason is not None and not reason.again:  # of the others the verdict tells
                         logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
-                    verdict = self._verdict(task, journal, reason)
+                    verdict = self._verdict(task, recorder, reason)
                     # Ctrl-C ends the judges too, so an error after it says nothing about this one.
                     if verdict.verdict != "error" or self._interrupted() is None:
-                        journal.judged(verdict)
+                        recorder.judged(verdict)
                 finally:
                     self._running.discard(sandbox)
         except Exception as error:  # a bug costs one task, not those beside it
             if isinstance(error, AgentError) and error.code == RECORD_UNWRITABLE:
                 raise
             logger.debug("%s", printable(task.name), exc_info=True)
-            reason = self._interrupted() or _reason_of(error)
+            reason = self._interrupted() or _failure_reason(error)
             if verdict is None:
-                journal.end(reason)
+                recorder.end(reason)
                 verdict = _not_done(reason)
-                journal.judged(verdict)
+                recorder.judged(verdict)
             else:
                 logger.warning(
                     "%s: the sandbox did not end cleanly: %s", printable(task.name), printable(reason.message)
                 )
         return verdict
 
-    def _tell_gaps(self, gaps: Sequence[str]) -> None:
+    def _log_limitations(self, limitations: Sequence[str]) -> None:
         """Once for all tasks: the machine is the same for each."""
-        for gap in gaps:
-            if gap not in self._told:
-                self._told.add(gap)
-                logger.warning("The sandbox is not all that it should be: %s", gap)
+        for limitation in limitations:
+            if limitation not in self._told:
+                self._told.add(limitation)
+                logger.warning("The sandbox is not all that it should be: %s", limitation)
 
-    def _verdict(self, task: Task, journal: Journal, reason: Reason | None) -> Verdict:
+    def _verdict(self, task: Task, recorder: RunRecorder, reason: FailureReason | None) -> Verdict:
         if reason is not None and reason.again:
             return _not_done(reason)
         began = self._clock.monotonic()
         with self._interruption.not_awaited():
-            verdict = grade_task(task, journal.record, timeout_s=self._judge_timeout_s)
-        journal.took("judge_s", self._clock.monotonic() - began)
+            verdict = grade_task(task, recorder.record, timeout_s=self._judge_timeout_s)
+        recorder.took("judge_s", self._clock.monotonic() - began)
         return verdict
 
-    def _work(self, task: Task, sandbox: RunningSandbox, client_type: ClientType, journal: Journal) -> Reason | None:
+    def _work(
+        self, task: Task, sandbox: RunningSandbox, client_type: ClientType, recorder: RunRecorder
+    ) -> FailureReason | None:
         """Why the agent did not finish the task; None where it did."""
-        tools = Tools(tools_for(client_type), self._connect(sandbox.base_url))
+        tools = Toolset(tools_for(client_type), self._connect(sandbox.base_url))
         facts = {
             "docker_port": sandbox.docker_port,
             "client_type": client_type.value,
             "base_url": sandbox.base_url,
             "kind": self._sandbox_kind,
-            "gaps": list(sandbox.gaps),
+            "gaps": list(sandbox.limitations),
         }
-        watch = Watch(self._limits.wall_time_s, self._clock, self._interruption)
-        briefing = Briefing(task.name, task.instruction, tools.all, facts, sandbox.base_url, watch)
+        deadline = Deadline(self._limits.wall_time_s, self._clock, self._interruption)
+        context = TaskContext(task.name, task.instruction, tools.all, facts, sandbox.base_url, deadline)
         try:
-            controller = self._controller(briefing)
-        except ControllerError as error:
-            return Reason(error.code, error.message, error.again)
+            controller = self._controller(context)
+        except AgentStepError as error:
+            return FailureReason(error.code, error.message, error.again)
         try:
-            journal.open(controller.opening(), facts)
-            return self._turns(controller, tools, watch, journal)
+            recorder.open(controller.opening(), facts)
+            return self._steps(controller, tools, deadline, recorder)
         finally:
             controller.close()
 
-    def _turns(self, controller: Controller, tools: Tools, watch: Watch, journal: Journal) -> Reason | None:
-        outcomes: Sequence[Outcome] = ()
+    def _steps(
+        self, controller: Agent, tools: Toolset, deadline: Deadline, recorder: RunRecorder
+    ) -> FailureReason | None:
+        tool_results: Sequence[ToolResult] = ()
         for _ in range(self._limits.max_iterations):
-            if reason := self._over(watch):
+            if reason := self._over(deadline):
                 return reason
             began = self._clock.monotonic()
             try:
-                turn = controller.next_turn(outcomes)
-            except ControllerError as error:
-                return self._over(watch) or Reason(error.code, error.message, error.again)
+                step = controller.next_step(tool_results)
+            except AgentStepError as error:
+                return self._over(deadline) or FailureReason(error.code, error.message, error.again)
             finally:
-                journal.took("agent_s", self._clock.monotonic() - began)
-            self._note(turn, journal)
-            outcomes = self._use(turn, tools, watch, journal)
-            if turn.failure is not None:
-                return self._over(watch) or Reason(turn.failure.code, turn.failure.message, turn.failure.again)
-            if reason := self._limits.spent(journal.tokens, journal.cost_usd):
+                recorder.took("agent_s", self._clock.monotonic() - began)
+            self._note(step, recorder)
+            tool_results = self._use(step, tools, deadline, recorder)
+            if step.failure is not None:
+                return self._over(deadline) or FailureReason(
+                    step.failure.code, step.failure.message, step.failure.again
+                )
+            if reason := self._limits.spent(recorder.tokens, recorder.cost_usd):
                 return reason
-            if any(outcome.done for outcome in outcomes):
+            if any(tool_result.done for tool_result in tool_results):
                 return None
-            if any(outcome.error for outcome in outcomes) and not is_alive(tools.sandbox):
-                return self._over(watch) or SANDBOX_LOST
-            if turn.reply is not None:
-                journal.told(turn.reply)
-        return self._over(watch) or self._limits.out_of_turns()
+            if any(tool_result.error for tool_result in tool_results) and not is_alive(tools.sandbox):
+                return self._over(deadline) or SANDBOX_LOST
+            if step.reply is not None:
+                recorder.told(step.reply)
+        return self._over(deadline) or self._limits.out_of_steps()
 
-    def _note(self, turn: Turn, journal: Journal) -> None:
-        if turn.model is not None:
-            journal.model(turn.model)
-        journal.turn(turn.text, turn.calls, turn.usage, turn.cost_usd)
-        journal.merge(turn.record)
+    def _note(self, step: Step, recorder: RunRecorder) -> None:
+        if step.model is not None:
+            recorder.model(step.model)
+        recorder.step(step.text, step.calls, step.usage, step.cost_usd)
+        recorder.merge(step.record)
 
-    def _use(self, turn: Turn, tools: Tools, watch: Watch, journal: Journal) -> list[Outcome]:
-        """What came of each call of a turn, in their order; the result of the first `task_complete` is kept.
+    def _use(self, step: Step, tools: Toolset, deadline: Deadline, recorder: RunRecorder) -> list[ToolResult]:
+        """What came of each call of a step, in their order; the result of the first `task_complete` is kept.
 
-        A turn that broke a limit is not carried out any more, but its answer counts as the last word.
+        A step that broke a limit is not carried out any more, but its answer counts as the last word.
         """
-        is_over = self._limits.spent(journal.tokens, journal.cost_usd) is not None
-        outcomes: list[Outcome] = []
+        is_over = self._limits.spent(recorder.tokens, recorder.cost_usd) is not None
+        tool_results: list[ToolResult] = []
         is_done = False
-        for call in turn.calls:
+        for call in step.calls:
             if is_over and not tools.completes(call):
                 continue
-            if self._over(watch):
+            if self._over(deadline):
                 break
             began = self._clock.monotonic()
-            outcome = tools.use(call, min(TOOL_TIMEOUT_S, watch.remaining_s()))
+            tool_result = tools.use(call, min(TOOL_TIMEOUT_S, deadline.remaining_s()))
             seconds = self._clock.monotonic() - began
-            journal.took("tools_s", seconds)
-            if outcome.done and not is_done:
+            recorder.took("tools_s", seconds)
+            if tool_result.done and not is_done:
                 is_done = True
-                journal.result(outcome.message)
-            outcomes.append(outcome)
-            journal.outcome(outcome, tools.action(call), seconds)
-        return outcomes
+                recorder.result(tool_result.message)
+            tool_results.append(tool_result)
+            recorder.tool_result(tool_result, tools.action(call), seconds)
+        return tool_results
 
-    def _over(self, watch: Watch) -> Reason | None:
-        return self._interrupted() or (self._limits.out_of_time() if watch.remaining_s() <= 0 else None)
+    def _over(self, deadline: Deadline) -> FailureReason | None:
+        return self._interrupted() or (self._limits.out_of_time() if deadline.remaining_s() <= 0 else None)
 
-    def _interrupted(self) -> Reason | None:
+    def _interrupted(self) -> FailureReason | None:
         return INTERRUPTED if self._interruption.requested() else None
 
 
-def _not_done(reason: Reason) -> Verdict:
+def _not_done(reason: FailureReason) -> Verdict:
     return Verdict("error", error=f"{reason.message}. The next call repeats this task")
 
 
-def _reason_of(error: Exception) -> Reason:
+def _failure_reason(error: Exception) -> FailureReason:
     if isinstance(error, AgentError):
-        return Reason("sandbox_error", error.message, again=True)
-    return Reason("crashed", f"unexpected {type(error).__name__}: {error}", again=True)
+        return FailureReason("sandbox_error", error.message, again=True)
+    return FailureReason("crashed", f"unexpected {type(error).__name__}: {error}", again=True)

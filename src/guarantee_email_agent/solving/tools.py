@@ -44,7 +44,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolResult:
     """What came of a call. done: the agent says that its task is done. error: the message tells what went wrong."""
 
     call: ToolCall
@@ -55,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ToolParameter:
     """One argument of a tool. type: as JSON Schema names it."""
 
     type: str
@@ -80,13 +80,13 @@ class Parameter:
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {value!r:.60}"
         if self.items is not None and isinstance(value, (list, tuple)):
-            wanted = Parameter(self.items, "")
+            wanted = ToolParameter(self.items, "")
             return next((f"holds an item that {wrong}" for item in value if (wrong := wanted.problem(item))), None)
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolOutput:
     """What a tool says."""
 
     message: str
@@ -94,7 +94,7 @@ class Answer:
 
 
 # (sandbox, arguments, seconds that are left) -> what the agent is told. Raises AgentError.
-Run = Callable[[Any, Mapping[str, Any], float], Answer]
+ToolFunction = Callable[[Any, Mapping[str, Any], float], ToolOutput]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class Tool:
 
     name: str
     description: str
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    run: Run | None = None
+    parameters: Mapping[str, ToolParameter] = field(default_factory=dict)
+    run: ToolFunction | None = None
     action_type: str = ""
 
     def schema(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Tool:
         return "; ".join(wrong) or None
 
 
-class Tools:
+class Toolset:
     """The tools of one task, with the sandbox that they act in."""
 
     def __init__(self, tools: tuple[Tool, ...], sandbox: Any) -> None:
@@ -137,20 +137,22 @@ class Tools:
         self._by_name = {tool.name: tool for tool in tools}
         self.sandbox = sandbox
 
-    def use(self, call: ToolCall, timeout_s: float) -> Outcome:
+    def use(self, call: ToolCall, timeout_s: float) -> ToolResult:
         """What came of a call, which may take `timeout_s` seconds. Never raises for what the agent did wrong."""
         tool = self._by_name.get(call.name)
         if tool is None:
-            return Outcome(call, f"There is no tool {call.name!r:.80}. Tools: {', '.join(self._by_name)}", error=True)
+            return ToolResult(
+                call, f"There is no tool {call.name!r:.80}. Tools: {', '.join(self._by_name)}", error=True
+            )
         if problem := call.problem or tool.problem(call.arguments):
-            return Outcome(call, f"{call.name}: {problem}", error=True)
+            return ToolResult(call, f"{call.name}: {problem}", error=True)
         if tool.run is None:
-            return Outcome(call, call.arguments["result"], done=True)
+            return ToolResult(call, call.arguments["result"], done=True)
         try:
             answer = tool.run(self.sandbox, call.arguments, timeout_s)
         except AgentError as error:
-            return Outcome(call, _shortened(f"{call.name}: {error.message}"), error=True)
-        return Outcome(call, _shortened(answer.message), image=answer.image)
+            return ToolResult(call, _shortened(f"{call.name}: {error.message}"), error=True)
+        return ToolResult(call, _shortened(answer.message), image=answer.image)
 
     def completes(self, call: ToolCall) -> bool:
         """Whether a call says that the task is done."""

@@ -11,11 +11,11 @@ from typing import TextIO
 
 import pytest
 
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError
-from guarantee_email_agent.solving.agents.human_agent import HumanController, require_terminal
-from guarantee_email_agent.solving.deadline import Interruption, Watch
+from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
+from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
+from guarantee_email_agent.solving.run_limits import Deadline, Interruption
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
-from guarantee_email_agent.solving.tools import Outcome, ToolCall
+from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -34,10 +34,10 @@ class Person:
     def see(self, text: str) -> None:
         self.seen += text
 
-    def controller(self, seconds: float = 30.0) -> HumanController:
-        watch = Watch(seconds, SystemClock(), Interruption())
-        briefing = Briefing("sum", "Add 40\x1b[2J and 2.", tools_for(ClientType.UNIFIED), {}, None, watch)
-        return HumanController(briefing, self.stdin, self.see)
+    def controller(self, seconds: float = 30.0) -> HumanAgent:
+        deadline = Deadline(seconds, SystemClock(), Interruption())
+        context = TaskContext("sum", "Add 40\x1b[2J and 2.", tools_for(ClientType.UNIFIED), {}, None, deadline)
+        return HumanAgent(context, self.stdin, self.see)
 
 
 @pytest.fixture
@@ -56,26 +56,26 @@ def test_instruction_and_help_are_shown_and_cannot_steer_the_terminal(person: Pe
 
 def test_line_is_a_command_for_the_shell(person: Person) -> None:
     person.types("\nls -l /\n")
-    (call,) = person.controller().next_turn(()).calls
+    (call,) = person.controller().next_step(()).calls
     assert (call.name, call.arguments) == ("shell_execute", {"command": "ls -l /"})
 
 
 def test_lines_typed_ahead_are_read_one_by_one(person: Person) -> None:
     person.types("ls\npwd\n:done 42\n")
     agent = person.controller()
-    calls = [agent.next_turn(()).calls[0] for _ in range(3)]
+    calls = [agent.next_step(()).calls[0] for _ in range(3)]
     assert [call.arguments for call in calls] == [{"command": "ls"}, {"command": "pwd"}, {"result": "42"}]
 
 
 def test_tool_takes_json(person: Person) -> None:
     person.types(':file_list {"path": "/"}\n')
-    (call,) = person.controller().next_turn(()).calls
+    (call,) = person.controller().next_step(()).calls
     assert (call.name, call.arguments) == ("file_list", {"path": "/"})
 
 
 def test_slips_are_explained_and_asked_again(person: Person) -> None:
     person.types(":nonesuch\n:file_list {path}\n:file_list [1]\n:tools\n:done 42\n")
-    person.controller().next_turn(())
+    person.controller().next_step(())
     assert "There is no tool nonesuch." in person.seen
     assert "That is no JSON" in person.seen
     assert "Arguments have names" in person.seen
@@ -84,27 +84,27 @@ def test_slips_are_explained_and_asked_again(person: Person) -> None:
 
 def test_answer_may_have_several_lines(person: Person) -> None:
     person.types(":done\nfirst\n\nsecond ü\n.\n")
-    (call,) = person.controller().next_turn(()).calls
+    (call,) = person.controller().next_step(()).calls
     assert (call.name, call.arguments) == ("task_complete", {"result": "first\n\nsecond ü"})
 
 
 def test_outcome_is_shown(person: Person) -> None:
     person.types(":done 42\n")
-    person.controller().next_turn([Outcome(ToolCall("1", "shell_execute", {}), "a file\x07\nanother")])
+    person.controller().next_step([ToolResult(ToolCall("1", "shell_execute", {}), "a file\x07\nanother")])
     assert "a file\\x07\nanother\n" in person.seen
 
 
 @pytest.mark.parametrize("keys", [":quit\n", "\x04"])
 def test_person_may_give_up(person: Person, keys: str) -> None:
     person.types(keys)
-    with pytest.raises(ControllerError) as caught:
-        person.controller().next_turn(())
+    with pytest.raises(AgentStepError) as caught:
+        person.controller().next_step(())
     assert caught.value.code == "gave_up"
 
 
 def test_deadline_does_not_wait_for_the_person(person: Person) -> None:
-    with pytest.raises(ControllerError) as caught:
-        person.controller(0.1).next_turn(())
+    with pytest.raises(AgentStepError) as caught:
+        person.controller(0.1).next_step(())
     assert caught.value.code == "wall_time"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from guarantee_email_agent.llm.port import Message, Messages, TextBlock, ToolUseBlock, Usage
 from guarantee_email_agent.llm.prices import TokenUsage
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError
-from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmController
+from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
+from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
-from guarantee_email_agent.solving.tools import Image, Outcome, ToolCall
+from guarantee_email_agent.solving.tools import Image, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import LLMError
 
 SHELL = ToolUseBlock("toolu_1", "shell_execute", {"command": "ls"})
@@ -22,7 +22,7 @@ READ = ToolUseBlock("toolu_2", "file_read", {"file": "/a"})
 
 
 class Model:
-    """Answers in turn, and keeps the requests."""
+    """Answers in step, and keeps the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -66,32 +66,30 @@ def said(
     return Message("msg_1", model, content, stop_reason, Usage(1_000_000, 100_000))
 
 
-Make = Callable[..., LlmController]
+Make = Callable[..., LlmAgent]
 
 
 @pytest.fixture
 def controller() -> Iterator[Make]:
     with ExitStack() as stack:
 
-        def make(
-            model: Model, stop: Stop | None = None, name: str = "claude-sonnet-4-6", **settings: Any
-        ) -> LlmController:
+        def make(model: Model, stop: Stop | None = None, name: str = "claude-sonnet-4-6", **settings: Any) -> LlmAgent:
             tools = tools_for(ClientType.UNIFIED)
-            briefing = Briefing("sum", "Add 40 and 2.", tools, {}, "http://127.0.0.1:1", stop or Stop())
-            agent = LlmController(briefing, model, name, **settings)
+            context = TaskContext("sum", "Add 40 and 2.", tools, {}, "http://127.0.0.1:1", stop or Stop())
+            agent = LlmAgent(context, model, name, **settings)
             stack.callback(agent.close)
             return agent
 
         yield make
 
 
-def outcomes(*calls: ToolCall, message: str = "fine") -> Sequence[Outcome]:
-    return [Outcome(call, message) for call in calls]
+def tool_results(*calls: ToolCall, message: str = "fine") -> Sequence[ToolResult]:
+    return [ToolResult(call, message) for call in calls]
 
 
 def test_first_request_has_instruction_and_tools_and_forces_none(controller: Make) -> None:
     model = Model(said(SHELL))
-    controller(model).next_turn(())
+    controller(model).next_step(())
     request = model.requests[0]
     assert request["messages"][0]["content"][0]["text"] == "Add 40 and 2."
     assert request["tool_choice"] == {"type": "auto"}
@@ -101,29 +99,29 @@ def test_first_request_has_instruction_and_tools_and_forces_none(controller: Mak
 
 def test_temperature_is_sent_where_one_is_set(controller: Make) -> None:
     model = Model(said(SHELL))
-    controller(model, temperature=0.0).next_turn(())
+    controller(model, temperature=0.0).next_step(())
     assert model.requests[0]["temperature"] == 0.0
 
 
 def test_turn_has_text_calls_tokens_and_cost(controller: Make) -> None:
-    turn = controller(Model(said(TextBlock("Let me see."), SHELL, READ))).next_turn(())
-    assert turn.text == "Let me see."
-    assert [(call.id, call.name) for call in turn.calls] == [("toolu_1", "shell_execute"), ("toolu_2", "file_read")]
-    assert (turn.usage, turn.model) == (TokenUsage(1_000_000, 100_000), "claude-sonnet-4-6")
-    assert turn.cost_usd == pytest.approx(4.5)
+    step = controller(Model(said(TextBlock("Let me see."), SHELL, READ))).next_step(())
+    assert step.text == "Let me see."
+    assert [(call.id, call.name) for call in step.calls] == [("toolu_1", "shell_execute"), ("toolu_2", "file_read")]
+    assert (step.usage, step.model) == (TokenUsage(1_000_000, 100_000), "claude-sonnet-4-6")
+    assert step.cost_usd == pytest.approx(4.5)
 
 
 def test_model_without_a_price_has_no_cost(controller: Make) -> None:
     agent = controller(Model(said(SHELL, model="qwen3")), name="qwen3")
-    assert agent.next_turn(()).cost_usd is None
+    assert agent.next_step(()).cost_usd is None
 
 
 def test_all_outcomes_of_a_batch_go_back_in_one_message(controller: Make) -> None:
     model = Model(said(SHELL, READ), said(SHELL))
     agent = controller(model)
-    turn = agent.next_turn(())
+    step = agent.next_step(())
     image = Image("image/png", "iVBORw0K")
-    agent.next_turn([Outcome(turn.calls[0], "no such file", error=True), Outcome(turn.calls[1], "", image=image)])
+    agent.next_step([ToolResult(step.calls[0], "no such file", error=True), ToolResult(step.calls[1], "", image=image)])
     assistant, results = model.requests[1]["messages"][1:]
     assert [block["type"] for block in assistant["content"]] == ["tool_use", "tool_use"]
     first, second = results["content"]
@@ -135,7 +133,7 @@ def test_all_outcomes_of_a_batch_go_back_in_one_message(controller: Make) -> Non
 def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(controller: Make) -> None:
     model = Model(said(SHELL), said(SHELL))
     agent = controller(model)
-    agent.next_turn(outcomes(*agent.next_turn(()).calls))
+    agent.next_step(tool_results(*agent.next_step(()).calls))
     marked = [
         (number, block["type"])
         for number, message in enumerate(model.requests[1]["messages"])
@@ -149,79 +147,79 @@ def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(controller
 def test_answer_without_a_tool_gets_a_reminder(controller: Make) -> None:
     model = Model(said(TextBlock("I am done: 42"), stop_reason="end_turn"), said(SHELL))
     agent = controller(model)
-    turn = agent.next_turn(())
-    assert turn.reply is not None
-    assert "task_complete" in turn.reply
-    agent.next_turn(())
-    assert model.requests[1]["messages"][2]["content"][0]["text"] == turn.reply
+    step = agent.next_step(())
+    assert step.reply is not None
+    assert "task_complete" in step.reply
+    agent.next_step(())
+    assert model.requests[1]["messages"][2]["content"][0]["text"] == step.reply
 
 
 def test_reminders_end(controller: Make) -> None:
     talk = said(TextBlock("Hm."), stop_reason="end_turn")
     agent = controller(Model(*[talk] * 10))
-    turns = [agent.next_turn(()) for _ in range(MAX_REMINDERS + 1)]
-    assert [turn.failure is None for turn in turns] == [True] * MAX_REMINDERS + [False]
-    assert turns[-1].failure is not None
-    assert turns[-1].failure.code == "no_answer"
+    steps = [agent.next_step(()) for _ in range(MAX_REMINDERS + 1)]
+    assert [step.failure is None for step in steps] == [True] * MAX_REMINDERS + [False]
+    assert steps[-1].failure is not None
+    assert steps[-1].failure.code == "no_answer"
 
 
 def test_empty_answer_can_be_repeated_to_the_api(controller: Make) -> None:
     model = Model(said(TextBlock(""), stop_reason="end_turn"), said(SHELL))
     agent = controller(model)
-    agent.next_turn(())
-    agent.next_turn(())
+    agent.next_step(())
+    agent.next_step(())
     assert model.requests[1]["messages"][1]["content"][0]["text"]
 
 
 def test_call_that_was_cut_off_is_not_carried_out(controller: Make) -> None:
     half = ToolUseBlock("toolu_2", "file_write", {"file": "/a"})
-    turn = controller(Model(said(SHELL, half, stop_reason="max_tokens"))).next_turn(())
-    assert turn.calls[0].problem is None
-    assert turn.calls[1].problem is not None
-    assert "cut off" in turn.calls[1].problem
+    step = controller(Model(said(SHELL, half, stop_reason="max_tokens"))).next_step(())
+    assert step.calls[0].problem is None
+    assert step.calls[1].problem is not None
+    assert "cut off" in step.calls[1].problem
 
 
 @pytest.mark.parametrize("arguments", ["ls", ["ls"], None])
 def test_arguments_that_are_no_object_are_the_models_to_mend(controller: Make, arguments: Any) -> None:
-    turn = controller(Model(said(ToolUseBlock("toolu_1", "shell_execute", arguments)))).next_turn(())
-    assert turn.calls[0].arguments == {}
-    assert turn.calls[0].problem is not None
+    step = controller(Model(said(ToolUseBlock("toolu_1", "shell_execute", arguments)))).next_step(())
+    assert step.calls[0].arguments == {}
+    assert step.calls[0].problem is not None
 
 
 @pytest.mark.parametrize(
     ("reason", "code"), [("refusal", "refused"), ("model_context_window_exceeded", "context_window")]
 )
 def test_refusal_ends_the_task_with_its_tokens_counted(controller: Make, reason: str, code: str) -> None:
-    turn = controller(Model(said(TextBlock("I will not."), SHELL, stop_reason=reason))).next_turn(())
-    assert turn.failure is not None
-    assert (turn.failure.code, turn.failure.again, turn.calls) == (code, False, ())
-    assert turn.usage.total == 1_100_000
+    step = controller(Model(said(TextBlock("I will not."), SHELL, stop_reason=reason))).next_step(())
+    assert step.failure is not None
+    assert (step.failure.code, step.failure.again, step.calls) == (code, False, ())
+    assert step.usage.total == 1_100_000
 
 
 @pytest.mark.parametrize(
     ("code", "again"), [("llm_overloaded", True), ("llm_authentication", True), ("llm_bad_request", False)]
 )
 def test_failing_model_is_an_error_of_its_own(controller: Make, code: str, again: bool) -> None:
-    with pytest.raises(ControllerError, match="it is away") as caught:
-        controller(Model(LLMError("it is away", code))).next_turn(())
+    with pytest.raises(AgentStepError, match="it is away") as caught:
+        controller(Model(LLMError("it is away", code))).next_step(())
     assert (caught.value.code, caught.value.again) == ("model_error", again)
 
 
 def test_model_that_takes_too_long_is_left_at_the_deadline(controller: Make) -> None:
-    with pytest.raises(ControllerError, match="time for the task was over"):
-        controller(Model(30.0), Stop(0.2)).next_turn(())
+    with pytest.raises(AgentStepError, match="time for the task was over"):
+        controller(Model(30.0), Stop(0.2)).next_step(())
 
 
 def test_interruption_is_seen_while_the_model_thinks(controller: Make) -> None:
     stop = Stop()
     stop.asked = True
-    with pytest.raises(ControllerError):
-        controller(Model(30.0), stop).next_turn(())
+    with pytest.raises(AgentStepError):
+        controller(Model(30.0), stop).next_step(())
 
 
 def test_connections_are_closed() -> None:
     model = Model(said(SHELL))
-    agent = LlmController(Briefing("sum", "…", (), {}, None, Stop()), model, "claude-sonnet-4-6")
-    agent.next_turn(())
+    agent = LlmAgent(TaskContext("sum", "…", (), {}, None, Stop()), model, "claude-sonnet-4-6")
+    agent.next_step(())
     agent.close()
     assert model.closed == 1

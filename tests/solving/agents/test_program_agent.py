@@ -11,38 +11,38 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
-from guarantee_email_agent.solving.agents.program_agent import CommandController, parse_command
-from guarantee_email_agent.solving.deadline import Interruption, Watch
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
+from guarantee_email_agent.solving.run_limits import Deadline, Interruption
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 INSTRUCTION = "Add 40 and 2;\n$(touch x) 'ü'"
 
 
-def run(*command: str, seconds: float = 30.0, interruption: Interruption | None = None) -> Turn:
-    watch = Watch(seconds, SystemClock(), interruption or Interruption())
+def run(*command: str, seconds: float = 30.0, interruption: Interruption | None = None) -> Step:
+    deadline = Deadline(seconds, SystemClock(), interruption or Interruption())
     facts = {"docker_port": 8080, "client_type": "unified"}
-    agent = CommandController(Briefing("sum", INSTRUCTION, (), facts, "http://127.0.0.1:8080", watch), command)
+    agent = ProgramAgent(TaskContext("sum", INSTRUCTION, (), facts, "http://127.0.0.1:8080", deadline), command)
     try:
-        return agent.next_turn(())
+        return agent.next_step(())
     finally:
         agent.close()
 
 
-def python(code: str, **settings: Any) -> Turn:
+def python(code: str, **settings: Any) -> Step:
     return run(sys.executable, "-c", code, **settings)
 
 
-def result(turn: Turn) -> Mapping[str, Any]:
-    (call,) = turn.calls
+def result(step: Step) -> Mapping[str, Any]:
+    (call,) = step.calls
     assert call.name == "task_complete"
     return call.arguments
 
 
 def test_stdout_is_the_answer() -> None:
-    turn = run("echo", "42")
-    assert (result(turn), turn.text, turn.failure) == ({"result": "42"}, "42", None)
+    step = run("echo", "42")
+    assert (result(step), step.text, step.failure) == ({"result": "42"}, "42", None)
 
 
 def test_instruction_comes_on_stdin() -> None:
@@ -58,8 +58,8 @@ def test_nothing_comes_on_stdin_where_the_placeholder_is_used() -> None:
 
 
 def test_environment_tells_the_task() -> None:
-    turn = python("import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('TASK_')}))")
-    assert json.loads(result(turn)["result"]) == {
+    step = python("import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('TASK_')}))")
+    assert json.loads(result(step)["result"]) == {
         "TASK_NAME": "sum",
         "TASK_INSTRUCTION": INSTRUCTION,
         "TASK_SANDBOX_URL": "http://127.0.0.1:8080",
@@ -70,55 +70,55 @@ def test_environment_tells_the_task() -> None:
 
 def test_record_of_its_run_is_kept() -> None:
     told = {"task_result": "42", "conversation": [{"role": "assistant", "content": "hm"}], "model": "mine"}
-    turn = python(f"print({json.dumps(told)!r})")
-    assert result(turn) == {"result": "42"}
-    assert (turn.record, turn.text) == (told, "")
+    step = python(f"print({json.dumps(told)!r})")
+    assert result(step) == {"result": "42"}
+    assert (step.record, step.text) == (told, "")
 
 
 def test_parts_of_a_record_with_wrong_types_are_left_out() -> None:
-    turn = python(
+    step = python(
         """print('{"task_result": {"a": 1}, "conversation": "x", "execution_trace": {}, "iterations": "7"}')"""
     )
-    assert result(turn) == {"result": '{"a": 1}'}
-    assert turn.record == {"task_result": {"a": 1}}
+    assert result(step) == {"result": '{"a": 1}'}
+    assert step.record == {"task_result": {"a": 1}}
 
 
 @pytest.mark.parametrize("text", ['{"answer": 42}', '{"task_result": ', "{}", "[1]", "{'a': 1}"])
 def test_other_json_is_an_answer_like_any_text(text: str) -> None:
-    turn = python(f"print({text!r})")
-    assert (result(turn), turn.record) == ({"result": text}, {})
+    step = python(f"print({text!r})")
+    assert (result(step), step.record) == ({"result": text}, {})
 
 
 def test_program_that_says_it_failed_has_failed() -> None:
-    turn = python("""print('{"task_result": "", "status": "failed"}')""")
-    assert turn.failure is not None
-    assert turn.failure.message == "the program says that it failed"
+    step = python("""print('{"task_result": "", "status": "failed"}')""")
+    assert step.failure is not None
+    assert step.failure.message == "the program says that it failed"
 
 
 def test_exit_code_is_a_failure_that_keeps_the_answer() -> None:
-    turn = python("import sys; print('half'); sys.exit('no key')")
-    assert result(turn) == {"result": "half"}
-    assert turn.failure is not None
-    assert turn.failure.message == "the program ended with exit code 1: no key"
+    step = python("import sys; print('half'); sys.exit('no key')")
+    assert result(step) == {"result": "half"}
+    assert step.failure is not None
+    assert step.failure.message == "the program ended with exit code 1: no key"
 
 
 def test_signal_is_a_failure() -> None:
-    turn = python("import os; os.kill(os.getpid(), 9)")
-    assert turn.failure is not None
-    assert (turn.failure.message, turn.calls) == ("the program ended with signal 9", ())
+    step = python("import os; os.kill(os.getpid(), 9)")
+    assert step.failure is not None
+    assert (step.failure.message, step.calls) == ("the program ended with signal 9", ())
 
 
 def test_program_that_is_not_there_is_no_fault_of_the_agent() -> None:
-    with pytest.raises(ControllerError, match="cannot start 'nonesuch-program'") as caught:
+    with pytest.raises(AgentStepError, match="cannot start 'nonesuch-program'") as caught:
         run("nonesuch-program")
     assert caught.value.again
 
 
 def test_deadline_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    turn = run("sh", "-c", f"sleep 300 & echo $! > {file}; wait", seconds=0.5)
-    assert turn.failure is not None
-    assert turn.failure.code == "wall_time"
+    step = run("sh", "-c", f"sleep 300 & echo $! > {file}; wait", seconds=0.5)
+    assert step.failure is not None
+    assert step.failure.code == "wall_time"
     assert gone(int(file.read_text()))
 
 
@@ -136,9 +136,9 @@ def test_interruption_ends_it() -> None:
 
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_endless_output_ends_it(where: str) -> None:
-    turn = run("sh", "-c", f"yes {where}")
-    assert turn.failure is not None
-    assert turn.failure.code == "command_too_much_output"
+    step = run("sh", "-c", f"yes {where}")
+    assert step.failure is not None
+    assert step.failure.code == "command_too_much_output"
 
 
 def test_bytes_that_are_no_text_do_not_break_it() -> None:

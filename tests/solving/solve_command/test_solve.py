@@ -14,7 +14,7 @@ import pytest
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.deadline import Limits
+from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 MakeTask = Callable[..., Task]
@@ -89,7 +89,7 @@ def test_several_at_a_time_have_a_sandbox_each_and_keep_their_order(bench: Any, 
     )
     command = f"sh -c '{waiting}; echo 42'"
     report = bench.results.parent / "report.json"
-    assert bench.solve(command=command, jobs=4, json_file=report, limits=Limits(wall_time_s=30)) == 0
+    assert bench.solve(command=command, jobs=4, json_file=report, limits=RunLimits(wall_time_s=30)) == 0
     assert len({sandbox.base_url for sandbox in bench.sandboxes.opened.values()}) == 4
     results = json.loads(report.read_text())["results"]
     assert [result["task_name"] for result in results] == [f"task{number}" for number in range(4)]
@@ -190,7 +190,7 @@ def test_output_folder_that_cannot_be_made_is_a_usage_error(bench: Any, make_tas
 def test_cost_limit_needs_a_known_price(bench: Any, make_task: MakeTask) -> None:
     make_task("one")
     with pytest.raises(ConfigurationError, match="the price of qwen3 is not known"):
-        bench.solve(agent="llm", command=None, model="qwen3", limits=Limits(max_cost_usd=1))
+        bench.solve(agent="llm", command=None, model="qwen3", limits=RunLimits(max_cost_usd=1))
 
 
 def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.deadline import Limits
+from guarantee_email_agent.solving.run_limits import RunLimits
 
 MakeTask = Callable[..., Task]
 
@@ -161,6 +161,6 @@ def test_refusal_is_a_failed_run_that_is_judged(bench: Any, make_task: MakeTask,
 def test_cost_limit_ends_a_run(bench: Any, make_task: MakeTask, model_server: ModelServer) -> None:
     make_task("sum")
     model_server.says(use(1, "shell_execute", command="true"))
-    assert bench.solve(agent="llm", command=None, limits=Limits(max_cost_usd=0.008)) == 4
+    assert bench.solve(agent="llm", command=None, limits=RunLimits(max_cost_usd=0.008)) == 4
     record = bench.record("sum")
     assert (record["reason"]["code"], record["cost_usd"], record["iterations"]) == ("max_cost", 0.009, 3)

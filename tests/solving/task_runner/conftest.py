@@ -1,4 +1,4 @@
-"""An executor whose agents do as they are told."""
+"""A task runner whose agents do as they are told."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.agents.agent import Briefing, Turn
-from guarantee_email_agent.solving.deadline import Limits
-from guarantee_email_agent.solving.task_runner import TaskExecutor
-from guarantee_email_agent.solving.tools import Outcome
+from guarantee_email_agent.solving.agents.agent import Step, TaskContext
+from guarantee_email_agent.solving.run_limits import RunLimits
+from guarantee_email_agent.solving.task_runner import TaskRunner
+from guarantee_email_agent.solving.tools import ToolResult
 from guarantee_email_agent.utils.clock import SkippingClock
 
 
 class Agent:
-    """Gives its turns one after the other; a turn may also be an error, or a function that looks around first."""
+    """Gives its steps one after the other; a step may also be an error, or a function that looks around first."""
 
-    def __init__(self, briefing: Briefing, turns: Sequence[Any]) -> None:
-        self.briefing = briefing
-        self.turns = list(turns)
-        self.told: list[Sequence[Outcome]] = []
+    def __init__(self, context: TaskContext, steps: Sequence[Any]) -> None:
+        self.context = context
+        self.steps = list(steps)
+        self.told: list[Sequence[ToolResult]] = []
         self.closed = 0
 
     def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self.briefing.instruction}]
+        return [{"role": "user", "content": self.context.instruction}]
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:
-        self.told.append(outcomes)
-        turn = self.turns.pop(0) if self.turns else Turn("still thinking")
-        if callable(turn):
-            turn = turn()
-        if isinstance(turn, BaseException):
-            raise turn
-        assert isinstance(turn, Turn)
-        return turn
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
+        self.told.append(tool_results)
+        step = self.steps.pop(0) if self.steps else Step("still thinking")
+        if callable(step):
+            step = step()
+        if isinstance(step, BaseException):
+            raise step
+        assert isinstance(step, Step)
+        return step
 
     def close(self) -> None:
         self.closed += 1
 
 
 class Bench:
-    """An executor whose agents are kept, and its records."""
+    """A task runner whose agents are kept, and its records."""
 
     def __init__(self, sandboxes: Any, out_dir: Path) -> None:
         self.sandboxes = sandboxes
@@ -52,16 +52,16 @@ class Bench:
         self.clock = SkippingClock()
         self.agents: list[Agent] = []
 
-    def executor(self, *turns: Any, limits: Limits | None = None, **settings: Any) -> TaskExecutor:
-        def make(briefing: Briefing) -> Agent:
-            self.agents.append(Agent(briefing, turns))
+    def runner(self, *steps: Any, limits: RunLimits | None = None, **settings: Any) -> TaskRunner:
+        def make(context: TaskContext) -> Agent:
+            self.agents.append(Agent(context, steps))
             return self.agents[-1]
 
-        return TaskExecutor(
+        return TaskRunner(
             settings.pop("controller", make),
             "script",
             settings.pop("open_sandbox", self.sandboxes),
-            limits or Limits(),
+            limits or RunLimits(),
             self.out_dir,
             started=lambda: "2026-01-18T10:00:00Z",
             connect=self.sandboxes.connect,
@@ -69,8 +69,8 @@ class Bench:
             **settings,
         )
 
-    def run(self, task: Task, *turns: Any, **settings: Any) -> dict[str, Any]:
-        self.executor(*turns, **settings).run(task)
+    def run(self, task: Task, *steps: Any, **settings: Any) -> dict[str, Any]:
+        self.runner(*steps, **settings).run(task)
         return self.record(task)
 
     def record(self, task: Task) -> dict[str, Any]:

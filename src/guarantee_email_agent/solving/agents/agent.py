@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage
-from guarantee_email_agent.solving.tools import Outcome, Tool, ToolCall
+from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import AgentError
 
 
-class ControllerError(AgentError):
+class AgentStepError(AgentError):
     """A controller that cannot go on. Message and code are the reason in the record.
 
     `details["again"]` is true where the agent is not to blame (the model cannot be reached), so that the task is to be
@@ -34,7 +34,7 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
+class TaskContext:
     """What a controller is told at the start. tools: none where the task has no sandbox but `task_complete`."""
 
     task_name: str
@@ -46,12 +46,12 @@ class Briefing:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Step:
     """One step of a controller: what it says, and the tools it wants used, all of them, in this order.
 
-    usage, cost_usd: of this turn; the cost is None where the model has no known price. reply: what it is told where
+    usage, cost_usd: of this step; the cost is None where the model has no known price. reply: what it is told where
     it wants no tool. record: what a program tells of its own run, with the record's own keys. failure: why there is no
-    further turn, though this one happened.
+    further step, though this one happened.
     """
 
     text: str = ""
@@ -61,14 +61,14 @@ class Turn:
     model: str | None = None
     reply: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
-    failure: ControllerError | None = None
+    failure: AgentStepError | None = None
 
 
-class Controller(Protocol):
-    """Works on one task. Raises ControllerError from `next_turn` where it cannot go on."""
+class Agent(Protocol):
+    """Works on one task. Raises AgentStepError from `next_step` where it cannot go on."""
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:
-        """The next step. outcomes: of the calls of the step before, in their order; empty at first."""
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
+        """The next step. tool_results: of the calls of the step before, in their order; empty at first."""
 
     def opening(self) -> Sequence[Mapping[str, Any]]:
         """The messages that the conversation starts with."""
@@ -77,4 +77,4 @@ class Controller(Protocol):
         """Give back what it holds; called once, whatever happened."""
 
 
-ControllerFactory = Callable[[Briefing], Controller]
+AgentFactory = Callable[[TaskContext], Agent]

@@ -7,8 +7,8 @@ import select
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
-from guarantee_email_agent.solving.tools import TASK_COMPLETE, Outcome, ToolCall
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
@@ -31,45 +31,45 @@ def require_terminal(stdin: TextIO) -> None:
         )
 
 
-class HumanController:
-    """Each line that is typed is a turn."""
+class HumanAgent:
+    """Each line that is typed is a step."""
 
-    def __init__(self, briefing: Briefing, stdin: TextIO, write: Callable[[str], object]) -> None:
-        self._briefing = briefing
+    def __init__(self, context: TaskContext, stdin: TextIO, write: Callable[[str], object]) -> None:
+        self._context = context
         self._stdin = stdin
         self._write = write
         self._calls = 0
-        self._say(f"\nTask {briefing.task_name}\n\n{briefing.instruction.rstrip()}\n\n{_HELP}")
+        self._say(f"\nTask {context.task_name}\n\n{context.instruction.rstrip()}\n\n{_HELP}")
 
     def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self._briefing.instruction}]
+        return [{"role": "user", "content": self._context.instruction}]
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:
-        """Raises ControllerError where the person gives up, or the time is over."""
-        for outcome in outcomes:
-            self._say(outcome.message)
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
+        """Raises AgentStepError where the person gives up, or the time is over."""
+        for tool_result in tool_results:
+            self._say(tool_result.message)
         while True:
             line = self._line("> ").strip()
             if not line:
                 continue
             if not line.startswith(":"):
-                return self._turn("shell_execute", {"command": line})
+                return self._step("shell_execute", {"command": line})
             name, _, rest = line[1:].partition(" ")
             if name == "done":
-                return self._turn(TASK_COMPLETE, {"result": rest.strip() or self._lines()})
+                return self._step(TASK_COMPLETE, {"result": rest.strip() or self._lines()})
             if name == "quit":
-                raise ControllerError("the person gave up", "gave_up")
+                raise AgentStepError("the person gave up", "gave_up")
             if (arguments := self._arguments(name, rest)) is not None:
-                return self._turn(name, arguments)
+                return self._step(name, arguments)
 
-    def _turn(self, tool: str, arguments: Mapping[str, Any]) -> Turn:
+    def _step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         self._calls += 1
-        return Turn(calls=(ToolCall(f"call_{self._calls}", tool, arguments),))
+        return Step(calls=(ToolCall(f"call_{self._calls}", tool, arguments),))
 
     def _arguments(self, name: str, rest: str) -> Mapping[str, Any] | None:
         """The arguments of a tool, or None after a word of help."""
-        if name not in {tool.name for tool in self._briefing.tools}:
-            tools = "\n".join(f"  {tool.name}({', '.join(tool.parameters)})" for tool in self._briefing.tools)
+        if name not in {tool.name for tool in self._context.tools}:
+            tools = "\n".join(f"  {tool.name}({', '.join(tool.parameters)})" for tool in self._context.tools)
             self._say(tools if name == "tools" else f"There is no tool {name}.\n{_HELP}")
             return None
         try:
@@ -90,13 +90,13 @@ class HumanController:
 
     def _line(self, prompt: str) -> str:
         self._write(prompt)
-        stop = self._briefing.stop
+        stop = self._context.stop
         while not select.select([self._stdin], [], [], min(_LOOK_S, stop.remaining_s()))[0]:
             if stop.remaining_s() <= 0 or stop.requested():
-                raise ControllerError("the time was over before the person was done", "wall_time")
+                raise AgentStepError("the time was over before the person was done", "wall_time")
         line = self._stdin.readline()
         if not line:
-            raise ControllerError("the person ended the input", "gave_up")
+            raise AgentStepError("the person ended the input", "gave_up")
         return line
 
     def _say(self, text: str) -> None:

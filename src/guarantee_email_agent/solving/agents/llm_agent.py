@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.prices import cost_usd, model_of, usage_of
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
-from guarantee_email_agent.solving.tools import Outcome, Tool, ToolCall
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import LLMError
 
 logger = logging.getLogger(__name__)
@@ -46,12 +46,12 @@ _ENDINGS: Final = {
 }
 
 
-class LlmController:
+class LlmAgent:
     """Speaks the Messages port from an event loop of its own, so that tasks can run in threads side by side."""
 
     def __init__(
         self,
-        briefing: Briefing,
+        context: TaskContext,
         model: LanguageModel | ClosableModel,
         model_name: str,
         *,
@@ -59,21 +59,21 @@ class LlmController:
         max_tokens: int = ANSWER_TOKENS,
     ) -> None:
         self._model = model
-        self._stop = briefing.stop
+        self._stop = context.stop
         self._parameters: dict[str, Any] = {
             "model": model_name,
             "max_tokens": max_tokens,
             "system": [_cached({"type": "text", "text": _SYSTEM})],
-            "tools": [_definition(tool) for tool in briefing.tools],
+            "tools": [_definition(tool) for tool in context.tools],
             "tool_choice": {"type": "auto"},
         }
         if temperature is not None:
             self._parameters["temperature"] = temperature
         self._model_name = model_name
-        self._messages: list[dict[str, Any]] = [{"role": "user", "content": [_text(briefing.instruction)]}]
+        self._messages: list[dict[str, Any]] = [{"role": "user", "content": [_text(context.instruction)]}]
         self._opening = [
             {"role": "system", "content": _SYSTEM},
-            {"role": "user", "content": briefing.instruction},
+            {"role": "user", "content": context.instruction},
         ]
         self._reminders = 0
         self._loop = asyncio.Runner()
@@ -81,17 +81,17 @@ class LlmController:
     def opening(self) -> Sequence[Mapping[str, Any]]:
         return self._opening
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:
-        """Raises ControllerError where the model cannot be reached, or answers with an error."""
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
+        """Raises AgentStepError where the model cannot be reached, or answers with an error."""
         if len(self._messages) > 1:
-            results = [_tool_result(outcome) for outcome in outcomes]
+            results = [_tool_result(tool_result) for tool_result in tool_results]
             self._messages.append({"role": "user", "content": results or [_text(_REMINDER)]})
         answer = self._loop.run(self._until_stopped(lambda: self._model.messages.create(**self._request())))
         self._messages.append({"role": "assistant", "content": _as_parameters(answer.content)})
         text, calls = _read(answer.content, is_cut_off=answer.stop_reason == "max_tokens")
         usage, name = usage_of(answer), model_of(answer, self._model_name)
         failure, reply = self._failure(answer, calls), None if calls else _REMINDER
-        return Turn(
+        return Step(
             text,
             () if failure else calls,
             usage,
@@ -101,16 +101,16 @@ class LlmController:
             failure=failure,
         )
 
-    def _failure(self, answer: Any, calls: Sequence[ToolCall]) -> ControllerError | None:
+    def _failure(self, answer: Any, calls: Sequence[ToolCall]) -> AgentStepError | None:
         """Why the task cannot go on after this answer."""
         if answer.stop_reason in _ENDINGS:
             code, why = _ENDINGS[answer.stop_reason]
             explanation = getattr(getattr(answer, "stop_details", None), "explanation", None)
-            return ControllerError(f"{why}{f': {explanation}' if explanation else ''}", code)
+            return AgentStepError(f"{why}{f': {explanation}' if explanation else ''}", code)
         self._reminders = 0 if calls else self._reminders + 1
         if self._reminders <= MAX_REMINDERS:
             return None
-        return ControllerError(
+        return AgentStepError(
             f"the model gave {self._reminders} answers in a row without using a tool, and no task_complete", "no_answer"
         )
 
@@ -127,11 +127,11 @@ class LlmController:
             while not asking.done():
                 left_s = self._stop.remaining_s()
                 if left_s <= 0 or self._stop.requested():
-                    raise ControllerError("the time for the task was over before the model answered", "time_limit")
+                    raise AgentStepError("the time for the task was over before the model answered", "time_limit")
                 await asyncio.wait({asking}, timeout=min(_LOOK_S, left_s))
             return asking.result()
         except LLMError as error:
-            raise ControllerError(
+            raise AgentStepError(
                 error.message, "model_error", {"again": error.code not in _OURS_TO_BLAME, "code": error.code}
             ) from None
         finally:
@@ -194,10 +194,10 @@ def _as_parameter(block: Any) -> dict[str, Any]:
     return parameter
 
 
-def _tool_result(outcome: Outcome) -> dict[str, Any]:
-    content: list[dict[str, Any]] = [_text(outcome.message or "(no output)")]
-    if outcome.image is not None:
-        source = {"type": "base64", "media_type": outcome.image.media_type, "data": outcome.image.base64}
+def _tool_result(tool_result: ToolResult) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [_text(tool_result.message or "(no output)")]
+    if tool_result.image is not None:
+        source = {"type": "base64", "media_type": tool_result.image.media_type, "data": tool_result.image.base64}
         content.append({"type": "image", "source": source})
-    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": outcome.call.id, "content": content}
-    return {**result, "is_error": True} if outcome.error else result
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_result.call.id, "content": content}
+    return {**result, "is_error": True} if tool_result.error else result

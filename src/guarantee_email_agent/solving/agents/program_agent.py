@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
-from guarantee_email_agent.solving.tools import TASK_COMPLETE, Outcome, ToolCall
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
@@ -44,36 +44,36 @@ def parse_command(text: str) -> tuple[str, ...]:
     return parts
 
 
-class CommandController:
-    """One turn: the program runs to its end.
+class ProgramAgent:
+    """One step: the program runs to its end.
 
     The instruction stands for `{instruction}` in its arguments, or else comes on its stdin. It gets our environment and
     `TASK_NAME`, `TASK_INSTRUCTION`, `TASK_SANDBOX_URL`, `TASK_SANDBOX_PORT` and `TASK_CLIENT_TYPE`. Its stdout is the
     answer; a JSON object with `task_result` is a record of its run. At the end its process group is killed.
     """
 
-    def __init__(self, briefing: Briefing, command: Sequence[str]) -> None:
-        self._briefing = briefing
+    def __init__(self, context: TaskContext, command: Sequence[str]) -> None:
+        self._context = context
         self._command = command
 
     def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self._briefing.instruction}]
+        return [{"role": "user", "content": self._context.instruction}]
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:  # noqa: ARG002 - the program is done after its first turn
-        """Raises ControllerError where the program cannot be started."""
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - the program is done after its first step
+        """Raises AgentStepError where the program cannot be started."""
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaints:
             failure = self._run(answer, complaints)
             text = _text(answer, MAX_ANSWER_BYTES).removesuffix("\n")
         record = _record_in(text)
         result = text if record is None else record["task_result"]
         if record is not None and record.get("status") == "failed":
-            failure = failure or ControllerError("the program says that it failed", "command_failed")
+            failure = failure or AgentStepError("the program says that it failed", "command_failed")
         calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": _as_text(result)}),)
-        return Turn(text="" if record else text, calls=calls, record=_kept(record or {}), failure=failure)
+        return Step(text="" if record else text, calls=calls, record=_kept(record or {}), failure=failure)
 
-    def _run(self, answer: IO[bytes], complaints: IO[bytes]) -> ControllerError | None:
+    def _run(self, answer: IO[bytes], complaints: IO[bytes]) -> AgentStepError | None:
         """Why the program's answer does not count; None where it does."""
-        instruction = self._briefing.instruction
+        instruction = self._context.instruction
         arguments = [part.replace(INSTRUCTION, instruction) for part in self._command]
         with tempfile.TemporaryFile() as stdin:
             if INSTRUCTION not in " ".join(self._command):
@@ -90,7 +90,7 @@ class CommandController:
                 )
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                raise ControllerError(
+                raise AgentStepError(
                     f"cannot start {self._command[0]!r:.200} ({reason}). Correct --command",
                     "command_not_started",
                     {"again": True},
@@ -105,27 +105,27 @@ class CommandController:
         if failure is None and process.returncode != 0:
             said = _text(complaints, MAX_ANSWER_BYTES).strip()[-_SHOWN_STDERR:]
             how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-            return ControllerError(f"the program ended with {how}{f': {said}' if said else ''}", "command_failed")
+            return AgentStepError(f"the program ended with {how}{f': {said}' if said else ''}", "command_failed")
         return failure
 
-    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> ControllerError | None:
-        stop = self._briefing.stop
+    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> AgentStepError | None:
+        stop = self._context.stop
         while True:
             if stop.remaining_s() <= 0 or stop.requested():
-                return ControllerError("the time was over before the program ended", "wall_time")
+                return AgentStepError("the time was over before the program ended", "wall_time")
             if any(os.fstat(file.fileno()).st_size > MAX_ANSWER_BYTES for file in printed):
                 limit = MAX_ANSWER_BYTES // 1_000_000
-                return ControllerError(f"the program printed more than {limit} MB", "command_too_much_output")
+                return AgentStepError(f"the program printed more than {limit} MB", "command_too_much_output")
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK_S)
                 return None
 
     def _environment(self) -> dict[str, str]:
-        sandbox = self._briefing.sandbox
+        sandbox = self._context.sandbox
         return {
-            "TASK_NAME": self._briefing.task_name,
-            "TASK_INSTRUCTION": self._briefing.instruction.replace("\0", ""),
-            "TASK_SANDBOX_URL": self._briefing.base_url or "",
+            "TASK_NAME": self._context.task_name,
+            "TASK_INSTRUCTION": self._context.instruction.replace("\0", ""),
+            "TASK_SANDBOX_URL": self._context.base_url or "",
             "TASK_SANDBOX_PORT": str(sandbox.get("docker_port", "")),
             "TASK_CLIENT_TYPE": str(sandbox.get("client_type", "")),
         }

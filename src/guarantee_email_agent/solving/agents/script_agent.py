@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
-from guarantee_email_agent.solving.agents.agent import Briefing, ControllerError, Turn
-from guarantee_email_agent.solving.tools import Outcome, ToolCall
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
 
@@ -20,25 +20,25 @@ _TOOL_NAMES: Final = {"shell": "shell_execute"}
 Batch = tuple[Mapping[str, Any], ...]
 
 
-class ScriptController:
-    """Says its turns one after the other, whatever comes of them."""
+class ScriptAgent:
+    """Says its steps one after the other, whatever comes of them."""
 
-    def __init__(self, briefing: Briefing, batches: Sequence[Batch]) -> None:
-        self._opening = [{"role": "user", "content": briefing.instruction}]
+    def __init__(self, context: TaskContext, batches: Sequence[Batch]) -> None:
+        self._opening = [{"role": "user", "content": context.instruction}]
         self._batches = batches
-        self._turns = 0
+        self._steps = 0
         self._calls = 0
 
     def opening(self) -> Sequence[Mapping[str, Any]]:
         return self._opening
 
-    def next_turn(self, outcomes: Sequence[Outcome]) -> Turn:  # noqa: ARG002 - a script does not listen
-        """Raises ControllerError behind the last action."""
-        if self._turns == len(self._batches):
-            raise ControllerError(f"the script ended after {self._turns} turns without task_complete", "no_answer")
-        batch = self._batches[self._turns]
-        self._turns += 1
-        return Turn(calls=tuple(self._call(action) for action in batch))
+    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - a script does not listen
+        """Raises AgentStepError behind the last action."""
+        if self._steps == len(self._batches):
+            raise AgentStepError(f"the script ended after {self._steps} steps without task_complete", "no_answer")
+        batch = self._batches[self._steps]
+        self._steps += 1
+        return Step(calls=tuple(self._call(action) for action in batch))
 
     def _call(self, action: Mapping[str, Any]) -> ToolCall:
         self._calls += 1
@@ -68,10 +68,10 @@ def script_file(place: Path, task_name: str) -> Path:
 
 
 def load_script(path: Path) -> tuple[Batch, ...]:
-    """The turns of a script in YAML or JSON.
+    """The steps of a script in YAML or JSON.
 
     It is a list, each item an action as a trace has it (`{action_type: shell, command: ls}`), or a list of actions for
-    one turn. A record will do too: its trace is the script.
+    one step. A record will do too: its trace is the script.
 
     Raises TaskError for what is no such list.
     """

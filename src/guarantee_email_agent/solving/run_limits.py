@@ -12,7 +12,7 @@ from guarantee_email_agent.utils.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class FailureReason:
     """Why a run failed. code: a word for programs. again: the agent is not to blame, so the task is to be repeated."""
 
     code: str
@@ -21,36 +21,36 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """max_iterations: turns of the agent. wall_time_s: seconds from its first turn on. None: no limit."""
+class RunLimits:
+    """max_iterations: steps of the agent. wall_time_s: seconds from its first step on. None: no limit."""
 
     max_iterations: int = 50
     wall_time_s: float = 1800.0
     max_tokens: int | None = None
     max_cost_usd: float | None = None
 
-    def spent(self, tokens: TokenUsage, cost_usd: float | None) -> Reason | None:
+    def spent(self, tokens: TokenUsage, cost_usd: float | None) -> FailureReason | None:
         """The limit that tokens or cost are over."""
         if self.max_tokens is not None and tokens.total > self.max_tokens:
-            return Reason("max_tokens", f"used {tokens.total} tokens, more than the {self.max_tokens} allowed")
+            return FailureReason("max_tokens", f"used {tokens.total} tokens, more than the {self.max_tokens} allowed")
         if self.max_cost_usd is None:
             return None
         if cost_usd is None:
-            return Reason(
+            return FailureReason(
                 "max_cost", f"the model has no known price, but no more than ${self.max_cost_usd:g} is allowed"
             )
         if cost_usd > self.max_cost_usd:
-            return Reason("max_cost", f"cost ${cost_usd:.4f}, more than the ${self.max_cost_usd:g} allowed")
+            return FailureReason("max_cost", f"cost ${cost_usd:.4f}, more than the ${self.max_cost_usd:g} allowed")
         return None
 
-    def out_of_turns(self) -> Reason:
-        return Reason("max_iterations", f"was not done after {self.max_iterations} turns")
+    def out_of_steps(self) -> FailureReason:
+        return FailureReason("max_iterations", f"was not done after {self.max_iterations} steps")
 
-    def out_of_time(self) -> Reason:
-        return Reason("wall_time", f"was not done after {self.wall_time_s:g} s")
+    def out_of_time(self) -> FailureReason:
+        return FailureReason("wall_time", f"was not done after {self.wall_time_s:g} s")
 
 
-INTERRUPTED = Reason("interrupted", "the run was interrupted", again=True)
+INTERRUPTED = FailureReason("interrupted", "the run was interrupted", again=True)
 
 
 class Interruption:
@@ -90,7 +90,7 @@ class Interruption:
             self._changed.notify_all()
 
 
-class Watch:
+class Deadline:
     """The time that is left for one task, and whether somebody wants it to end."""
 
     def __init__(self, seconds: float, clock: Clock, interruption: Interruption) -> None:

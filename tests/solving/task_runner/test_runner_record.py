@@ -9,7 +9,7 @@ import pytest
 
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.prices import TokenUsage
-from guarantee_email_agent.solving.agents.agent import Turn
+from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.tools import ToolCall
 
 MakeTask = Callable[..., Task]
@@ -34,11 +34,11 @@ def done(result: str = "42") -> ToolCall:
 def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTask) -> None:
     task = make_task(settings="owner: somebody\n")
     usage = TokenUsage(100, 20, 5, 0)
-    turns = (
-        Turn("Let me look.", (shell("echo hello"),), usage, 0.25, "some-model"),
-        Turn("", (done(),), usage, 0.5, "some-model"),
+    steps = (
+        Step("Let me look.", (shell("echo hello"),), usage, 0.25, "some-model"),
+        Step("", (done(),), usage, 0.5, "some-model"),
     )
-    record = bench.run(task, *turns)
+    record = bench.run(task, *steps)
     assert set(record) >= CONTRACT_KEYS
     assert (record["task_name"], record["instruction"], record["owner"]) == ("sum", "Add 40 and 2.", "somebody")
     assert (record["status"], record["iterations"], record["task_result"]) == ("success", 2, "42")
@@ -54,7 +54,7 @@ def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTas
 
 
 def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Turn("Look.", (shell("echo hello"),)), Turn(calls=(done(),)))
+    record = bench.run(make_task(), Step("Look.", (shell("echo hello"),)), Step(calls=(done(),)))
     for step in record["execution_trace"]:
         assert isinstance(step.pop("duration_ms"), int)
     assert record["execution_trace"] == [
@@ -91,10 +91,10 @@ def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, mak
 
 
 def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -> None:
-    bench.run(make_task(), Turn(calls=(shell("echo one"), call("nonesuch"))), Turn(calls=(done(),)))
+    bench.run(make_task(), Step(calls=(shell("echo one"), call("nonesuch"))), Step(calls=(done(),)))
     first, second = bench.agents[0].told
     assert first == ()
-    assert [(outcome.error, outcome.message[:17]) for outcome in second] == [
+    assert [(tool_result.error, tool_result.message[:17]) for tool_result in second] == [
         (False, "one"),
         (True, "There is no tool "),
     ]
@@ -104,22 +104,22 @@ def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -
 def test_task_complete_among_other_calls_keeps_its_result(bench: Any, make_task: MakeTask, place: int) -> None:
     calls = [shell("touch a"), shell("touch b")]
     calls.insert(place, done())
-    record = bench.run(make_task(), Turn(calls=tuple(calls)))
+    record = bench.run(make_task(), Step(calls=tuple(calls)))
     assert (record["status"], record["task_result"], len(record["execution_trace"])) == ("success", "42", 3)
     assert {path.name for path in bench.sandboxes.opened["sum"].folder.iterdir()} == {"a", "b"}
 
 
 def test_first_of_two_answers_counts(bench: Any, make_task: MakeTask) -> None:
-    assert bench.run(make_task(), Turn(calls=(done("42"), done("43"))))["task_result"] == "42"
+    assert bench.run(make_task(), Step(calls=(done("42"), done("43"))))["task_result"] == "42"
 
 
 def test_task_complete_without_a_result_does_not_end_the_task(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Turn(calls=(call("task_complete"),)), Turn(calls=(done(),)))
+    record = bench.run(make_task(), Step(calls=(call("task_complete"),)), Step(calls=(done(),)))
     assert (record["status"], record["iterations"]) == ("success", 2)
 
 
 def test_verdict_is_kept_in_the_record(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Turn(calls=(done("41"),)))
+    record = bench.run(make_task(), Step(calls=(done("41"),)))
     assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("failed", False)
     assert record["eval"]["feedback"] == "answered '41'"
     assert (record["eval"]["details"], record["eval"]["error"]) == ({}, None)
@@ -134,7 +134,7 @@ def test(result):
     return {"passed": content == "42\\n", "feedback": content}
 """
     task = make_task(judge=judge, settings="judge_network: true\n")
-    graded = bench.executor(Turn(calls=(shell("echo 42 > sum.txt"), done("done")))).run(task)
+    graded = bench.runner(Step(calls=(shell("echo 42 > sum.txt"), done("done")))).run(task)
     assert (graded.verdict.verdict, graded.verdict.error) == ("passed", None)
 
 
@@ -145,11 +145,11 @@ def test(result):
     kept = json.loads(pathlib.Path({str(bench.out_dir)!r}, "sum.json").read_text())
     return {{"passed": kept["task_result"] == "42" and kept["finished"] and not kept.get("eval"), "feedback": ""}}
 """
-    assert bench.run(make_task(judge=judge), Turn(calls=(done(),)))["eval"]["verdict"] == "passed"
+    assert bench.run(make_task(judge=judge), Step(calls=(done(),)))["eval"]["verdict"] == "passed"
 
 
 def test_crashing_judge_costs_the_verdict_and_not_the_record(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(judge="import os\nos._exit(0)\n"), Turn(calls=(done(),)))
+    record = bench.run(make_task(judge="import os\nos._exit(0)\n"), Step(calls=(done(),)))
     assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("error", False)
     assert (record["status"], record["task_result"]) == ("success", "42")
 
@@ -158,25 +158,25 @@ def test_every_step_is_on_disk_before_the_next(bench: Any, make_task: MakeTask) 
     task = make_task()
     seen: list[tuple[int, int, str, Any]] = []
 
-    def look(turn: Turn) -> Callable[[], Turn]:
-        def looking() -> Turn:
+    def look(step: Step) -> Callable[[], Step]:
+        def looking() -> Step:
             record = bench.record(task)
             seen.append((record["iterations"], len(record["execution_trace"]), record["status"], record["finished"]))
-            return turn
+            return step
 
         return looking
 
-    bench.run(task, look(Turn(calls=(shell("true"), shell("true")))), look(Turn("…")), look(Turn(calls=(done(),))))
+    bench.run(task, look(Step(calls=(shell("true"), shell("true")))), look(Step("…")), look(Step(calls=(done(),))))
     assert seen == [(0, 0, "failed", False), (1, 2, "failed", False), (2, 2, "failed", False)]
 
 
 def test_crash_leaves_a_valid_record_of_the_steps_before(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
     with pytest.raises(KeyboardInterrupt):
-        bench.run(task, Turn(calls=(shell("echo one"),)), KeyboardInterrupt())
+        bench.run(task, Step(calls=(shell("echo one"),)), KeyboardInterrupt())
     record = bench.record(task)
     assert set(record) >= CONTRACT_KEYS
     assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
     assert record["execution_trace"][0]["feedback"]["message"] == "one"
     assert (bench.agents[0].closed, bench.sandboxes.opened["sum"].stops) == (1, 1)
-    assert bench.executor().finished(task) is None
+    assert bench.runner().finished(task) is None

@@ -11,8 +11,8 @@ import pytest
 
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.prices import TokenUsage
-from guarantee_email_agent.solving.agents.agent import ControllerError, Turn
-from guarantee_email_agent.solving.deadline import Limits
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
+from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.tools import ToolCall
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 
@@ -32,52 +32,52 @@ def done(result: str = "42") -> ToolCall:
 
 
 def test_turns_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptureFixture) -> None:
-    record = bench.run(make_task(), Turn("a"), Turn("b"), Turn("c"), limits=Limits(max_iterations=2))
+    record = bench.run(make_task(), Step("a"), Step("b"), Step("c"), limits=RunLimits(max_iterations=2))
     assert (record["status"], record["iterations"], record["finished"]) == ("failed", 2, True)
-    assert record["reason"] == {"code": "max_iterations", "message": "was not done after 2 turns"}
-    assert "sum: the agent failed: was not done after 2 turns" in caplog.text
+    assert record["reason"] == {"code": "max_iterations", "message": "was not done after 2 steps"}
+    assert "sum: the agent failed: was not done after 2 steps" in caplog.text
     assert record["eval"]["verdict"] == "failed"
 
 
 def test_time_runs_out(bench: Any, make_task: MakeTask) -> None:
-    def slow() -> Turn:
+    def slow() -> Step:
         bench.clock._skipped += 100
-        return Turn(calls=(shell("touch late"), done()))
+        return Step(calls=(shell("touch late"), done()))
 
-    record = bench.run(make_task(), slow, limits=Limits(wall_time_s=60))
+    record = bench.run(make_task(), slow, limits=RunLimits(wall_time_s=60))
     assert (record["status"], record["reason"]["code"]) == ("failed", "wall_time")
     assert record["execution_trace"] == []
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []
 
 
 def test_tokens_run_out(bench: Any, make_task: MakeTask) -> None:
-    turn = Turn(calls=(shell("true"),), usage=TokenUsage(input=60))
-    record = bench.run(make_task(), turn, turn, turn, limits=Limits(max_tokens=100))
+    step = Step(calls=(shell("true"),), usage=TokenUsage(input=60))
+    record = bench.run(make_task(), step, step, step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["iterations"], record["tokens"]["total"]) == ("failed", 2, 120)
     assert record["reason"] == {"code": "max_tokens", "message": "used 120 tokens, more than the 100 allowed"}
     assert len(record["execution_trace"]) == 1
 
 
 def test_cost_runs_out(bench: Any, make_task: MakeTask) -> None:
-    turn = Turn(calls=(shell("true"),), cost_usd=0.6)
-    record = bench.run(make_task(), turn, turn, turn, limits=Limits(max_cost_usd=1))
+    step = Step(calls=(shell("true"),), cost_usd=0.6)
+    record = bench.run(make_task(), step, step, step, limits=RunLimits(max_cost_usd=1))
     assert (record["status"], record["cost_usd"], record["reason"]["code"]) == ("failed", 1.2, "max_cost")
 
 
 def test_answer_in_the_turn_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
-    turn = Turn(calls=(shell("touch late"), done()), usage=TokenUsage(input=101))
-    record = bench.run(make_task(), turn, limits=Limits(max_tokens=100))
+    step = Step(calls=(shell("touch late"), done()), usage=TokenUsage(input=101))
+    record = bench.run(make_task(), step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["task_result"], record["reason"]["code"]) == ("failed", "42", "max_tokens")
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []
 
 
 def test_one_turn_without_a_known_price_leaves_the_cost_unknown(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Turn("a", cost_usd=None), Turn(calls=(done(),), cost_usd=1.0))
+    record = bench.run(make_task(), Step("a", cost_usd=None), Step(calls=(done(),), cost_usd=1.0))
     assert record["cost_usd"] is None
 
 
 def test_failure_of_the_agent_is_judged(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), ControllerError("gave up", "gave_up"))
+    record = bench.run(make_task(), AgentStepError("gave up", "gave_up"))
     assert (record["status"], record["finished"]) == ("failed", True)
     assert record["reason"] == {"code": "gave_up", "message": "gave up"}
     assert record["eval"]["verdict"] == "failed"
@@ -85,10 +85,10 @@ def test_failure_of_the_agent_is_judged(bench: Any, make_task: MakeTask) -> None
 
 def test_what_is_not_the_agents_fault_is_an_error_and_repeated(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    record = bench.run(task, ControllerError("the model is away", "model_error", {"again": True}))
+    record = bench.run(task, AgentStepError("the model is away", "model_error", {"again": True}))
     assert (record["finished"], record["eval"]["verdict"]) == (False, "error")
     assert record["eval"]["error"] == "the model is away. The next call repeats this task"
-    assert bench.executor().finished(task) is None
+    assert bench.runner().finished(task) is None
 
 
 def test_sandbox_that_does_not_start_is_an_error(bench: Any, make_task: MakeTask) -> None:
@@ -101,27 +101,27 @@ def test_sandbox_that_does_not_start_is_an_error(bench: Any, make_task: MakeTask
 
 
 def test_agent_that_ends_its_sandbox_has_failed(bench: Any, make_task: MakeTask) -> None:
-    def end() -> Turn:
+    def end() -> Step:
         bench.sandboxes.opened["sum"].stop()
-        return Turn(calls=(shell("true"),))
+        return Step(calls=(shell("true"),))
 
-    record = bench.run(make_task(), end, Turn(calls=(shell("true"),)))
+    record = bench.run(make_task(), end, Step(calls=(shell("true"),)))
     assert (record["reason"]["code"], record["iterations"], record["finished"]) == ("sandbox_lost", 1, True)
     assert record["eval"]["verdict"] == "failed"
 
 
 def test_wrong_client_type_is_an_error_before_a_sandbox_starts(bench: Any, make_task: MakeTask) -> None:
-    graded = bench.executor().run(make_task(settings="client_type: wide\n"))
+    graded = bench.runner().run(make_task(settings="client_type: wide\n"))
     assert graded.verdict.verdict == "error"
     assert bench.sandboxes.opened == {}
 
 
 def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    executor = bench.executor(Turn(calls=(done(),)))
-    assert executor.finished(task) is None
-    graded = executor.run(task)
-    assert executor.finished(task) == graded
+    runner = bench.runner(Step(calls=(done(),)))
+    assert runner.finished(task) is None
+    graded = runner.run(task)
+    assert runner.finished(task) == graded
 
 
 @pytest.mark.parametrize(
@@ -136,26 +136,26 @@ def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) ->
 )
 def test_other_records_are_not_finished(bench: Any, make_task: MakeTask, change: Mapping[str, Any]) -> None:
     task = make_task()
-    record = bench.run(task, Turn(calls=(done(),)))
+    record = bench.run(task, Step(calls=(done(),)))
     (bench.out_dir / "sum.json").write_text(json.dumps({**record, **change}))
-    assert bench.executor().finished(task) is None
+    assert bench.runner().finished(task) is None
 
 
 def test_half_a_record_is_not_finished(bench: Any, make_task: MakeTask) -> None:
     (bench.out_dir / "sum.json").write_text('{"finished": true, ')
-    assert bench.executor().finished(make_task()) is None
+    assert bench.runner().finished(make_task()) is None
 
 
 def test_record_that_cannot_be_written_ends_the_call(bench: Any, make_task: MakeTask) -> None:
     bench.out_dir.rmdir()
     with pytest.raises(TaskError, match="record cannot be written"):
-        bench.run(make_task(), Turn(calls=(done(),)))
+        bench.run(make_task(), Step(calls=(done(),)))
 
 
 def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task: MakeTask) -> None:
     told = {"conversation": [{"role": "assistant", "content": "hm"}], "iterations": 7, "notes": "mine"}
     forged = {"status": "success", "eval": {"verdict": "passed"}, "sandbox": {}, "finished": True, "task_name": "x"}
-    record = bench.run(make_task(), Turn(calls=(done("41"),), record={**told, **forged}))
+    record = bench.run(make_task(), Step(calls=(done("41"),), record={**told, **forged}))
     assert (record["iterations"], record["notes"], record["task_name"]) == (7, "mine", "sum")
     assert record["conversation"][0] == {"role": "assistant", "content": "hm"}
     assert record["eval"]["verdict"] == "failed"
@@ -165,17 +165,17 @@ def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task
 def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, make_task: MakeTask) -> None:
     task, reached = make_task(), threading.Event()
 
-    def hang() -> Turn:
+    def hang() -> Step:
         reached.set()
-        while not bench.agents[0].briefing.stop.requested():
+        while not bench.agents[0].context.stop.requested():
             pass
-        raise ControllerError("stopped", "wall_time")
+        raise AgentStepError("stopped", "wall_time")
 
-    executor = bench.executor(hang)
-    thread = threading.Thread(target=executor.run, args=(task,))
+    runner = bench.runner(hang)
+    thread = threading.Thread(target=runner.run, args=(task,))
     thread.start()
     assert reached.wait(10)
-    executor.interrupt()
+    runner.interrupt()
     thread.join(10)
     assert not thread.is_alive()
     assert bench.record(task)["reason"]["code"] == "interrupted"
@@ -183,7 +183,7 @@ def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, 
 
 def test_bug_of_an_agent_costs_its_task_alone(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    record = bench.run(task, Turn(calls=(shell("echo one"),)), ZeroDivisionError("by zero"))
+    record = bench.run(task, Step(calls=(shell("echo one"),)), ZeroDivisionError("by zero"))
     assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == (
         "crashed",
         False,
@@ -196,8 +196,8 @@ def test_bug_of_an_agent_costs_its_task_alone(bench: Any, make_task: MakeTask) -
 
 def test_interrupted_call_begins_no_task(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    former = bench.run(task, Turn(calls=(done(),)))
-    executor = bench.executor(Turn(calls=(done("43"),)))
-    executor.interrupt()
-    assert executor.run(task).verdict.error == "the run was interrupted. The next call repeats this task"
+    former = bench.run(task, Step(calls=(done(),)))
+    runner = bench.runner(Step(calls=(done("43"),)))
+    runner.interrupt()
+    assert runner.run(task).verdict.error == "the run was interrupted. The next call repeats this task"
     assert bench.record(task) == former

@@ -5,24 +5,24 @@ import threading
 import pytest
 
 from guarantee_email_agent.llm.prices import TokenUsage
-from guarantee_email_agent.solving.deadline import Interruption, Limits, Watch
+from guarantee_email_agent.solving.run_limits import Deadline, Interruption, RunLimits
 from guarantee_email_agent.utils.clock import SkippingClock
 
 
 @pytest.mark.parametrize(
     ("limits", "tokens", "cost_usd", "code"),
     [
-        (Limits(), 10**9, 10**6, None),
-        (Limits(), 10**9, None, None),
-        (Limits(max_tokens=100), 100, 0.0, None),
-        (Limits(max_tokens=100), 101, 0.0, "max_tokens"),
-        (Limits(max_cost_usd=1), 10, 1.0, None),
-        (Limits(max_cost_usd=1), 10, 1.01, "max_cost"),
-        (Limits(max_cost_usd=1), 10, None, "max_cost"),
+        (RunLimits(), 10**9, 10**6, None),
+        (RunLimits(), 10**9, None, None),
+        (RunLimits(max_tokens=100), 100, 0.0, None),
+        (RunLimits(max_tokens=100), 101, 0.0, "max_tokens"),
+        (RunLimits(max_cost_usd=1), 10, 1.0, None),
+        (RunLimits(max_cost_usd=1), 10, 1.01, "max_cost"),
+        (RunLimits(max_cost_usd=1), 10, None, "max_cost"),
     ],
 )
 def test_limit_is_reached_where_more_was_used(
-    limits: Limits, tokens: int, cost_usd: float | None, code: str | None
+    limits: RunLimits, tokens: int, cost_usd: float | None, code: str | None
 ) -> None:
     reason = limits.spent(TokenUsage(output=tokens), cost_usd)
     assert (reason and reason.code) == code
@@ -31,18 +31,18 @@ def test_limit_is_reached_where_more_was_used(
 
 def test_time_runs_down_to_nothing_and_not_below() -> None:
     clock = SkippingClock()
-    watch = Watch(60, clock, Interruption())
-    assert 59 < watch.remaining_s() <= 60
+    deadline = Deadline(60, clock, Interruption())
+    assert 59 < deadline.remaining_s() <= 60
     clock._skipped += 100
-    assert watch.remaining_s() == 0
+    assert deadline.remaining_s() == 0
 
 
 def test_interruption_is_seen_by_all() -> None:
     interruption = Interruption()
-    watches = [Watch(60, SkippingClock(), interruption) for _ in range(2)]
-    assert not any(watch.requested() for watch in watches)
+    deadlines = [Deadline(60, SkippingClock(), interruption) for _ in range(2)]
+    assert not any(deadline.requested() for deadline in deadlines)
     interruption.request()
-    assert all(watch.requested() for watch in watches)
+    assert all(deadline.requested() for deadline in deadlines)
 
 
 def test_interruption_waits_for_work_but_for_no_part_that_nobody_awaits() -> None:
