@@ -15,7 +15,8 @@ from guarantee_email_agent.mcp_servers.dispatcher import CALLS_AT_ONCE
 
 SAMPLE = """
 import asyncio, os, sys, time
-from guarantee_email_agent.mcp_servers.dispatcher import Tool, ToolError, in_thread, serve
+from guarantee_email_agent.mcp_servers.dispatcher import Tool, in_thread, serve
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 NOTHING = {"type": "object"}
 

@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.mcp_servers.arguments import ArgumentError, ObjectSchema
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.imports import gc_paused
 from guarantee_email_agent.utils.printable import printable
 
@@ -70,20 +71,6 @@ class Tool:
     call: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     read_only: bool = False
     interruptible: bool = False
-
-
-class ToolError(Exception):
-    """A call that failed, in words for the caller.
-
-    `retryable`: another try can heal it. `uncertain`: what the call was to do may have happened all the same.
-    """
-
-    def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
-        self.retryable = retryable
-        self.uncertain = uncertain
 
 
 def serve(name: str, tools: Sequence[Tool], instructions: str | None = None) -> int:

@@ -10,11 +10,11 @@ import pytest
 from certificates import make_certificate, server_context
 from scripted_server import ScriptedServer
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail import connection, imap_session, smtp
 from guarantee_email_agent.mcp_servers.mail.connection import Server, is_loopback, told
 from guarantee_email_agent.mcp_servers.mail.imap_session import connect
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

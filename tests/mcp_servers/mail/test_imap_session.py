@@ -6,10 +6,10 @@ from contextlib import ExitStack
 import pytest
 from scripted_server import ScriptedServer
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail import imap_session
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 
 class Scripted:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail.compose import Reply
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 RAW = b"From: customer@example.org\nSubject: warranty\n\nSN12345\n"
 REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")

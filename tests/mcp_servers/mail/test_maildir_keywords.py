@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail import maildir_keywords
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 
 def test_letters_are_given_out_in_order(tmp_path: Path) -> None:

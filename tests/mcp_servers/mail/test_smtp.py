@@ -11,10 +11,10 @@ import pytest
 from scripted_server import ScriptedServer
 from tcp_proxy import TcpProxy
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail import smtp
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.ticketing import ticket_store
 from guarantee_email_agent.mcp_servers.ticketing.ticket_store import FIELDS, TicketStore, TicketStoreError
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 NOW = "2027-03-31T10:00:00Z"
 
@@ -120,7 +122,7 @@ def test_the_database_is_made_as_soon_as_another_program_is_done_with_it(file: P
 
 class TestTrouble:
     def test_a_lock_is_worth_another_try(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("guarantee_email_agent.mcp_servers.ticketing.ticket_store.BUSY_S", 0.05)
+        monkeypatch.setattr(ticket_store, "BUSY_S", 0.05)
         with (
             closing(TicketStore(file, "ticketing")) as store,
             closing(sqlite3.connect(file, isolation_level=None)) as other,
@@ -134,25 +136,23 @@ class TestTrouble:
             assert store.create(ticket("a"), NOW) == ("TICKET-000001", True)
 
     def test_calls_one_behind_the_other_share_the_time_that_one_may_wait(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
+        self, store: TicketStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("guarantee_email_agent.mcp_servers.ticketing.ticket_store.BUSY_S", 0.5)
-        with (
-            closing(TicketStore(file, "ticketing")) as store,
-            closing(sqlite3.connect(file, isolation_level=None)) as other,
-            ThreadPoolExecutor(4) as pool,
-        ):
-            other.execute("BEGIN IMMEDIATE")
-            errors = [call.exception() for call in [pool.submit(store.create, ticket(key), NOW) for key in "abcd"]]
-            other.execute("ROLLBACK")
-        assert all(isinstance(error, ToolError) and error.retryable for error in errors)
-        assert any("other calls wait for it already" in str(error) for error in errors)
+        begun_and_next_in_line = iter([0.0, 3.0])
+        with monkeypatch.context() as patched:
+            patched.setattr(ticket_store, "time", SimpleNamespace(monotonic=lambda: next(begun_and_next_in_line)))
+            store.find("a")
+        assert store._connection.execute("PRAGMA busy_timeout").fetchone() == (2000,)
+        monkeypatch.setattr(ticket_store, "BUSY_S", 0.05)
+        with store._lock, pytest.raises(ToolError, match="other calls wait for it already") as caught:
+            store.find("a")
+        assert caught.value.retryable
 
     def test_where_no_more_may_be_written_a_ticket_is_refused_and_none_is_lost(self, file: Path) -> None:
         program = (
             "import resource, sys; from pathlib import Path\n"
             "from guarantee_email_agent.mcp_servers.ticketing.ticket_store import *\n"
-            "from guarantee_email_agent.mcp_servers.dispatcher import ToolError\n"
+            "from guarantee_email_agent.mcp_servers.tool_error import ToolError\n"
             "store = TicketStore(Path(sys.argv[1]), 'ticketing')\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
             "try:\n"

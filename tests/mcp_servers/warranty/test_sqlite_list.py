@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import Record, WarrantyListError
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from guarantee_email_agent.email.parsing.addresses import bare_address
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError, serve
+from guarantee_email_agent.mcp_servers.dispatcher import serve
 from guarantee_email_agent.mcp_servers.mail.mailbox import Mailbox
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _SECURITY = ("tls", "starttls", "none")
 

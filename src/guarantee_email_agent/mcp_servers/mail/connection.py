@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 CONNECT_S: Final = 10.0
 STEP_S: Final = 20.0  # of waiting for the next bytes of an answer

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError, diagnose
+from guarantee_email_agent.mcp_servers.dispatcher import diagnose
 from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.connection import Server, told
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapWatch
@@ -42,6 +42,7 @@ from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     own_copies,
 )
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 SentCopy = Literal["self", "server", "append"]
 

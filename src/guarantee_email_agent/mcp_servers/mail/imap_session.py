@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail.connection import (
     CONNECT_S,
     STEP_S,
@@ -22,6 +21,7 @@ from guarantee_email_agent.mcp_servers.mail.connection import (
     tls_context,
     told,
 )
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
 imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001

@@ -19,10 +19,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError, diagnose
+from guarantee_email_agent.mcp_servers.dispatcher import diagnose
 from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _Result = TypeVar("_Result")
 POLL_S: Final = 0.5  # two stat calls each

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _LOCK_WAIT_S: Final = 10.0

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
 from guarantee_email_agent.mcp_servers.mail.connection import (
     CONNECT_S,
     Server,
@@ -25,6 +24,7 @@ from guarantee_email_agent.mcp_servers.mail.connection import (
     tls_context,
     told,
 )
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 s
 _TRIAL_S: Final = 3.0  # for a kept connection to show that it is alive

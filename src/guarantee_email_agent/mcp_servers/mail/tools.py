@@ -11,9 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from guarantee_email_agent.mcp_servers.dispatcher import Tool, ToolError, in_thread
+from guarantee_email_agent.mcp_servers.dispatcher import Tool, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID, Reply
 from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Mailbox
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
 MAX_READ_BYTES: Final = 100_000_000

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
-from guarantee_email_agent.mcp_servers.sqlite_errors import tool_error, trouble_words
+from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
+from guarantee_email_agent.utils.sqlite_errors import enable_wal
 
 FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
@@ -64,7 +64,7 @@ class TicketStore:
         except BaseException as error:
             self._connection.close()
             if isinstance(error, sqlite3.Error):
-                raise TicketStoreError(trouble_words(file, error)) from None
+                raise TicketStoreError(format_sqlite_error(file, error)) from None
             raise
 
     def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
@@ -102,7 +102,7 @@ class TicketStore:
             self._connection.close()
 
     def _prepare(self) -> None:
-        self._write_ahead()
+        enable_wal(self._connection, BUSY_S)
         self._connection.execute("PRAGMA synchronous = FULL")  # a ticket that was answered for is on the disk
         self._connection.execute("BEGIN IMMEDIATE")
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -113,19 +113,6 @@ class TicketStore:
         elif found != FORMAT:
             raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
         self._connection.execute("COMMIT")
-
-    def _write_ahead(self) -> None:
-        """SQLite itself does not wait where several programs switch a new database at the same time."""
-        deadline = time.monotonic() + BUSY_S
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     def _id_of(self, connection: sqlite3.Connection, idempotency_key: str) -> str | None:
         row = connection.execute(
@@ -153,7 +140,7 @@ class TicketStore:
             try:
                 yield self._connection
             except sqlite3.Error as error:
-                raise tool_error(self._server, self._file, error) from None
+                raise sqlite_tool_error(self._server, self._file, error) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -168,7 +155,7 @@ class TicketStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                     committing = False
-                raise tool_error(self._server, self._file, error, uncertain=committing) from None
+                raise sqlite_tool_error(self._server, self._file, error, uncertain=committing) from None
 
     def _check_in_place(self) -> None:
         """A file deleted or exchanged under an open database would take tickets that nobody sees again."""

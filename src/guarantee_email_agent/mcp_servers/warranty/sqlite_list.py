@@ -8,8 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.mcp_servers.dispatcher import ToolError
-from guarantee_email_agent.mcp_servers.sqlite_errors import tool_error, trouble_words
+from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import (
     COLUMNS,
     REQUIRED,
@@ -35,7 +34,7 @@ class SqliteList:
                 self._columns = _columns(file, connection)
                 self._check_all(connection)
         except sqlite3.Error as error:
-            raise WarrantyListError(trouble_words(file, error)) from None
+            raise WarrantyListError(format_sqlite_error(file, error)) from None
 
     def find(self, serial_number: str) -> Record | None:
         try:
@@ -45,7 +44,7 @@ class SqliteList:
                     connection, "serial_key(serial_number) = ?", serial_key(serial_number)
                 )
         except sqlite3.Error as error:
-            raise tool_error(self._server, self._file, error) from None
+            raise sqlite_tool_error(self._server, self._file, error) from None
         if len(rows) > 1:
             raise self._bad("holds this serial number more than once (case, spaces and hyphens do not count)")
         try:

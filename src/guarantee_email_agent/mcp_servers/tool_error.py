@@ -1,0 +1,55 @@
+"""A tool call that failed, and what SQLite's errors mean to its caller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from guarantee_email_agent.utils.sqlite_errors import SqliteErrorKind, sqlite_error_kind
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# What is wrong and what to do, and whether another try can heal it.
+_SQLITE: Final[dict[SqliteErrorKind, tuple[str, bool]]] = {
+    "locked": ("another program keeps it locked", True),
+    "disk_full": ("the disk is full. Make room", False),
+    "read_only": ("it is read-only. Give the server the right to write it and its folder", False),
+    "denied": ("access is denied. Give the server the right to use it", False),
+    "cannot_open": ("it cannot be opened. Check that it and its folder exist and may be used", False),
+    "not_a_database": ("it is no SQLite database. Name another file", False),
+    "corrupt": ("it is damaged. Restore it from a backup", False),
+    "io_error": ("reading or writing failed. Check the disk", True),
+}
+
+
+class ToolError(Exception):
+    """A call that failed, in words for the caller.
+
+    `retryable`: another try can heal it. `uncertain`: what the call was to do may have happened all the same.
+    """
+
+    def __init__(self, code: str, message: str, retryable: bool = False, uncertain: bool = False) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.uncertain = uncertain
+
+
+def sqlite_tool_error(server: str, file: Path, error: sqlite3.Error, *, uncertain: bool = False) -> ToolError:
+    """server: as its error codes begin. uncertain: whether a change may have been kept all the same."""
+    text, retryable = _describe_sqlite_error(error)
+    kind = "disk_full" if sqlite_error_kind(error) == "disk_full" else "unavailable"
+    return ToolError(f"{server}_{kind}", f"{file.name}: {text}", retryable, uncertain)
+
+
+def format_sqlite_error(file: Path, error: sqlite3.Error) -> str:
+    """One line for a person: what is wrong with the file, and what to do."""
+    return f"{file}: {_describe_sqlite_error(error)[0]}"
+
+
+def _describe_sqlite_error(error: sqlite3.Error) -> tuple[str, bool]:
+    """SQLite's own text where we know no better, since it quotes no values."""
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    return _SQLITE.get(sqlite_error_kind(error), (f"{name}: {error}", False))
