@@ -14,7 +14,9 @@ from typing import Any, Self
 
 import pytest
 
-from guarantee_email_agent.judging.judge import DEFAULT_LIMITS, Isolation, JudgeLimits, JudgePool, Verdict
+from guarantee_email_agent.judging.judge import DEFAULT_LIMITS, JudgePool
+from guarantee_email_agent.judging.judge_protocol import Isolation, JudgeLimits
+from guarantee_email_agent.judging.verdict import Verdict
 
 PLAIN_USER = 65534
 WAYS: dict[str, dict[str, bool]] = {
@@ -36,7 +38,8 @@ class PlainUserPool:
         from dataclasses import asdict
         from pathlib import Path
         from guarantee_email_agent.isolation import syscalls as kernel
-        from guarantee_email_agent.judging.judge import JudgeLimits, JudgePool
+        from guarantee_email_agent.judging.judge import JudgePool
+        from guarantee_email_agent.judging.judge_protocol import JudgeLimits
 
         user, how = json.loads(sys.argv[1])
         package = Path(kernel.__file__).parents[2]

@@ -17,8 +17,7 @@ from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.judging import grade
 from guarantee_email_agent.judging.grading import validate_task
 from guarantee_email_agent.judging.record import read_record
-from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.judging.task_files import discover_tasks, load_task
+from guarantee_email_agent.judging.task import Task, discover_tasks, load_task
 
 ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"

@@ -8,8 +8,7 @@ import junitparser
 import pytest
 
 from guarantee_email_agent.judging.grade_report import GradeReporter, ReportFiles, as_report, described, junit_case
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_junit
 from guarantee_email_agent.reporting.terminal import Progress
 from guarantee_email_agent.utils.errors import ConfigurationError

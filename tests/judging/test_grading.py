@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.grading import grade, grade_folder, validate_task
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.task import Graded
-from guarantee_email_agent.judging.task_files import load_task
+from guarantee_email_agent.judging.task import load_task
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.utils.errors import TaskError
 
 WANTS_42 = """\

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging.judge import Verdict, judge
+from guarantee_email_agent.judging.judge import judge
+from guarantee_email_agent.judging.verdict import Verdict
 
 FINE = "{'passed': True, 'feedback': 'fine'}"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.judging.judge import JudgePool, Verdict
+from guarantee_email_agent.judging.judge import JudgePool
+from guarantee_email_agent.judging.verdict import Verdict
 
 if sys.platform == "linux":
     from guarantee_email_agent.isolation import syscalls as kernel

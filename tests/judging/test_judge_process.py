@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.grade_report import as_report
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_json
 
 pytestmark = pytest.mark.parametrize("pool", ["forked", "fresh"], indirect=True, scope="module")

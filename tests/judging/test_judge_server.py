@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.judging.judge import JudgeLimits, JudgePool, Verdict
+from guarantee_email_agent.judging.judge import JudgePool
+from guarantee_email_agent.judging.judge_protocol import JudgeLimits
+from guarantee_email_agent.judging.verdict import Verdict
 
 pytestmark = pytest.mark.parametrize(
     "pool",

@@ -120,7 +120,7 @@ def composed(make_task: MakeTask) -> Task:
 
 
 def _with_file(task: Task, name: str) -> Task:
-    from guarantee_email_agent.judging.task_files import load_task
+    from guarantee_email_agent.judging.task import load_task
 
     (task.directory / name).write_text("# what Docker reads is Docker's business\n")
     return load_task(task.directory)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from guarantee_email_agent.judging.judge import Verdict
 from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.llm.prices import NO_TOKENS
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.run_recorder import RunRecorder, kept_verdict

@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.judging.task_files import load_task
+from guarantee_email_agent.judging.task import Task, load_task
 from guarantee_email_agent.utils.errors import TaskError
 
 

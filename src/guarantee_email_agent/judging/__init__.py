@@ -7,23 +7,20 @@ verdict = grade("tasks/six_times_seven", {"task_result": "42"})
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.grading import grade
-    from guarantee_email_agent.judging.judge import Verdict
+    from guarantee_email_agent.judging.verdict import Verdict
 
 __all__ = ["Verdict", "grade"]
+
+_MODULES = {"Verdict": "verdict", "grade": "grading"}
 
 
 def __getattr__(name: str) -> Any:
     # `eval` imports from this package, too, and has no time for what grading needs.
-    if name == "grade":
-        from guarantee_email_agent.judging.grading import grade
-
-        return grade
-    if name == "Verdict":
-        from guarantee_email_agent.judging.judge import Verdict
-
-        return Verdict
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,10 +21,9 @@ from guarantee_email_agent.judging.grading import (
     pairs,
     validate_task,
 )
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.record import parse_record, read_record, record_of_answer
-from guarantee_email_agent.judging.task import Graded, InvalidTask, Record, Task
-from guarantee_email_agent.judging.task_files import discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.record import Record, parse_record, read_record, record_of_answer
+from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.terminal import Progress, TextStream
 from guarantee_email_agent.utils.errors import (
     EXIT_EVALUATION,

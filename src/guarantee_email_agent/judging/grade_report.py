@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.task import Graded
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.reporting.statistics import format_percentage, lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Progress, Terminal, TextStream

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from guarantee_email_agent.judging.judge import DEFAULT_TIMEOUT_S, Verdict, judge
-from guarantee_email_agent.judging.negative_controls import negative_controls
-from guarantee_email_agent.judging.record import complete_record, read_record, record_of_answer
-from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, Graded, InvalidTask, Task
-from guarantee_email_agent.judging.task_files import discover_tasks, load_task
+from guarantee_email_agent.judging.judge import DEFAULT_TIMEOUT_S, judge
+from guarantee_email_agent.judging.record import complete_record, negative_controls, read_record, record_of_answer
+from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, InvalidTask, Task, discover_tasks, load_task
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
 

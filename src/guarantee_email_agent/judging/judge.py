@@ -2,23 +2,46 @@
 
     verdict = judge(Path("tasks/greeting/test.py"), {"task_result": "Hello"})
 
-`JudgePool` does the same for many at a time, and says what isolation this machine gives.
+`JudgePool` does the same for many at a time, and says what isolation this machine gives. Its servers are started before
+they are needed, one for each judge at a time.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from guarantee_email_agent.judging.judge_limits import Isolation, JudgeLimits
-from guarantee_email_agent.judging.judge_pool import DEFAULT_LIMITS, DEFAULT_TIMEOUT_S, JudgePool
-from guarantee_email_agent.judging.verdict import Verdict
+from guarantee_email_agent.judging import judge_protocol
+from guarantee_email_agent.judging.judge_dependencies import DependencyError, interpreter_for
+from guarantee_email_agent.judging.judge_protocol import LINUX, Isolation, JudgeLimits
+from guarantee_email_agent.judging.resource_usage import remove_tree
+from guarantee_email_agent.judging.verdict import Verdict, verdict_of
 
-__all__ = ["DEFAULT_LIMITS", "DEFAULT_TIMEOUT_S", "Isolation", "JudgeLimits", "JudgePool", "Verdict", "judge"]
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_LIMITS = JudgeLimits()
+MAX_JUDGE_BYTES = 10_000_000
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_GRACE_S = 10.0
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+# The package may stand where only our own sys.path leads; the judge's must not lead there.
+_PROGRAM = (
+    "import sys; place = {place!r}; sys.path.insert(0, place); "
+    "from guarantee_email_agent.judging.judge_server import main; sys.path.remove(place); "
+    "main({control}, {temp!r}, network={network}, no_namespaces_because={because!r})"
+)
+
 
 _pools: dict[int, JudgePool] = {}
 _pools_lock = threading.Lock()
@@ -48,3 +71,194 @@ def _pool() -> JudgePool:
             pool = _pools[os.getpid()] = JudgePool()
             atexit.register(pool.close)
         return pool
+
+
+class JudgePool:
+    """Judges records, several at a time and from any thread. A context manager: leaving it ends its processes.
+
+    jobs: judges at the same time, further callers wait; None: as many as there are callers.
+    fresh: a new interpreter for every judge instead of a fork of one that is there; None: where forking is not safe.
+    namespaces: False does without them, as on a machine that does not allow them.
+    """
+
+    def __init__(self, jobs: int | None = None, *, fresh: bool | None = None, namespaces: bool = True) -> None:
+        self._fresh = not LINUX if fresh is None else fresh
+        self._no_namespaces_because = (
+            None if namespaces and LINUX else "not asked for" if LINUX else "only Linux has them"
+        )
+        self._slots = None if jobs is None else threading.BoundedSemaphore(jobs)
+        self._lock = threading.Lock()
+        self._idle: dict[bool, list[_Server]] = {False: [], True: []}
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(
+        self,
+        path: Path,
+        record: Mapping[str, Any],
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        *,
+        limits: JudgeLimits = DEFAULT_LIMITS,
+        network: bool = False,
+    ) -> Verdict:
+        """The verdict of `test(record)` in the Python file at `path`; never raises for what the judge does.
+
+        timeout_s: seconds from the start of its process. network: whether the judge has one.
+        """
+        if (problem := _why_unusable(path)) is not None:
+            return Verdict("error", error=problem)
+        try:
+            python = interpreter_for(path) or (sys.executable if self._fresh else None)
+        except DependencyError as error:
+            return Verdict("error", error=str(error))
+        try:
+            body = json.dumps(record, default=str).encode()
+        except Exception as error:  # noqa: BLE001 - a record from Python may hold any object
+            return Verdict("error", error=f"cannot be given this record, which is no JSON: {error}")
+        request = {
+            "judge": os.path.abspath(path),
+            "timeout_s": timeout_s,
+            "limits": asdict(limits),
+            "python": python,
+        }
+        if self._slots is None:
+            return self._judged(request, body, limits, network)
+        with self._slots:
+            return self._judged(request, body, limits, network)
+
+    def isolation(self, *, network: bool = False) -> Isolation:
+        """What holds for judges on this machine, found out by starting a server."""
+        server = self._server(network)
+        self._give_back(server)
+        return server.isolation
+
+    def close(self) -> None:
+        """End every server that is idle; one at work ends with its judge."""
+        with self._lock:
+            self._closed = True
+            servers = [server for idle in self._idle.values() for server in idle]
+            self._idle = {False: [], True: []}
+        for server in servers:
+            server.close()
+
+    def _judged(self, request: Mapping[str, Any], body: bytes, limits: JudgeLimits, network: bool) -> Verdict:
+        timeout_s: float = request["timeout_s"]
+        try:
+            server = self._server(network)
+        except (OSError, EOFError) as error:
+            return Verdict("error", error=f"could not be started: {error}")
+        try:
+            reply, answer = server.ask(request, body, timeout_s + _GRACE_S)
+        except TimeoutError:
+            server.kill()
+            return Verdict("error", error=f"gave no verdict within {timeout_s:g} s, and could not be stopped in order")
+        except (EOFError, OSError):
+            server.kill()
+            return Verdict("error", error="ended the process that watches it")
+        except BaseException:
+            server.close()  # it ends the judge with all that it started
+            raise
+        if reply["end"] == "unstoppable":
+            server.kill()
+        else:
+            self._give_back(server)
+        return verdict_of(reply, answer, timeout_s, limits, network=network)
+
+    def _server(self, network: bool) -> _Server:
+        with self._lock:
+            if self._idle[network]:
+                return self._idle[network].pop()
+        server = _Server(network, self._no_namespaces_because)
+        if server.unavailable is not None:
+            server.close()
+            self._no_namespaces_because = server.unavailable
+            server = _Server(network, self._no_namespaces_because)
+        return server
+
+    def _give_back(self, server: _Server) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle[server.network].append(server)
+                return
+        server.close()
+
+
+def _why_unusable(judge: Path) -> str | None:
+    try:
+        status = os.stat(judge)
+    except (FileNotFoundError, NotADirectoryError):
+        return "does not exist. Write it, with a function test(result)"
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is no file. Write one, with a function test(result)"
+    if status.st_size > MAX_JUDGE_BYTES:
+        return f"is larger than {MAX_JUDGE_BYTES:,} bytes. Move its data to a file beside it"
+    return None
+
+
+class _Server:
+    """Our end of one judge's server. unavailable: why it cannot do what was asked for, None where it can."""
+
+    def __init__(self, network: bool, no_namespaces_because: str | None) -> None:
+        if os.name != "posix":
+            raise OSError("judges run on Linux and macOS")
+        self.network = network
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            program = _PROGRAM.format(
+                place=_PACKAGES,
+                control=theirs.fileno(),
+                temp=tempfile.gettempdir(),
+                network=network,
+                because=no_namespaces_because,
+            )
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-B", "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd="/",
+                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                start_new_session=True,
+            )
+        self._temp_dir: str | None = None
+        try:
+            self._control.settimeout(_GRACE_S)
+            hello, _ = judge_protocol.receive(self._control)
+        except BaseException:
+            self.kill()
+            raise
+        self.unavailable: str | None = hello.get("unavailable")
+        if self.unavailable is None:
+            self.isolation = Isolation(**hello["isolation"])
+            self._temp_dir = hello["temp_dir"]
+
+    def ask(self, request: Mapping[str, Any], body: bytes, timeout_s: float) -> tuple[dict[str, Any], bytes]:
+        """Raises EOFError or OSError where the server is gone, TimeoutError where it does not answer in time."""
+        self._control.settimeout(timeout_s)
+        judge_protocol.send(self._control, request, body)
+        return judge_protocol.receive(self._control)
+
+    def close(self) -> None:
+        """It ends by itself once nobody can ask it any more."""
+        self._control.close()
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        self._control.close()
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        if self._temp_dir is not None:
+            with suppress(OSError):
+                remove_tree(self._temp_dir)

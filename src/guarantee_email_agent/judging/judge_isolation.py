@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from guarantee_email_agent.judging.judge_limits import LINUX, MIB, Isolation, JudgeLimits
+from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, Isolation, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
 
 if LINUX:

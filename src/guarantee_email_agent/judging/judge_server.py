@@ -1,7 +1,7 @@
 """The judge's server: a small interpreter, started once, that puts each judge into a process of its own and watches it.
 
 It judges one record at a time, so that whatever still runs afterwards is that judge's, and goes. Messages: see
-`judge_channel`; a request is `{"judge", "timeout_s", "limits", "python"}` with the record as its body, and the reply
+`judge_protocol`; a request is `{"judge", "timeout_s", "limits", "python"}` with the record as its body, and the reply
 `{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer. `end` is `answered`, `ended`,
 `timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is an exit code, or a signal's number
 below zero.
@@ -22,14 +22,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
-from guarantee_email_agent.judging import judge_channel, judge_process
+from guarantee_email_agent.judging import judge_process, judge_protocol
 from guarantee_email_agent.judging.judge_isolation import (
     NamespacesUnavailableError,
     Surroundings,
     enter_namespaces,
     without_namespaces,
 )
-from guarantee_email_agent.judging.judge_limits import LINUX, MIB, JudgeLimits
+from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import (
     descendants,
     is_larger,
@@ -61,14 +61,14 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     except NamespacesUnavailableError as error:
         if os.getpid() != 1:
             os.rmdir(temp_dir)
-        judge_channel.send(control, {"unavailable": str(error)})
+        judge_protocol.send(control, {"unavailable": str(error)})
         return
     gc.collect()
     gc.freeze()
     try:
-        judge_channel.send(control, {"isolation": asdict(surroundings.isolation), "temp_dir": temp_dir})
+        judge_protocol.send(control, {"isolation": asdict(surroundings.isolation), "temp_dir": temp_dir})
         while True:
-            request, record = judge_channel.receive(control)
+            request, record = judge_protocol.receive(control)
             try:
                 reply, answer = _Run(surroundings, control, request).judge(record)
             except OSError as error:
@@ -76,7 +76,7 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
                     {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0},
                     b"",
                 )
-            judge_channel.send(control, reply, answer)
+            judge_protocol.send(control, reply, answer)
     except (EOFError, BrokenPipeError):
         pass
     finally:

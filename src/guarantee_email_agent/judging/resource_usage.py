@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from guarantee_email_agent.judging.judge_limits import MIB
+from guarantee_email_agent.judging.judge_protocol import MIB
 
 
 def threads_of_user(user: int) -> int:

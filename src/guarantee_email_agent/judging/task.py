@@ -1,19 +1,32 @@
-"""A task as data: what a task directory holds, and what came of grading one."""
+"""A task directory as data: its `task.yaml` and what else it holds; what cannot be used is named, with a remedy."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.judge import Verdict
-
-Record = dict[str, Any]
-"""The record of a run, as `judging.record.complete_record` makes it: all keys that a judge may rely on."""
-
+from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.printable import printable
 
 MAX_TIMEOUT_S: Final = 86_400
+MAX_TASK_BYTES: Final = 1 << 20
+TASK_FILE: Final = "task.yaml"
+TEST_FILE: Final = "test.py"
+
+_OUR_PREFIX: Final = "judge_"
+_COMPOSE_FILES: Final = ("docker-compose.yaml", "docker-compose.yml")
+_MAX_PROBLEMS: Final = 10
+_CODES: Final = {
+    "missing": "task_missing_field",
+    "unknown": "task_unknown_key",
+    "type": "task_wrong_type",
+    "value": "task_invalid_value",
+}
 
 
 def _not_blank(value: str) -> str | None:
@@ -67,9 +80,143 @@ class InvalidTask:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """The verdict on the work on one task."""
+def load_task(directory: str | Path) -> Task:
+    """The task in one directory; its name is the directory's.
 
-    task_name: str
-    verdict: Verdict
+    Raises TaskError with one line that says what is wrong, where, and what to do: `task_not_found`,
+    `task_unreadable`, `task_no_task_file`, `task_no_test`, `task_missing_field`, `task_wrong_type`,
+    `task_invalid_value`, `task_unknown_key`, `task_yaml_invalid`, `task_file_unreadable`, `task_file_not_utf8`,
+    `task_file_too_large`.
+    """
+    folder = Path(directory)
+    names = _names(folder, "the task directory")
+    if TASK_FILE not in names and TEST_FILE not in names:
+        if any(is_task(folder / name) for name in names):
+            remedy = "It holds task directories: name one of them, or grade all with --results DIR"
+        else:
+            remedy = "Add both, or name another directory"
+        raise _error(folder, f"has neither {TASK_FILE} nor {TEST_FILE}, so it is no task. {remedy}", "task_not_found")
+    data, text = _task_file(folder / TASK_FILE)
+    test_file = folder / TEST_FILE
+    if not os.path.isfile(test_file):
+        remedy = "Write it: a function test(result) that returns {'passed': bool, 'feedback': str}"
+        raise _error(folder, f"has no {TEST_FILE}. {remedy}", "task_no_test")
+    ours = {key: value for key, value in data.items() if key in TaskFile.__dataclass_fields__ or _looks_like_ours(key)}
+    built = build(TaskFile, ours)
+    if isinstance(built, list):
+        raise _problems(folder / TASK_FILE, built, text)
+    return Task(
+        name=_name(folder),
+        directory=folder,
+        instruction=built.instruction,
+        settings={key: value for key, value in data.items() if key != "instruction"},
+        test_file=test_file,
+        dockerfile=folder / "Dockerfile" if "Dockerfile" in names else None,
+        compose_file=next((folder / name for name in _COMPOSE_FILES if name in names), None),
+        assets=folder / "assets" if os.path.isdir(folder / "assets") else None,
+        judge_network=built.judge_network,
+        judge_timeout_s=built.judge_timeout_s,
+    )
+
+
+def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
+    """Every sub-folder of a folder as a task, in the byte order of their names.
+
+    Whatever a sub-folder turns out to be, it counts, except for names that begin with '.' or '_'. Raises TaskError
+    where the folder cannot be read (`task_not_found`, `task_unreadable`), is a task itself (`task_is_single`) or holds
+    no sub-folder (`task_none_found`).
+    """
+    folder = Path(directory)
+    found = _names(folder, "the folder of tasks")
+    if is_task(folder):
+        remedy = "Name the folder that it stands in, or grade this task alone with --result FILE or --answer TEXT"
+        raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
+    names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
+    folders = [place for name in names if os.path.isdir(place := folder / name) or _leads_nowhere(place)]
+    if not folders:
+        raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
+    return [_task_or_invalid(place) for place in folders]
+
+
+def is_task(folder: Path) -> bool:
+    """Whether a folder is meant as a task: it has a `task.yaml` or a `test.py`."""
+    return os.path.isfile(folder / TASK_FILE) or os.path.isfile(folder / TEST_FILE)
+
+
+def _task_or_invalid(folder: Path) -> Task | InvalidTask:
+    try:
+        return load_task(folder)
+    except TaskError as error:
+        return InvalidTask(folder.name, folder, error.message, error.code)
+
+
+def _task_file(path: Path) -> tuple[Mapping[str, Any], str]:
+    """The mapping in `task.yaml`, and its text."""
+    try:
+        text = read_text(path, MAX_TASK_BYTES)
+        documents = load_documents(text)
+    except InputFileError as error:
+        if error.code == "document_not_found":
+            remedy = "Write it, with at least 'instruction:'"
+            raise _error(path.parent, f"has no {TASK_FILE}. {remedy}", "task_no_task_file") from None
+        component = "task" if error.code == "document_yaml_invalid" else "task_file"
+        code = f"{component}_{error.code.removeprefix('document_')}"
+        raise _error(path, f"{error.message}", code, error.line) from None
+    if len(documents) > 1:
+        raise _error(path, "holds more than one YAML document; remove a '---'", "task_yaml_invalid")
+    data = documents[0] if documents else {}
+    if not isinstance(data, dict):
+        raise _error(path, "must be a mapping of keys to values, such as 'instruction: …'", "task_wrong_type")
+    for key in data:
+        if not isinstance(key, str):
+            raise _error(path, f'the key {key!r} is not text; quote it: "{key}"', "task_wrong_type")
+    return data, text
+
+
+def _looks_like_ours(key: str) -> bool:
+    """A misspelled key of ours must not ride along unseen."""
+    return key.startswith(_OUR_PREFIX)
+
+
+def _problems(path: Path, problems: list[Problem], text: str) -> TaskError:
+    shown = in_source(problems[:_MAX_PROBLEMS], text)
+    sentences = [f"{dotted(problem.path)} {problem.message}" for problem in shown]
+    if problems[0].kind == "missing":
+        sentences[0] += ". Add it: what the agent has to do, in words"
+    return _error(path, "; ".join(sentences), _CODES[problems[0].kind], shown[0].line)
+
+
+def _names(folder: Path, what: str) -> set[str]:
+    """What the folder holds. what: what to name instead where it is no folder."""
+    try:
+        names = set(os.listdir(folder))
+        os.stat(os.path.join(folder, "."))  # which takes the right to go through it, beside that to list it
+        return names
+    except NotADirectoryError:
+        exists = os.path.exists(folder)
+        problem = f"is not a folder. Name {what}" if exists else "does not exist. Correct the path"
+        raise _error(folder, problem, "task_not_found") from None
+    except FileNotFoundError:
+        is_link = os.path.islink(folder)
+        problem = "is a link to what does not exist. Correct it" if is_link else "does not exist. Correct the path"
+        raise _error(folder, problem, "task_not_found") from None
+    except PermissionError as error:
+        raise _error(folder, f"cannot be read ({error.strerror}). Check its permissions", "task_unreadable") from None
+    except (OSError, ValueError) as error:  # a name that no folder can have
+        reason = getattr(error, "strerror", None) or error
+        raise _error(folder, f"cannot be read ({reason}). Correct the path", "task_not_found") from None
+
+
+def _leads_nowhere(place: Path) -> bool:
+    """A task that was moved away under a link must not disappear from the total."""
+    return os.path.islink(place) and not os.path.exists(place)
+
+
+def _name(folder: Path) -> str:
+    """The directory's name, also of `.` and `..`."""
+    return folder.name if folder.name not in ("", "..") else folder.resolve().name
+
+
+def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:
+    place = str(path) if line is None else f"{path}:{line}"
+    return TaskError(f"{printable(place)}: {printable(problem)}", code, {"path": str(path)})

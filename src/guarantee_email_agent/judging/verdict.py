@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from guarantee_email_agent.judging.judge_limits import JudgeLimits
+from guarantee_email_agent.judging.judge_protocol import JudgeLimits
 
 _NOT_STARTED, _CHANNEL_CLOSED, _IN_THE_WAY = 70, 71, 72
 _DEEPEST = 110  # a little more than a judge's own details may have
@@ -30,6 +30,14 @@ class Verdict:
     error: str | None = None
     output: str = ""
     duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The verdict on the work on one task."""
+
+    task_name: str
+    verdict: Verdict
 
 
 def verdict_of(

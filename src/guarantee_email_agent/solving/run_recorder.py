@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.record import complete_record, write_record
-from guarantee_email_agent.judging.task import Record, Task
+from guarantee_email_agent.judging.record import Record, complete_record, write_record
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.llm.prices import TokenUsage
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult

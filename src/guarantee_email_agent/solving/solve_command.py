@@ -16,9 +16,8 @@ from typing import Final, Literal
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.grade_report import GradeReporter, as_report, junit_case
 from guarantee_email_agent.judging.grading import in_order
-from guarantee_email_agent.judging.judge import Verdict
-from guarantee_email_agent.judging.task import Graded, InvalidTask, Task
-from guarantee_email_agent.judging.task_files import discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.llm.prices import price_of
 from guarantee_email_agent.reporting.report_files import as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream

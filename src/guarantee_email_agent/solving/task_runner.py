@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from guarantee_email_agent.judging.grading import grade_task
-from guarantee_email_agent.judging.judge import Verdict
 from guarantee_email_agent.judging.record import read_record
-from guarantee_email_agent.judging.task import Graded, Task
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.solving.agents.agent import (
     Agent,
     AgentFactory,

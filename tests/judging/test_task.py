@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.judging.task import InvalidTask, Task
-from guarantee_email_agent.judging.task_files import MAX_TASK_BYTES, discover_tasks, load_task
+from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task
 from guarantee_email_agent.utils.errors import TaskError
 
 JUDGE = 'def test(result):\n    return {"passed": True, "feedback": ""}\n'
