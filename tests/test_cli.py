@@ -447,9 +447,8 @@ code = run(sys.argv[1:])
 print(*sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
 """
-NEVER_OFFLINE = {"anthropic", "mcp", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}
+NEVER_OFFLINE = {"anthropic", "mcp", "yaml", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}
 NOT_FOR_A_PLAIN_SUITE = {
-    "yaml",
     "asyncio",
     "email.parser",
     "email.message",

@@ -1,84 +1,34 @@
 from __future__ import annotations
 
-import os
 import pickle
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, locate, read_text, written
+from guarantee_email_agent.files.text_file import InputFileError
+from guarantee_email_agent.files.yaml import dump, load_documents, locate
+
+AWKWARD = [
+    *("", " ", "a", "a ", "  b", "\tc", "# d", "- e", "f: g", "---", "...", "'", '"', "\\", "|", "%x", "\r", "é 🎉"),
+    *("\x00", "\u2028", "\x85", "\ufeff", "yes", "NaN", "1e5", "0o17", "2026-01-18", "=", "~", "\x7f", "\U0010ffff"),
+]
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+LINES = st.lists(st.sampled_from(AWKWARD), max_size=6).map("\n".join)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
+# A merge key is refused by the reader, however it is written.
+KEYS = (TEXTS | LINES).filter(lambda key: key != "<<" and not key.startswith("!"))
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS | TEXTS | LINES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+)
 
 
 def refusal(text: str) -> InputFileError:
     with pytest.raises(InputFileError) as caught:
         load_documents(text)
     return caught.value
-
-
-class TestReadText:
-    def test_text_comes_back_as_written(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes("größe: ✓\n".encode())
-        assert read_text(file, 1000) == "größe: ✓\n"
-
-    def test_byte_order_mark_is_dropped(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes(b"\xef\xbb\xbfa: 1")
-        assert read_text(file, 1000) == "a: 1"
-
-    def test_every_line_break_becomes_a_newline(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes(b"a: 1\r\nb: 2\rc: 3\n")
-        assert read_text(file, 1000) == "a: 1\nb: 2\nc: 3\n"
-
-    def test_missing_file(self, tmp_path: Path) -> None:
-        with pytest.raises(InputFileError, match="the file does not exist") as caught:
-            read_text(tmp_path / "none.yaml", 1000)
-        assert caught.value.code == "document_not_found"
-
-    def test_folder_named_like_a_file(self, tmp_path: Path) -> None:
-        (tmp_path / "a.yaml").mkdir()
-        with pytest.raises(InputFileError, match="this is a folder, not a file"):
-            read_text(tmp_path / "a.yaml", 1000)
-
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-    def test_named_pipe_does_not_hang(self, tmp_path: Path) -> None:
-        os.mkfifo(tmp_path / "a.yaml")
-        with pytest.raises(InputFileError, match="a pipe or a device"):
-            read_text(tmp_path / "a.yaml", 1000)
-
-    def test_unreadable_file(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.symlink_to(file)  # taking its permissions away would not stop root
-        with pytest.raises(InputFileError, match=r"cannot be read \(Too many levels of symbolic links\)"):
-            read_text(file, 1000)
-
-    def test_name_with_a_nul(self) -> None:
-        with pytest.raises(InputFileError, match="cannot be read"):
-            read_text("a\0b", 1000)
-
-    def test_largest_size_is_accepted_and_one_more_byte_is_not(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes(b"x" * 1000)
-        assert len(read_text(file, 1000)) == 1000
-        with pytest.raises(InputFileError, match="larger than 999 bytes") as caught:
-            read_text(file, 999)
-        assert caught.value.code == "document_too_large"
-
-    def test_latin1_names_the_place_and_the_byte(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes("a: 1\nb: é\n".encode("latin-1"))
-        with pytest.raises(InputFileError, match=r"not UTF-8 text \(line 2, column 4: byte 0xE9\); save it as UTF-8"):
-            read_text(file, 1000)
-
-    def test_utf16_is_called_by_its_name(self, tmp_path: Path) -> None:
-        file = tmp_path / "a.yaml"
-        file.write_bytes("a: 1".encode("utf-16"))
-        with pytest.raises(InputFileError, match="UTF-16 text; save it as UTF-8"):
-            read_text(file, 1000)
 
 
 class TestLoadDocuments:
@@ -101,6 +51,10 @@ class TestLoadDocuments:
 
     def test_markdown_stars_and_ampersands_are_text(self) -> None:
         assert load_documents('a: "R &D and *bold* and !important"') == [{"a": "R &D and *bold* and !important"}]
+
+    def test_signs_of_html_and_css_are_text(self) -> None:
+        text = "a: |\n  <style>/* b */</style> S/N:&nbsp;K4&#32;-&shy;\n  *nbsp;\n"
+        assert load_documents(text) == [{"a": "<style>/* b */</style> S/N:&nbsp;K4&#32;-&shy;\n*nbsp;\n"}]
 
     def test_quoted_signs_are_text(self) -> None:
         assert load_documents('a: {"!x": 1}\nb: "<<"\n') == [{"a": {"!x": 1}, "b": "<<"}]
@@ -191,10 +145,39 @@ class TestLocate:
     def test_depth_does_not_matter(self) -> None:
         assert locate("[" * 900 + "]" * 900, (0,) * 5) == 1
 
-    def test_written_is_what_the_author_wrote(self) -> None:
-        assert written(self.TEXT, ("b", "d e")) == "007"
-        assert written("n: 12e5\nd: 2026-01-18", ("n",)) == "12e5"
 
-    def test_lists_and_unknown_paths_have_no_scalar(self) -> None:
-        assert written(self.TEXT, ("b", "c")) is None
-        assert written(self.TEXT, ("q",)) is None
+class TestDump:
+    @settings(max_examples=150, deadline=None)
+    @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=3))
+    def test_reading_gives_back_what_was_written(self, data: dict[str, Any]) -> None:
+        assert repr(load_documents(dump(data))) == repr([data])
+
+    def test_every_line_of_a_text_stands_in_a_line_of_its_own_and_nothing_is_an_alias(self) -> None:
+        blocks = [{"type": "text", "text": "Be short. 🎉\n\n  - and kind\n"}]
+
+        assert dump({"system": blocks, "max_tokens": 10, "again": blocks, "none": []}) == (
+            "system:\n- type: text\n  text: |\n    Be short. 🎉\n\n      - and kind\n"
+            "max_tokens: 10\n"
+            "again:\n- type: text\n  text: |\n    Be short. 🎉\n\n      - and kind\n"
+            "none: []\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("one\ntwo", "|-\n  one\n  two"),
+            ("one\ntwo\n\n", "|+\n  one\n  two\n\n..."),
+            ("\none\ntwo", "|2-\n\n  one\n  two"),
+            ("one line\n", '"one line\\n"'),
+            ("\n\n", '"\\n\\n"'),
+            ("one\r\ntwo", '"one\\r\\ntwo"'),
+            ("one \ntwo", '"one \\ntwo"'),
+            ("1\x1b[31m\n2", '"1\\e[31m\\n2"'),
+            ("yes", "'yes'"),
+            ("2026-01-18", '"2026-01-18"'),
+            ("word " * 100, f'"{"word " * 100}"'),
+        ],
+    )
+    def test_a_text_is_a_block_where_it_can_be_one(self, text: str, shown: str) -> None:
+        assert dump({"text": text}) == f"text: {shown}\n"
+        assert load_documents(dump({"text": text})) == [{"text": text}]

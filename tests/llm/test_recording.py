@@ -145,7 +145,66 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
     assert content["request"] == {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
     assert content["answer"]["content"][0]["input"] == {"intent": "warranty", "serial_numbers": []}
     for line in instructions.main.body.splitlines():
-        assert f"        {line}\n" in text or not line
+        assert f"      {line}\n" in text or not line
+
+
+FORMER_LAYOUT = """\
+# Recorded by 'eval --llm record'. Not to be edited: a recording that was changed is refused.
+format: 1
+scenario: "leak_001"
+run: 1
+call: 1
+request_sha256: "2a938509d81d7a766ffe335069c400d70081cee7bf7b3bf8b927f97aadb7e774"
+answer_sha256: "5cfcafac64ddbb5255d237c77b95bd493d2449596105f925e41f8b81e0dee120"
+answer:
+  model: "model-1"
+  stop_reason: "end_turn"
+  usage:
+    input_tokens: 1
+    output_tokens: 2
+    cache_read_input_tokens: 0
+    cache_creation_input_tokens: 0
+  content:
+    - type: "text"
+      text: |2-
+        So be it,
+
+        yes.
+request:
+  model: "model-1"
+  max_tokens: 100
+  temperature: 0.0
+  system:
+    - type: "text"
+      text: |2
+        Be short.
+
+          - and "kind" 🎉\N{SPACE}
+        Yes.
+  tools:
+    - name: "record_triage"
+  tool_choice:
+    type: "auto"
+  messages:
+    - role: "user"
+      content: "It leaks.\\r\\n\\u2028"
+"""
+
+
+def test_a_recording_in_the_former_layout_answers_still(book: Book) -> None:
+    book.folder.mkdir(parents=True)
+    (book.folder / "run01-01-triage-2a938509d81d.yaml").write_text(FORMER_LAYOUT, encoding="utf-8")
+    request = {
+        **PARAMETERS,
+        "system": [{"type": "text", "text": 'Be short.\n\n  - and "kind" 🎉 \nYes.\n'}],
+        "tools": [{"name": "record_triage"}],
+        "tool_choice": {"type": "auto"},
+        "messages": [{"role": "user", "content": "It leaks.\r\n\u2028"}],
+    }
+
+    (message,) = book.play(request)
+
+    assert message.content == (TextBlock("So be it,\n\nyes."),)
 
 
 def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
@@ -485,7 +544,7 @@ def test_a_file_whose_name_is_no_recordings_is_neither_read_nor_removed(book: Bo
         (lambda text: text[: text.index("answer_sha256")], "it was cut off, or is no recording"),
         (lambda text: text[: text.index("request:")], "it was cut off, or is no recording"),
         (lambda text: text[:-2], "changed or cut off after it was recorded"),
-        (lambda text: text.replace('"warranty"', '"other"', 1), "changed or cut off after it was recorded"),
+        (lambda text: text.replace("intent: warranty", "intent: other", 1), "changed or cut off after it was recorded"),
         (lambda text: text.replace("You work in", "You rule", 1), "changed or cut off after it was recorded"),
         (lambda text: text.replace("format: 1", "format: 2"), "it has format 2, and this version reads 1"),
         (lambda text: text.replace("answer:", "answer: [", 1), "YAML does not parse"),

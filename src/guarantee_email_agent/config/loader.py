@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config, Mailbox, Mcp, McpServer, Secrets
+from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, locate, read_text
+from guarantee_email_agent.files.yaml import load_documents, locate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 MAX_CONFIG_BYTES: Final = 1_000_000

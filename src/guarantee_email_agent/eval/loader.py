@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final, overload
 
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
+from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.printable import printable
 

@@ -1,62 +1,24 @@
-"""Reading and parsing of YAML 1.2 files, with errors that a person can act on.
+"""YAML 1.2 to plain data and back, with errors that a person can act on.
 
-`ryaml` parses (it refuses duplicate keys, alias bombs and deep nesting, and keeps dates as text). Where an error wants
-a line that `ryaml` does not tell, `files.yaml_positions` finds it.
+`ryaml` parses (it refuses duplicate keys, alias bombs and deep nesting, and keeps dates as text). PyYAML, 80 ms to
+import, writes, and finds the line of an error where `ryaml` does not tell.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import ryaml
-
-from guarantee_email_agent.utils.errors import AgentError
 
 # A file may grow by its aliases to this many characters; ryaml counts repetitions, but not how long each one is.
 MAX_EXPANDED_CHARACTERS: Final = 32_000_000
 
-_OPEN_FLAGS: Final = (
-    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-)
-_ANCHOR: Final = re.compile(r"(?<![^\s\[{,:-])&[^\s&]")
-_ALIAS: Final = re.compile(r"(?<![^\s\[{,:-])\*[^\s*]")
+_ANCHOR: Final = re.compile(r"(?<![^\s\[{,:-])&(?=[^\s&])([\w-]*)")
+_ALIAS: Final = re.compile(r"(?<![^\s\[{,:-])\*(?=[^\s*])([\w-]*)")
 _TAG: Final = re.compile(r"(?<![^\s\[{,])![\w<]")
-
-
-class InputFileError(AgentError):
-    """A file that cannot be read or is no YAML.
-
-    The message says what is wrong and leaves out the file's name, which the caller knows. `details` holds `line` and
-    `column` (both from 1) where the problem has a place.
-    """
-
-    @property
-    def line(self) -> int | None:
-        """The line of the problem, from 1, or None where it has none."""
-        line = self.details.get("line")
-        return line if isinstance(line, int) else None
-
-
-def read_text(path: Path | str, max_bytes: int) -> str:
-    """The text of a UTF-8 file, without a byte order mark, every line break as `\\n`.
-
-    max_bytes: the largest size that is accepted, in bytes; no more than that is ever read.
-
-    Raises InputFileError for a file that is missing, a folder, a device, unreadable, too large, or not UTF-8.
-    """
-    data = _read_bytes(path, max_bytes)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise _not_utf8(data, error) from None
-    text = text.removeprefix("\ufeff")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+_PLAIN_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # PyYAML quotes those that YAML takes for a boolean or null
 
 
 def load_documents(text: str) -> list[object]:
@@ -65,7 +27,7 @@ def load_documents(text: str) -> list[object]:
     Dates stay text. Raises InputFileError with line and column for whatever is not YAML, and for what we refuse:
     duplicate keys, tags of an application, merge keys, and aliases that blow up.
     """
-    if "&" in text and "*" in text and _ANCHOR.search(text) and _ALIAS.search(text):
+    if _may_expand(text):
         from guarantee_email_agent.files import yaml_errors  # only for the rare file with aliases
 
         yaml_errors.refuse_huge_expansion(text, MAX_EXPANDED_CHARACTERS)
@@ -84,20 +46,43 @@ def load_documents(text: str) -> list[object]:
     return documents
 
 
+def dump(data: Mapping[str, Any]) -> str:
+    """One YAML document that `load_documents` reads back to the same data; a text of several lines is a literal block.
+
+    Texts with tabs, trailing blanks or other white space that a block could lose are quoted. Raises yaml.YAMLError for
+    what is neither a scalar, a list nor a dict.
+    """
+    import yaml  # 80 ms
+
+    class Dumper(yaml.SafeDumper):  # not libyaml's, which writes an emoji as an escape
+        def ignore_aliases(self, _data: object) -> bool:
+            return True
+
+    def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = None if _PLAIN_WORD.fullmatch(text) else "|" if _is_block(text) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+    Dumper.add_representer(str, represent_text)
+    return yaml.dump(data, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=float("inf"))
+
+
 def locate(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line (from 1) of the key or list item at a path, in the first document that has one. Slow."""
-    from guarantee_email_agent.files import yaml_positions  # PyYAML takes 80 ms to import
+    from guarantee_email_agent.files import yaml_positions
 
-    node = yaml_positions.find(text, path)
-    return None if node is None else node.line
+    return next((node.line for node in yaml_positions.nodes(text) if node.path == path), None)
 
 
-def written(text: str, path: tuple[str | int, ...]) -> str | None:
-    """The scalar at a path as its author wrote it (`007`, not 7), without quotes. Slow."""
-    from guarantee_email_agent.files import yaml_positions  # PyYAML takes 80 ms to import
+def _may_expand(text: str) -> bool:
+    """Whether an alias may name an anchor of the text. `&nbsp;` and `/* … */` of HTML do not name each other."""
+    if "&" not in text or "*" not in text:
+        return False
+    return not set(_ANCHOR.findall(text)).isdisjoint(_ALIAS.findall(text))
 
-    node = yaml_positions.find(text, path)
-    return None if node is None else node.scalar
+
+def _is_block(text: str) -> bool:
+    # PyYAML ends lines at these, YAML 1.2 does not.
+    return "\n" in text.strip("\n") and not any(sign in text for sign in "\x85\u2028\u2029")
 
 
 def _has_merge_or_tag(documents: list[object]) -> bool:
@@ -111,53 +96,3 @@ def _has_merge_or_tag(documents: list[object]) -> bool:
         elif isinstance(value, list):
             waiting.extend(value)
     return False
-
-
-def _read_bytes(path: Path | str, max_bytes: int) -> bytes:
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS)  # not blocking, since a named pipe would wait for a writer for ever
-    except FileNotFoundError:
-        raise InputFileError("the file does not exist", "document_not_found") from None
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise InputFileError("this is a folder, not a file", "document_unreadable")
-        if not stat.S_ISREG(mode):
-            raise InputFileError("this is a pipe or a device, not a file", "document_unreadable")
-        data = os.read(descriptor, max_bytes + 1)
-        while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
-            data += more
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    finally:
-        os.close(descriptor)
-    if len(data) > max_bytes:
-        raise InputFileError(
-            f"the file is larger than {max_bytes:,} bytes, the most that is read; make it smaller",
-            "document_too_large",
-        )
-    return data
-
-
-def _unreadable(path: Path | str, error: OSError | ValueError) -> InputFileError:
-    if os.path.isdir(path):  # Windows refuses to open a folder at all
-        return InputFileError("this is a folder, not a file", "document_unreadable")
-    reason = getattr(error, "strerror", None) or str(error)
-    return InputFileError(f"the file cannot be read ({reason})", "document_unreadable")
-
-
-def _not_utf8(data: bytes, error: UnicodeDecodeError) -> InputFileError:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return InputFileError(
-            "the file is UTF-16 text; save it as UTF-8", "document_not_utf8", {"line": 1, "column": 1}
-        )
-    before = data[: error.start].decode()
-    line = before.count("\n") + 1
-    column = len(before) - before.rfind("\n")
-    return InputFileError(
-        f"the file is not UTF-8 text (line {line}, column {column}: byte 0x{data[error.start]:02X}); save it as UTF-8",
-        "document_not_utf8",
-        {"line": line, "column": column},
-    )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from guarantee_email_agent.files import yaml_positions
-from guarantee_email_agent.files.yaml import InputFileError
+from guarantee_email_agent.files.text_file import InputFileError
 
 _PLACE: Final = re.compile(r" at line (\d+) column (\d+)")
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")

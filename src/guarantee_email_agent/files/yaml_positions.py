@@ -40,15 +40,6 @@ class _Frame:
     lines: dict[str, int] = field(default_factory=dict)
 
 
-def find(text: str, path: Path) -> Node | None:
-    """The first node at a path, or None where the text has none or does not parse up to it."""
-    wanted = tuple(str(part) if isinstance(part, str) else part for part in path)
-    for node in nodes(text):
-        if node.path == wanted:
-            return node
-    return None
-
-
 def nodes(text: str) -> Iterator[Node]:
     """Every value of every document, parents first, in the order of the text; ends quietly where the text is broken."""
     stack: list[_Frame] = []

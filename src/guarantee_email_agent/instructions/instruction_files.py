@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from guarantee_email_agent.files.text_file import InputFileError
 from guarantee_email_agent.files.validation import Problem, build
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, locate
+from guarantee_email_agent.files.yaml import load_documents, locate
 from guarantee_email_agent.instructions.instruction import (
     Instructions,
     MainHeader,

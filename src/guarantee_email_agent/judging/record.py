@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.files.yaml import InputFileError, read_text
+from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.reporting.report_files import as_json, write_whole
 from guarantee_email_agent.utils.errors import TaskError

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
 

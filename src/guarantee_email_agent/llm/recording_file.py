@@ -12,7 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.yaml import dump, load_documents
 from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, ToolUseBlock, Usage
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.request import PARTS, canonical, canonical_json, digest
@@ -113,7 +114,6 @@ def message_of(answer: Mapping[str, Any]) -> Message:
 
 def as_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
     """The file's content. Raises LLMError for what no file could give back."""
-    from guarantee_email_agent.files.yaml_text import to_yaml  # only where something is recorded
 
     content = {
         "format": FORMAT,
@@ -126,7 +126,7 @@ def as_text(exchange: Exchange, scenario: str, name: RecordingName) -> str:
         "request": exchange.request,
     }
     try:
-        text = _HEADER + to_yaml(content)
+        text = _HEADER + dump(content)
         restored = load_documents(text)
         text.encode()
     except (InputFileError, TypeError, ValueError, RecursionError):

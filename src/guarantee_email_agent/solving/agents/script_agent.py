@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.files.yaml import InputFileError, load_documents, read_text
+from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import TaskError

@@ -1,0 +1,96 @@
+"""Reading a text file that somebody may have edited, with errors that a person can act on."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from guarantee_email_agent.utils.errors import AgentError
+
+_OPEN_FLAGS: Final = (
+    os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+)
+
+
+class InputFileError(AgentError):
+    """A file that cannot be read or is no YAML.
+
+    The message says what is wrong and leaves out the file's name, which the caller knows. `details` holds `line` and
+    `column` (both from 1) where the problem has a place.
+    """
+
+    @property
+    def line(self) -> int | None:
+        """The line of the problem, from 1, or None where it has none."""
+        line = self.details.get("line")
+        return line if isinstance(line, int) else None
+
+
+def read_text(path: Path | str, max_bytes: int) -> str:
+    """The text of a UTF-8 file, without a byte order mark, every line break as `\\n`.
+
+    max_bytes: the largest size that is accepted, in bytes; no more than that is ever read.
+
+    Raises InputFileError for a file that is missing, a folder, a device, unreadable, too large, or not UTF-8.
+    """
+    data = _read_bytes(path, max_bytes)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf8(data, error) from None
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def _read_bytes(path: Path | str, max_bytes: int) -> bytes:
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS)  # not blocking, since a named pipe would wait for a writer for ever
+    except FileNotFoundError:
+        raise InputFileError("the file does not exist", "document_not_found") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputFileError("this is a folder, not a file", "document_unreadable")
+        if not stat.S_ISREG(mode):
+            raise InputFileError("this is a pipe or a device, not a file", "document_unreadable")
+        data = os.read(descriptor, max_bytes + 1)
+        while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
+            data += more
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    finally:
+        os.close(descriptor)
+    if len(data) > max_bytes:
+        raise InputFileError(
+            f"the file is larger than {max_bytes:,} bytes, the most that is read; make it smaller",
+            "document_too_large",
+        )
+    return data
+
+
+def _unreadable(path: Path | str, error: OSError | ValueError) -> InputFileError:
+    if os.path.isdir(path):  # Windows refuses to open a folder at all
+        return InputFileError("this is a folder, not a file", "document_unreadable")
+    reason = getattr(error, "strerror", None) or str(error)
+    return InputFileError(f"the file cannot be read ({reason})", "document_unreadable")
+
+
+def _not_utf8(data: bytes, error: UnicodeDecodeError) -> InputFileError:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return InputFileError(
+            "the file is UTF-16 text; save it as UTF-8", "document_not_utf8", {"line": 1, "column": 1}
+        )
+    before = data[: error.start].decode()
+    line = before.count("\n") + 1
+    column = len(before) - before.rfind("\n")
+    return InputFileError(
+        f"the file is not UTF-8 text (line {line}, column {column}: byte 0x{data[error.start]:02X}); save it as UTF-8",
+        "document_not_utf8",
+        {"line": line, "column": column},
+    )
