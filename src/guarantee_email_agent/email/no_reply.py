@@ -26,7 +26,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from guarantee_email_agent.email.parsing.addresses import without_comments
+from guarantee_email_agent.email.parsing.addresses import strip_comments
 from guarantee_email_agent.email.parsing.email import Email
 
 # Told apart at one look: one of these stands in every sender that the two patterns match.
@@ -85,7 +85,7 @@ def no_reply_reason(email: Email, own_addresses: frozenset[str]) -> str | None:
 
 def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
     for value in headers.get("return-path", ()):
-        if without_comments(value).replace(" ", "") == "<>":
+        if strip_comments(value).replace(" ", "") == "<>":
             return "null return path"
     for value in headers.get("auto-submitted", ()):
         if _keyword(value) != "no":
@@ -100,7 +100,7 @@ def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
         if _keyword(value) in _REPORT_TYPES:
             return f"mail system report ({_keyword(value)})"
     for value in headers.get("x-auto-response-suppress", ()):
-        if not _SUPPRESSED.isdisjoint(re.split(r"[\s,;]+", without_comments(value).lower())):
+        if not _SUPPRESSED.isdisjoint(re.split(r"[\s,;]+", strip_comments(value).lower())):
             return "X-Auto-Response-Suppress asks for no automatic reply"
     for name in _AUTORESPONDER_HEADERS:
         for value in headers.get(name, ()):
@@ -124,7 +124,7 @@ def _sender_reason(sender: str, own_addresses: frozenset[str]) -> str | None:
 
 def _keyword(value: str) -> str:
     """The value's first word, without comments and parameters, lower-case (RFC 3834 §5 allows both around it)."""
-    words = without_comments(value).replace(";", " ").replace(",", " ").split(None, 1)
+    words = strip_comments(value).replace(";", " ").replace(",", " ").split(None, 1)
     return words[0].strip("\"'").lower() if words else ""
 
 

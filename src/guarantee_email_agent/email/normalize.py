@@ -1,4 +1,4 @@
-"""Text as people meant it: what cannot be seen goes away, look-alikes of plain signs become the plain sign.
+"""Normalize text: invisible characters go away, look-alikes of plain characters become the plain one.
 
 The rule, so that a serial number reads the same however it was typed or pasted:
 
@@ -19,6 +19,7 @@ of combining marks (1.2 s for 40,000 of them).
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SPACES = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
@@ -36,7 +37,7 @@ _SURROGATES = "\ud800-\udfff"
 # As text and not compiled: most mails are plain ASCII, and `re` keeps what it compiled.
 _QUOTES = _SINGLE_QUOTES + _DOUBLE_QUOTES
 _UNUSUAL = f"[\x80-\x9f\u2028\u2029{_SPACES}{_INVISIBLE}{_HYPHENS}{_QUOTES}{_COMPATIBILITY}{_SURROGATES}]"
-_UNSEEN = f"[{_INVISIBLE}]"
+_ANY_INVISIBLE = f"[{_INVISIBLE}]"
 _ANY_CONTROL = f"[\x00-\x1f\x7f-\x9f\u2028\u2029{_SURROGATES}]"
 _ACCENT = "[\u0300-\u036f]"
 _ACCENTED = "[^\\W\\d_][\u0300-\u036f]{1,4}"
@@ -49,58 +50,54 @@ _PLAIN = (
     (_INVISIBLE, ""),
     (_SURROGATES, "\ufffd"),
 )
-_KNOWN: dict[str, str] = {}
 
 
-def clean_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text by the rule above. Linear in its length; ASCII without control characters comes back as it is."""
     if _CONTROL.search(text):
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = _CONTROL.sub(_plain_sign, text)
+        text = _CONTROL.sub(_replace_character, text)
     if text.isascii():
         return text
-    text = re.sub(_UNUSUAL, _plain_sign, text)
+    text = re.sub(_UNUSUAL, _replace_character, text)
     if re.search(_ACCENT, text):
-        text = re.sub(_ACCENTED, _composed, text)
+        text = re.sub(_ACCENTED, _compose, text)
     return text
 
 
-def without_invisible(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """The text without the invisible characters of the rule above, otherwise as it is."""
-    return text if text.isascii() else re.sub(_UNSEEN, "", text)
+    return text if text.isascii() else re.sub(_ANY_INVISIBLE, "", text)
 
 
-def without_controls(text: str) -> str:
+def replace_controls(text: str) -> str:
     """The text on one line: each control character, line ends among them, is a space; stripped; otherwise as it is."""
     return text.strip() if text.isascii() and text.isprintable() else re.sub(_ANY_CONTROL, " ", text).strip()
 
 
-def one_line(text: str, limit: int) -> str:
+def normalize_line(text: str, limit: int) -> str:
     """The text by the rule above, every run of white space one space, at most `limit` characters."""
     # Twice the limit leaves room for what the clean-up removes, and bounds its work.
-    return " ".join(clean_text(text[: 2 * limit]).split())[:limit].rstrip()
+    return " ".join(normalize_text(text[: 2 * limit]).split())[:limit].rstrip()
 
 
-def _plain_sign(match: re.Match[str]) -> str:
-    sign = match[0]
-    plain = _KNOWN.get(sign)
-    if plain is None:
-        plain = _KNOWN[sign] = _look_up(sign)
-    return plain
+def _replace_character(match: re.Match[str]) -> str:
+    return _replacement(match[0])
 
 
-def _look_up(sign: str) -> str:
-    for signs, plain in _PLAIN:
-        if re.match(f"[{signs}]", sign):
+@cache
+def _replacement(character: str) -> str:
+    for characters, plain in _PLAIN:
+        if re.match(f"[{characters}]", character):
             return plain
-    if sign < "\xa0":
+    if character < "\xa0":
         return " "
     import unicodedata  # a megabyte of tables that plain mails never need
 
-    return unicodedata.normalize("NFKC", sign)
+    return unicodedata.normalize("NFKC", character)
 
 
-def _composed(match: re.Match[str]) -> str:
+def _compose(match: re.Match[str]) -> str:
     import unicodedata  # as above
 
     return unicodedata.normalize("NFC", match[0])

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from guarantee_email_agent.email.grounding import Ground, omissions, unsupported_claims
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.no_reply import no_reply_reason
-from guarantee_email_agent.email.parsing.parse import Email, parse_email
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.email.reply import reply_references, reply_subject
 from guarantee_email_agent.email.verification import stated_serial_numbers

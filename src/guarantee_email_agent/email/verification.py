@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from guarantee_email_agent.email.parsing.parse import Email
+from guarantee_email_agent.email.parsing.email import Email
 
 MAX_LENGTH = 60
 _ASCII_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}

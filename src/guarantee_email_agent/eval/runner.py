@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
@@ -178,7 +178,7 @@ def observed_output(
 def _mail_misses(test_case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
     """`email_sent: true` means exactly one mail, to the sender of the input."""
     recipients = actual.get("recipients", ())
-    sender = bare_address(test_case.input.email.from_address) or ""
+    sender = parse_address(test_case.input.email.from_address) or ""
     if len(recipients) > 1:
         yield f"email_sent: {len(recipients)} mails were sent\n  expected: 1\n  actual:   {len(recipients)}"
     for recipient in recipients:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.parsing.addresses import addresses, bare_address, without_comments
+from guarantee_email_agent.email.parsing.addresses import parse_address, parse_addresses, strip_comments
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from guarantee_email_agent.email.parsing.addresses import addresses, bare_addres
     ],
 )
 def test_one_address_in_any_form(value: str) -> None:
-    assert addresses(value) == ["jane@example.com"]
+    assert parse_addresses(value) == ["jane@example.com"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_one_address_in_any_form(value: str) -> None:
     ],
 )
 def test_unusual_addresses_are_kept_as_they_are(address: str) -> None:
-    assert bare_address(address) == address
+    assert parse_address(address) == address
 
 
 @pytest.mark.parametrize(
@@ -82,28 +82,28 @@ def test_unusual_addresses_are_kept_as_they_are(address: str) -> None:
     ],
 )
 def test_what_is_no_usable_address(value: str) -> None:
-    assert addresses(value) == []
+    assert parse_addresses(value) == []
 
 
 def test_lists_and_groups_keep_their_order() -> None:
     value = 'a@example.com, "B, b" <b@example.com>; Friends: c@example.com, D <d@example.com>; , e@example.com'
-    assert addresses(value) == [f"{letter}@example.com" for letter in "abcde"]
+    assert parse_addresses(value) == [f"{letter}@example.com" for letter in "abcde"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_line_break_smuggles_in_no_recipient(end: str) -> None:
-    assert addresses(f"jane@example.com{end}Bcc: evil@example.org") == ["jane@example.com"]
+    assert parse_addresses(f"jane@example.com{end}Bcc: evil@example.org") == ["jane@example.com"]
 
 
 @pytest.mark.parametrize("piece", ["(", '"', "<", "\\", ",", "a@b,", ":", '"\\'])
 def test_a_hostile_value_is_read_to_its_end(piece: str) -> None:
-    for address in addresses(piece * 300_000):
+    for address in parse_addresses(piece * 300_000):
         assert address == "a@b"
 
 
 @given(st.text() | st.text(alphabet='ab@.,;:<>()"\\ \n\r\t\x00[]'))
 def test_an_address_is_always_safe_to_put_into_a_header(value: str) -> None:
-    for address in addresses(value):
+    for address in parse_addresses(value):
         assert address.count("@") == 1
         assert not any(sign.isspace() or sign < " " or sign in ',;:<>()"\\\x7f' for sign in address.partition("@[")[0])
 
@@ -113,7 +113,7 @@ def test_an_address_is_always_safe_to_put_into_a_header(value: str) -> None:
 )
 def test_ordinary_lists_read_as_the_standard_library_reads_them(entries: list[tuple[str, int]]) -> None:
     value = ", ".join(f"{name} <user{number}@example.com>" for name, number in entries)
-    assert addresses(value) == [address for _, address in getaddresses([value]) if address]
+    assert parse_addresses(value) == [address for _, address in getaddresses([value]) if address]
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_ordinary_lists_read_as_the_standard_library_reads_them(entries: list[tu
     [("no", "no"), ("no (a person (really))", "no "), ("(x) no", " no"), ("(unclosed", ""), ("a) b", "a) b")],
 )
 def test_comments_are_left_out(value: str, rest: str) -> None:
-    assert without_comments(value) == rest
+    assert strip_comments(value) == rest

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.parsing.parse import Email, parse_email
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.utils.errors import ProcessingError
 
 HEAD = b"From: Jane <jane@example.com>\nMessage-ID: <1@example.com>\nSubject: Drill\n"

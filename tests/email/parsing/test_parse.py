@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.normalize import clean_text
-from guarantee_email_agent.email.parsing.parse import Email, Span, parse_email
+from guarantee_email_agent.email.normalize import normalize_text
+from guarantee_email_agent.email.parsing.email import Email, Span
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.utils.errors import ProcessingError
 
 MAIL: dict[str, object] = {
@@ -279,7 +280,7 @@ def test_no_mapping_breaks_the_parser(raw: dict[str, object], has_sender: bool) 
 @given(st.text(max_size=300))
 def test_the_spans_hold_all_of_a_plain_body(body: str) -> None:
     email = parse_email(MAIL | {"body": body, "headers": {"Content-Type": "text/plain"}})
-    assert "".join(span.text for span in email.spans) == clean_text(body)
+    assert "".join(span.text for span in email.spans) == normalize_text(body)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Mail addresses out of header values: bare, safe to put into a header again, in linear time.
+"""Mail addresses from header values: bare, safe to put into a header again, in linear time.
 
-Our own reader and not `email.utils`: that one takes 14 ms to import, recurses on nested comments (1,000 of "(" end in
+Our own parser and not `email.utils`: that one takes 14 ms to import, recurses on nested comments (1,000 of "(" end in
 RecursionError), and its answers to odd input differ between Python releases.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from guarantee_email_agent.email.normalize import without_invisible
-from guarantee_email_agent.email.parsing.limits import MAX_ADDRESS_CHARS
+from guarantee_email_agent.email.normalize import strip_invisible
+from guarantee_email_agent.email.parsing.email import MAX_ADDRESS_CHARS
 
 # RFC 5322 §3.4.1 without the forms nobody uses (quoted local part) and with the letters of RFC 6532.
 # White space, controls, commas and quotes stay out: an address must never be able to end a header or add a recipient.
@@ -21,15 +21,15 @@ _COMMON = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", re.ASCII)
 _NAMED = rf'(?:"[^"\\]*" ?|[^"\\<>(),;:@]*)<({_BARE})>'
 _FOLD = r"\r?\n[ \t]"
 _UNPAIRED = str.maketrans('"(', "  ")
-_SCAN_CHARS = 10_000  # of one header value, in the slow reader
+_SCAN_CHARS = 10_000  # of one header value, in the slow parser
 
 
-def bare_address(value: str) -> str | None:
+def parse_address(value: str) -> str | None:
     """The address of a value that holds exactly `addr` or `Name <addr>`, else None.
 
     The result has no white space, control character, comma, quote or angle bracket.
     """
-    value = without_invisible(value).strip()
+    value = strip_invisible(value).strip()
     if len(value) > 2_000:
         return None
     if _COMMON.fullmatch(value) or re.fullmatch(_BARE, value):
@@ -41,21 +41,21 @@ def bare_address(value: str) -> str | None:
     return address if len(address) <= MAX_ADDRESS_CHARS else None
 
 
-def addresses(value: str) -> list[str]:
+def parse_addresses(value: str) -> list[str]:
     """All addresses of a value in order: mailboxes, groups (RFC 5322 §3.4), comments, quoted names, `mailto:`.
 
     What holds no usable address is left out. Only the first line counts, unless the value is properly folded
     (RFC 5322 §2.2.3): a line break must not smuggle in another header.
     """
-    if address := bare_address(value):
+    if address := parse_address(value):
         return [address]
-    value = re.sub(_FOLD, " ", without_invisible(value[:_SCAN_CHARS]).strip())
+    value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
     for line_end in ("\n", "\r"):
         value = value.partition(line_end)[0]
-    return [address for mailbox in _mailboxes(value) if (address := _address_of(*mailbox))]
+    return [address for mailbox in _split_mailboxes(value) if (address := _mailbox_address(*mailbox))]
 
 
-def without_comments(value: str) -> str:
+def strip_comments(value: str) -> str:
     """The value without its parenthesised comments (RFC 5322 §3.2.2), nested ones included."""
     if "(" not in value:
         return value
@@ -71,7 +71,7 @@ def without_comments(value: str) -> str:
     return "".join(kept)
 
 
-def _mailboxes(value: str) -> list[tuple[str, str | None]]:
+def _split_mailboxes(value: str) -> list[tuple[str, str | None]]:
     """Each comma- or semicolon-separated mailbox as (text outside angle brackets, text inside or None)."""
     found: list[tuple[str, str | None]] = []
     outside: list[str] = []
@@ -110,13 +110,13 @@ def _mailboxes(value: str) -> list[tuple[str, str | None]]:
             outside.clear()
         else:
             outside.append(sign)
-    if in_quotes or comments:  # never closed: a slip of the sending program, so the signs mean nothing
-        return _mailboxes(value.translate(_UNPAIRED))
+    if in_quotes or comments:  # never closed: an error of the sending program, so the signs mean nothing
+        return _split_mailboxes(value.translate(_UNPAIRED))
     found.append(("".join(outside), None if inside is None else "".join(inside)))
     return found
 
 
-def _address_of(outside: str, inside: str | None) -> str | None:
+def _mailbox_address(outside: str, inside: str | None) -> str | None:
     if inside is not None:
-        return bare_address(inside.rpartition(":")[2])  # a source route or "mailto:" may stand before it
-    return bare_address(outside)  # of several words none is taken: "jane doe@example.com" is not doe's
+        return parse_address(inside.rpartition(":")[2])  # a source route or "mailto:" may stand before it
+    return parse_address(outside)  # of several words none is taken: "jane doe@example.com" is not doe's

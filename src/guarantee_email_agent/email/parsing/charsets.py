@@ -1,14 +1,14 @@
-"""Bytes to text by the charset a mail names, or by what the bytes show where it names none or a wrong one."""
+"""Decode text by the charset that a mail declares, or detect it where none or a wrong one is declared."""
 
 from __future__ import annotations
 
 import codecs
 import re
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,39}")
+_CHARSET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,39}")
 
-# What senders mean by the name: the superset that browsers and mail programs use (WHATWG Encoding, "labels").
-_MEANT = {
+# The superset by which browsers and mail programs decode a label (WHATWG Encoding).
+_SUPERSETS = {
     "ascii": "utf-8",
     "iso8859-1": "cp1252",
     "gb2312": "gb18030",
@@ -16,12 +16,12 @@ _MEANT = {
     "euc_kr": "cp949",
     "shift_jis": "cp932",
 }
-# Python's own codecs that no mail means; idna and punycode are quadratic besides.
-_NOT_OF_MAILS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"})
+# Python's own codecs, which are no charsets; idna and punycode are quadratic besides.
+_NON_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"})
 
 
-def decoded(data: bytes, charset: str | None) -> tuple[str, str | None]:
-    """The text, and in words what was wrong with the charset (None: nothing). Never raises.
+def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
+    """The text, and a message saying what was wrong with the charset, or None. Never raises.
 
     Without a charset: UTF-8, else Windows-1252, else Latin-1. An unknown charset, or one that the bytes contradict,
     is treated as none. A broken UTF-8 text that is mostly UTF-8 keeps its good parts.
@@ -39,8 +39,8 @@ def decoded(data: bytes, charset: str | None) -> tuple[str, str | None]:
     if name is None or name == "utf-8":
         repaired = data.decode("utf-8", "replace")
         broken = repaired.count("\ufffd")
-        whole = sum(sign > "\x7f" for sign in repaired[:10_000]) - repaired[:10_000].count("\ufffd")
-        if broken <= whole:
+        intact = sum(sign > "\x7f" for sign in repaired[:10_000]) - repaired[:10_000].count("\ufffd")
+        if broken <= intact:
             return repaired, "some bytes are not UTF-8"
         for candidate in ("cp1252", "latin-1"):
             try:
@@ -51,13 +51,13 @@ def decoded(data: bytes, charset: str | None) -> tuple[str, str | None]:
 
 
 def _codec_name(charset: str) -> str | None:
-    """Python's name of the codec that decodes what this charset's name promises, None if there is none."""
+    """Python's name of the codec for a charset label, None if there is none."""
     charset = charset.strip("\"' \t")
-    if not _NAME.fullmatch(charset):
+    if not _CHARSET_NAME.fullmatch(charset):
         return None
     try:
         name = codecs.lookup(charset).name
         b"a\n".decode(name)  # LookupError for codecs that do not make text, such as hex
     except (LookupError, ValueError):
         return None
-    return None if name in _NOT_OF_MAILS else _MEANT.get(name, name)
+    return None if name in _NON_CHARSETS else _SUPERSETS.get(name, name)

@@ -1,4 +1,9 @@
-"""The mail as the rest of the agent sees it: labelled text and plain facts, whatever form it arrived in."""
+"""The mail as the rest of the agent sees it, whatever form it arrived in, and the limits on what is read of one.
+
+Past a limit the rest is left out and `Email.problems` says so. A mail that is cut still gets an answer, since the text
+stands before the photos; a refused one would stay in the inbox and be fetched, and refused, for ever. The limits lie
+well above what people send and keep the work on the worst mail at about a second.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+MAX_MAIL_BYTES = 25_000_000  # what the large providers let through with attachments
+MAX_PART_BYTES = 4_000_000  # one text part as sent, before base64 or quoted-printable is decoded
+MAX_HTML_CHARS = 1_000_000  # all HTML of a mail; styles and markup are most of it
+MAX_BODY_CHARS = 200_000  # the text that is labelled and searched for a serial number
+MAX_SUBJECT_CHARS = 1_000  # RFC 5322 §2.1.1 allows 998 a line
+MAX_HEADER_CHARS = 10_000  # one header, unfolded
+MAX_HEADERS = 1_000
+MAX_MIME_DEPTH = 20
+MAX_PARTS = 200
+MAX_ATTACHMENTS = 200
+MAX_NAME_CHARS = 255  # an attachment's name: what file systems take
+MAX_RECIPIENTS = 100
+MAX_ADDRESS_CHARS = 320  # RFC 5321 §4.5.3.1: 64 for the local part, "@", 255 for the domain
+MAX_MESSAGE_ID_CHARS = 998
+MAX_DATE_CHARS = 100
+
 SpanKind = Literal["new", "quoted", "signature"]
 
 REPLY_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:")
-"""What mail programs of several languages put before the subject of a mail answered."""
+"""What mail programs put before the subject of a reply, in several languages."""
 
-ANSWER_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
-"""The same for a mail answered or forwarded."""
+REPLY_OR_FORWARD_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
+"""The same for a reply or a forwarded mail."""
 
-MISSING_ID_END = "@missing.message-id>"
-"""How the Message-ID of a mail ends that came without one, and by which nobody else knows it."""
+DERIVED_ID_SUFFIX = "@missing.message-id>"
+"""Ends a Message-ID that we derived for a mail without one; no other program knows the mail by it."""
 
-_QUOTE_MARKS = r"(?m)^[ \t]*>[> \t]*"
+_QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """One mail. The texts of `spans`, joined in order, are the whole body after clean-up (see `characters`)."""
+    """One mail. The texts of `spans`, joined in order, are the whole body after `normalize_text`."""
 
     message_id: str
     """As sent, with its angle brackets where it had them; derived from the content where there was none."""
@@ -62,12 +83,12 @@ class Email:
     @property
     def is_answer(self) -> bool:
         """Whether the subject is that of an earlier mail, answered or forwarded."""
-        return self.subject.casefold().startswith(ANSWER_PREFIXES)
+        return self.subject.casefold().startswith(REPLY_OR_FORWARD_PREFIXES)
 
     @property
     def id_to_answer(self) -> str | None:
         """The Message-ID by which the sender's program knows this mail; None where it has none."""
-        return None if self.message_id.endswith(MISSING_ID_END) else self.message_id
+        return None if self.message_id.endswith(DERIVED_ID_SUFFIX) else self.message_id
 
     @property
     def new_text(self) -> str:
@@ -77,7 +98,7 @@ class Email:
     @property
     def quoted_text(self) -> str:
         """What stems from earlier mails, without the `>` marks."""
-        return re.sub(_QUOTE_MARKS, "", text) if (text := self._text("quoted")) else ""
+        return re.sub(_QUOTE_PREFIX, "", text) if (text := self._text("quoted")) else ""
 
     @property
     def signature_text(self) -> str:

@@ -10,9 +10,9 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 
-from guarantee_email_agent.email.normalize import without_controls
-from guarantee_email_agent.email.parsing.charsets import decoded
-from guarantee_email_agent.email.parsing.limits import MAX_HEADER_CHARS, MAX_HEADERS
+from guarantee_email_agent.email.normalize import replace_controls
+from guarantee_email_agent.email.parsing.charsets import decode_bytes
+from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, MAX_HEADERS
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
 _ENCODED_WORD = re.compile(r"=\?([A-Za-z0-9_.:+-]{1,60})(?:\*[A-Za-z0-9-]{1,20})?\?([BbQq])\?([^?\r\n]*)\?=")
@@ -25,7 +25,7 @@ _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 Fields = dict[str, list[str]]
 
 
-def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple[Fields, int]:
+def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple[Fields, int]:
     """The header fields of `data[start:end]` (lines end in LF) and where the body starts.
 
     Names are lower-case, values unfolded (RFC 5322 §2.2.3) and cut at MAX_HEADER_CHARS. A line that is no field
@@ -34,8 +34,7 @@ def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple
     fields: Fields = {}
     position, count = start, 0
     while position < end:
-        line_end = data.find(b"\n", position, end)
-        line_end = end if line_end < 0 else line_end
+        line_end = _find_line_end(data, position, end)
         if line_end == position:
             position += 1
             break
@@ -46,8 +45,7 @@ def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple
         name, position = match[1].decode("ascii").lower(), line_end + 1
         pieces, length = [data[match.end() : min(line_end, match.end() + MAX_HEADER_CHARS)]], line_end - match.end()
         while data[position : position + 1] in (b" ", b"\t") and position < end:
-            line_end = data.find(b"\n", position, end)
-            line_end = end if line_end < 0 else line_end
+            line_end = _find_line_end(data, position, end)
             if length < MAX_HEADER_CHARS:
                 pieces.append(data[position : min(line_end, position + MAX_HEADER_CHARS)])
             length += line_end - position
@@ -58,13 +56,18 @@ def read_fields(data: bytes, start: int, end: int, problems: list[str]) -> tuple
         if length > MAX_HEADER_CHARS:
             problems.append(f"a header is longer than {MAX_HEADER_CHARS} characters and was cut")
         field = b" ".join([piece.strip() for piece in pieces])[:MAX_HEADER_CHARS]
-        fields.setdefault(name, []).append(without_controls(decoded(field, None)[0]))
+        fields.setdefault(name, []).append(replace_controls(decode_bytes(field, None)[0]))
     if count > MAX_HEADERS:
         problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
     return fields, min(position, end)
 
 
-def decode_words(value: str) -> str:
+def _find_line_end(data: bytes, start: int, end: int) -> int:
+    found = data.find(b"\n", start, end)
+    return end if found < 0 else found
+
+
+def decode_encoded_words(value: str) -> str:
     """The value with its encoded words decoded (RFC 2047). A word that cannot be decoded stays as it is.
 
     Neighbouring words of one charset are decoded as one, since many programs split them within a character.
@@ -74,24 +77,24 @@ def decode_words(value: str) -> str:
     text: list[str] = []
     charset, pending, position = "", b"", 0
     for match in _ENCODED_WORD.finditer(value):
-        content = _word_bytes(match[2], match[3])
+        content = _decode_word(match[2], match[3])
         if content is None:
             continue
         gap = value[position : match.start()]
         if pending and gap.isspace():
             gap = ""  # RFC 2047 §6.2: white space between encoded words is not part of the text
         if pending and (gap or match[1].lower() != charset):
-            text.append(decoded(pending, charset)[0])
+            text.append(decode_bytes(pending, charset)[0])
             pending = b""
         text.append(gap)
         charset, pending, position = match[1].lower(), pending + content, match.end()
     if pending:
-        text.append(decoded(pending, charset)[0])
+        text.append(decode_bytes(pending, charset)[0])
     text.append(value[position:])
     return "".join(text)
 
 
-def _word_bytes(encoding: str, content: str) -> bytes | None:
+def _decode_word(encoding: str, content: str) -> bytes | None:
     try:
         data = content.encode("ascii")
         if encoding in "Qq":
@@ -101,13 +104,13 @@ def _word_bytes(encoding: str, content: str) -> bytes | None:
         return None
 
 
-def main_value(value: str) -> str:
-    """What stands before parameters and comments, lower-case: `text/plain` of `Text/Plain; charset=utf-8`."""
+def parse_main_value(value: str) -> str:
+    """The value without parameters and comments, lower-case: `text/plain` of `Text/Plain; charset=utf-8`."""
     words = value.partition(";")[0].split(None, 1)
     return words[0].lower() if words else ""
 
 
-def parameters(value: str) -> dict[str, str]:
+def parse_parameters(value: str) -> dict[str, str]:
     """The parameters of a Content-Type or Content-Disposition value, names lower-case.
 
     Continuations and charsets (RFC 2231 §3, §4) are put together, encoded words in values (against RFC 2047 §5, and
@@ -132,12 +135,12 @@ def parameters(value: str) -> dict[str, str]:
         name = _CONTINUED.fullmatch(match[1].lower())
         assert name is not None  # one character is enough for it
         pieces.setdefault(name[1], {}).setdefault(int(name[2] or 0), (content, name[3] is not None))
-    return {name: _joined([parts[number] for number in sorted(parts)]) for name, parts in pieces.items()}
+    return {name: _join_continuations([parts[number] for number in sorted(parts)]) for name, parts in pieces.items()}
 
 
-def _joined(parts: list[tuple[str, bool]]) -> str:
+def _join_continuations(parts: list[tuple[str, bool]]) -> str:
     if not any(encoded for _, encoded in parts):
-        return decode_words("".join([content for content, _ in parts]))
+        return decode_encoded_words("".join([content for content, _ in parts]))
     from urllib.parse import unquote_to_bytes  # only names with foreign letters need it
 
     charset = None
@@ -148,4 +151,4 @@ def _joined(parts: list[tuple[str, bool]]) -> str:
     data = b"".join(
         [unquote_to_bytes(content) if encoded else content.encode("utf-8", "replace") for content, encoded in parts]
     )
-    return decoded(data, charset)[0]
+    return decode_bytes(data, charset)[0]

@@ -1,6 +1,6 @@
-"""HTML of a mail to the text a person reads in it, with quotations marked by "> ".
+"""The text that a person reads in an HTML mail, with quotations marked by "> ".
 
-Our own reader of one pass over the markup, without a tree and without recursion. Python's `html.parser` is quadratic
+Our own parser of one pass over the markup, without a tree and without recursion. Python's `html.parser` is quadratic
 (32 s for 60 kB of "<a ", CVE-2025-6069) and reads broken markup differently from release to release.
 
 - Table rows are lines, their cells separated by a tab, so that a label and its value stand on one line even where
@@ -33,7 +33,7 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
-_NOT_SHOWN = frozenset({"script", "style", "title", "template", "svg", "math", "object", "iframe", "noframes"})
+_HIDDEN_ELEMENTS = frozenset({"script", "style", "title", "template", "svg", "math", "object", "iframe", "noframes"})
 _PARAGRAPHS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "blockquote", "pre", "hr"})
 _ROWS = frozenset({"table", "tbody", "thead", "tfoot", "tr", "caption"})
 _CELLS = frozenset({"td", "th"})
@@ -65,7 +65,7 @@ def looks_like_html(text: str) -> bool:
     return _starts_as_html(text) or _HOLDS_HTML.search(text) is not None
 
 
-def cut_html(html: str, limit: int) -> str:
+def truncate_html(html: str, limit: int) -> str:
     """The start of the HTML, at most `limit` characters, without a tag or comment that the cut went through."""
     cut = html[:limit]
     end = cut.rfind(">")
@@ -77,23 +77,23 @@ def html_to_text(html: str) -> str:
 
     A fragment that does not start with markup keeps its own line breaks: it is plain text with tags in it.
     """
-    page = _Page(keeps_lines=not _starts_as_html(html))
+    builder = _TextBuilder(keeps_lines=not _starts_as_html(html))
     position, length = 0, len(html)
     missing: set[str] = set()  # endings that no longer occur; to look for them again at each start would be quadratic
     while position < length:
         markup = _MARKUP.search(html, position)
         start = markup.start() if markup else length
         if start > position:
-            page.text(html[position:start])
-        position = start if start == length else _read_markup(html, start, page, missing)
-    return page.finished()
+            builder.add_text(html[position:start])
+        position = start if start == length else _read_markup(html, start, builder, missing)
+    return builder.result()
 
 
 def _starts_as_html(text: str) -> bool:
     return _STARTS_AS_HTML.match(text[:2_000].lstrip("\ufeff \t\r\n")) is not None
 
 
-def _read_markup(html: str, start: int, page: _Page, missing: set[str]) -> int:
+def _read_markup(html: str, start: int, builder: _TextBuilder, missing: set[str]) -> int:
     """Read the markup at `start`, and return the position after it."""
     if html.startswith("<!--", start):
         end = _find(html, "-->", start + 4, missing)
@@ -102,13 +102,13 @@ def _read_markup(html: str, start: int, page: _Page, missing: set[str]) -> int:
     name = _NAME.match(html, start + 1, start + 350)
     close = _find(html, ">", start + 1, missing)
     if close < 0:  # no tag ends any more: the rest is text
-        page.text(html[start:])
+        builder.add_text(html[start:])
         return len(html)
     if name is None:  # a declaration or a processing instruction
         return close + 1
     tag = name[1].lower()
     if "@" in tag or tag.startswith(("http:", "https:", "mailto:")):
-        page.text(html[start : close + 1])
+        builder.add_text(html[start : close + 1])
         return close + 1
     end = close + 1
     if "quotes" not in missing and ('"' in html[start:close] or "'" in html[start:close]):
@@ -118,13 +118,13 @@ def _read_markup(html: str, start: int, page: _Page, missing: set[str]) -> int:
         else:
             end = rest.end()
     if html[start + 1] == "/":
-        page.closed(tag)
+        builder.end_tag(tag)
         return end
-    page.opened(tag, html[name.end() : end - 1])
-    return _after_content(html, tag, end, missing) if tag in _NOT_SHOWN else end
+    builder.start_tag(tag, html[name.end() : end - 1])
+    return _skip_hidden_content(html, tag, end, missing) if tag in _HIDDEN_ELEMENTS else end
 
 
-def _after_content(html: str, tag: str, position: int, missing: set[str]) -> int:
+def _skip_hidden_content(html: str, tag: str, position: int, missing: set[str]) -> int:
     """Where the end tag of an element that is not shown begins."""
     ending = f"</{tag}"
     if ending not in missing:
@@ -145,7 +145,7 @@ def _find(html: str, ending: str, position: int, missing: set[str]) -> int:
     return found
 
 
-class _Page:
+class _TextBuilder:
     """The text so far. A break is only remembered, and written before the next text, so that breaks never pile up."""
 
     def __init__(self, *, keeps_lines: bool) -> None:
@@ -162,24 +162,24 @@ class _Page:
         self._hidden: str | None = None
         self._hidden_depth = 0
 
-    def finished(self) -> str:
+    def result(self) -> str:
         return "".join(self._out)
 
-    def text(self, raw: str) -> None:
+    def add_text(self, raw: str) -> None:
         if self._hidden:
             return
         if not (self._pre or self._keeps_lines):
-            self._words(_SPACES.sub(" ", raw))
+            self._add_words(_SPACES.sub(" ", raw))
             return
         for number, line in enumerate(raw.replace("\r\n", "\n").split("\n")):
             if number:
-                self._line_break()
+                self._add_line_break()
             if not self._pre:
-                self._words(_SPACES.sub(" ", line))
+                self._add_words(_SPACES.sub(" ", line))
             elif line.strip():
                 self._write(line.rstrip())
 
-    def _words(self, words: str) -> None:
+    def _add_words(self, words: str) -> None:
         """Text whose white space is collapsed: its outer spaces count once, and not at all beside a line break."""
         content = words.strip(" ")
         if self._break == _NOTHING and words[:1] == " ":
@@ -200,11 +200,11 @@ class _Page:
             out.append("\t")
         elif pending == _SPACE:
             out.append(" ")
-        out.append(_ENTITY.sub(_sign, content) if "&" in content else content)
+        out.append(_ENTITY.sub(_unescape_entity, content) if "&" in content else content)
         self._break = _NOTHING
         self._row_has_text, self._cell = True, _TEXT_OR_NONE
 
-    def opened(self, tag: str, attributes: str) -> None:
+    def start_tag(self, tag: str, attributes: str) -> None:
         if self._hidden:
             if tag == self._hidden:
                 self._hidden_depth += 1
@@ -219,9 +219,9 @@ class _Page:
         elif tag == "table" and self._cell == _EMPTY:
             self._cell = _NESTING
         else:
-            self._boundary(tag)
+            self._add_element_break(tag)
         if tag == "br":
-            self._line_break()
+            self._add_line_break()
         elif tag == "tr":
             self._row_has_text = False
         elif tag in _CELLS:
@@ -233,16 +233,16 @@ class _Page:
         elif tag == "div":
             self._divs += 1
         if attributes and tag in ("div", "hr"):
-            self._mark_earlier_mail(attributes)
+            self._detect_quotation_container(attributes)
 
-    def closed(self, tag: str) -> None:
+    def end_tag(self, tag: str) -> None:
         if self._hidden:
             if tag == self._hidden:
                 self._hidden_depth -= 1
             if not self._hidden_depth or tag in ("body", "html"):
                 self._hidden = None
             return
-        self._boundary(tag)
+        self._add_element_break(tag)
         if tag == "pre":
             self._pre = max(self._pre - 1, 0)
         elif tag == "blockquote" and self._quotes:
@@ -254,7 +254,7 @@ class _Page:
                 self._container = None
             self._divs -= 1
 
-    def _boundary(self, tag: str) -> None:
+    def _add_element_break(self, tag: str) -> None:
         """The break at the start or end of an element."""
         if tag in _CELLS:
             # Whatever paragraphs ended in a cell: the next one follows on the same line.
@@ -270,12 +270,12 @@ class _Page:
         elif tag in _LINES:
             self._break = max(self._break, _LINE)
 
-    def _line_break(self) -> None:
+    def _add_line_break(self) -> None:
         if not self._cell:
             self._break = _PARAGRAPH if self._break >= _LINE else _LINE
 
-    def _mark_earlier_mail(self, attributes: str) -> None:
-        for name, value in _attributes(attributes):
+    def _detect_quotation_container(self, attributes: str) -> None:
+        for name, value in _parse_attributes(attributes):
             if name in ("class", "id"):
                 words = value.lower().split()
                 self._divided = self._divided or not _DIVIDERS.isdisjoint(words)
@@ -291,15 +291,16 @@ def _is_hidden(attributes: str) -> bool:
     if "hid" not in folded and "none" not in folded:
         return False
     return any(
-        name == "hidden" or (name == "style" and _HIDING_STYLE.search(value)) for name, value in _attributes(attributes)
+        name == "hidden" or (name == "style" and _HIDING_STYLE.search(value))
+        for name, value in _parse_attributes(attributes)
     )
 
 
-def _attributes(text: str) -> list[tuple[str, str]]:
+def _parse_attributes(text: str) -> list[tuple[str, str]]:
     return [(name.lower(), double or single or bare) for name, double, single, bare in _ATTRIBUTE.findall(text)]
 
 
-def _sign(match: re.Match[str]) -> str:
+def _unescape_entity(match: re.Match[str]) -> str:
     from html import unescape  # its table of 2,231 names is loaded for the first entity only
 
     return unescape(match[0])

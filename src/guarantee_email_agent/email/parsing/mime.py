@@ -1,7 +1,8 @@
-"""A mail from bytes (RFC 5322, MIME) to its fields, its text and the names of its attachments.
+"""Parse a mail's bytes (RFC 5322, MIME) into its header fields, its texts and the names of its attachments.
 
-Each step is linear in the size of the mail and bounded by `limits`; whatever the bytes, nothing raises. Not stdlib
-`email`: a 2 MB mail of empty parts took it 30 s, nested parts end in RecursionError, and parts cannot be limited.
+Each step is linear in the size of the mail and bounded by the limits in `parsing.email`; whatever the bytes, nothing
+raises. Not stdlib `email`: a 2 MB mail of empty parts took it 30 s, nested parts end in RecursionError, and parts
+cannot be limited.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from guarantee_email_agent.email.normalize import one_line
-from guarantee_email_agent.email.parsing.charsets import decoded
-from guarantee_email_agent.email.parsing.header_fields import Fields, main_value, parameters, read_fields
-from guarantee_email_agent.email.parsing.html_text import cut_html
-from guarantee_email_agent.email.parsing.limits import (
+from guarantee_email_agent.email.normalize import normalize_line
+from guarantee_email_agent.email.parsing.charsets import decode_bytes
+from guarantee_email_agent.email.parsing.email import (
     MAX_BODY_CHARS,
     MAX_HTML_CHARS,
     MAX_MAIL_BYTES,
@@ -26,34 +25,40 @@ from guarantee_email_agent.email.parsing.limits import (
     MAX_PART_BYTES,
     MAX_PARTS,
 )
+from guarantee_email_agent.email.parsing.header_fields import (
+    Fields,
+    parse_header_fields,
+    parse_main_value,
+    parse_parameters,
+)
+from guarantee_email_agent.email.parsing.html_text import truncate_html
 
-Form = Literal["plain", "html"]
+Subtype = Literal["plain", "html"]
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _WORDS_IN_A_LINE = re.compile(rb"[^ \t\n][ \t]+[^ \t\n]")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class TextPart(NamedTuple):
     """One readable part, decoded, as it was sent."""
 
-    form: Form
+    subtype: Subtype
     content: str
 
 
 @dataclass(slots=True)
-class MimeMail:
-    """What a mail consists of. `alternatives` are groups of parts that say the same; each group has at least one."""
+class MimeMessage:
+    """`alternatives` are groups of parts with the same content; each group has at least one."""
 
     fields: Fields
-    alternatives: list[list[Text]] = field(default_factory=list)
+    alternatives: list[list[TextPart]] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def read_mail(raw: bytes) -> MimeMail:
-    """Read a mail; past the limits the rest is left out, and `problems` says so."""
+def parse_mime(raw: bytes) -> MimeMessage:
+    """Parse a mail; past the limits the rest is left out, and `problems` says so."""
     problems: list[str] = []
     if len(raw) > MAX_MAIL_BYTES:
         problems.append(f"the mail is larger than {MAX_MAIL_BYTES} bytes; the rest was not read")
@@ -65,27 +70,31 @@ def read_mail(raw: bytes) -> MimeMail:
     if data.startswith((b"From ", b">From ")):  # the line that an mbox puts before a mail
         data = data.partition(b"\n")[2]
     data = b"\n" + data  # so that a boundary always follows a line end
-    fields, body = read_fields(data, 1, len(data), problems)
-    mail = MimeMail(fields, problems=problems)
-    _Reader(data, mail).read(fields, body, len(data), depth=0, into=mail.alternatives, default="text/plain")
+    fields, body = parse_header_fields(data, 1, len(data), problems)
+    mail = MimeMessage(fields, problems=problems)
+    _MimeParser(data, mail).parse_part(fields, body, len(data), depth=0, into=mail.alternatives, default="text/plain")
     return mail
 
 
 @dataclass(slots=True)
-class _Reader:
+class _MimeParser:
     data: bytes
-    mail: MimeMail
+    mail: MimeMessage
     parts: int = 0
-    room: dict[Form, int] = field(default_factory=lambda: {"plain": MAX_BODY_CHARS, "html": MAX_HTML_CHARS})
+    remaining_chars: dict[Subtype, int] = field(
+        default_factory=lambda: {"plain": MAX_BODY_CHARS, "html": MAX_HTML_CHARS}
+    )
 
-    def read(self, fields: Fields, start: int, end: int, *, depth: int, into: list[list[Text]], default: str) -> None:
+    def parse_part(
+        self, fields: Fields, start: int, end: int, *, depth: int, into: list[list[TextPart]], default: str
+    ) -> None:
         """Add the texts of the part `data[start:end]` to `into`, and its attachments to the mail."""
         value = _first(fields, "content-type")
-        kind = main_value(value) or default
+        kind = parse_main_value(value) or default
         if not _TYPE.fullmatch(kind):
-            self._note("a content type cannot be read; taken as text/plain")
+            self._add_problem("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
-        if kind.startswith("multipart/") and self._read_multipart(kind, value, start, end, depth, into):
+        if kind.startswith("multipart/") and self._parse_multipart(kind, value, start, end, depth, into):
             return
         if kind.startswith("multipart/"):
             kind = "text/plain"
@@ -93,34 +102,36 @@ class _Reader:
         if name is not None:
             self.mail.attachments.append(name)
         else:
-            into.append([self._text(fields, value, kind, start, end)])
+            into.append([self._decode_text(fields, value, kind, start, end)])
 
-    def _read_multipart(self, kind: str, value: str, start: int, end: int, depth: int, into: list[list[Text]]) -> bool:
+    def _parse_multipart(
+        self, kind: str, value: str, start: int, end: int, depth: int, into: list[list[TextPart]]
+    ) -> bool:
         """Read the parts inside; False if there are none to be found."""
-        boundary = parameters(value).get("boundary", "").rstrip()
+        boundary = parse_parameters(value).get("boundary", "").rstrip()
         if not boundary:
-            self._note("a multipart has no boundary; taken as text")
+            self._add_problem("a multipart has no boundary; taken as text")
             return False
         if depth >= MAX_MIME_DEPTH:
-            self._note(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
+            self._add_problem(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
             return True
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
         found = False
-        inside: list[list[Text]] = []
+        inside: list[list[TextPart]] = []
         for number, (part_start, part_end) in enumerate(self._parts(boundary, start, end)):
             found = True
             self.parts += 1
             if self.parts > MAX_PARTS:
-                self._note(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
+                self._add_problem(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
                 break
-            fields, body = read_fields(self.data, part_start, part_end, self.mail.problems)
-            into_part: list[list[Text]] = []
-            self.read(fields, body, part_end, depth=depth + 1, into=into_part, default=default)
+            fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems)
+            into_part: list[list[TextPart]] = []
+            self.parse_part(fields, body, part_end, depth=depth + 1, into=into_part, default=default)
             if number and kind in ("multipart/related", "multipart/signed"):
                 continue  # RFC 2387, RFC 1847: the first part is the text, the others belong to it
             inside += into_part
         if not found:
-            self._note("a multipart has no parts; taken as text")
+            self._add_problem("a multipart has no parts; taken as text")
             return False
         if kind == "multipart/alternative" and inside:
             into.append([text for group in inside for text in group])
@@ -139,66 +150,66 @@ class _Reader:
                 return
             part_start = min(match.end() + 1, end)
         if part_start is not None:
-            self._note("a multipart is not closed; the mail may be cut")
+            self._add_problem("a multipart is not closed; the mail may be cut")
             yield part_start, end
 
     def _attachment_name(self, fields: Fields, value: str, kind: str, *, is_root: bool) -> str | None:
         """The name of a part that is no text to be read; None for text."""
         disposition = _first(fields, "content-disposition")
-        name = parameters(disposition).get("filename") or parameters(value).get("name") or ""
-        name = one_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS)
-        if kind.startswith("text/") and main_value(disposition) != "attachment" and (is_root or not name):
+        name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
+        name = normalize_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS)
+        if kind.startswith("text/") and parse_main_value(disposition) != "attachment" and (is_root or not name):
             return None
         if name:
             return name
         return "unnamed.eml" if kind == "message/rfc822" else f"unnamed.{kind.partition('/')[2]}"
 
-    def _text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> Text:
+    def _decode_text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> TextPart:
         data = self.data[start:end]
         if len(data) > MAX_PART_BYTES:
-            self._note(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
+            self._add_problem(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
             data = data[:MAX_PART_BYTES]
-        data = self._undo_transfer_encoding(data, main_value(_first(fields, "content-transfer-encoding")))
-        text, problem = decoded(data, parameters(value).get("charset"))
+        data = self._decode_transfer_encoding(data, parse_main_value(_first(fields, "content-transfer-encoding")))
+        text, problem = decode_bytes(data, parse_parameters(value).get("charset"))
         if problem:
-            self._note(problem)
-        form: Form = "html" if kind in ("text/html", "text/xhtml") else "plain"
-        room = self.room[form]
-        self.room[form] = max(room - len(text), 0)
-        if len(text) > room:
-            self._note("the texts of the mail are too long; the rest was left out")
-            text = cut_html(text, room) if form == "html" else text[:room]
-        return Text(form, text)
+            self._add_problem(problem)
+        subtype: Subtype = "html" if kind in ("text/html", "text/xhtml") else "plain"
+        remaining = self.remaining_chars[subtype]
+        self.remaining_chars[subtype] = max(remaining - len(text), 0)
+        if len(text) > remaining:
+            self._add_problem("the texts of the mail are too long; the rest was left out")
+            text = truncate_html(text, remaining) if subtype == "html" else text[:remaining]
+        return TextPart(subtype, text)
 
-    def _undo_transfer_encoding(self, data: bytes, encoding: str) -> bytes:
+    def _decode_transfer_encoding(self, data: bytes, encoding: str) -> bytes:
         if encoding == "quoted-printable":
             return a2b_qp(data)
         if encoding == "base64":
-            return self._undo_base64(data)
+            return self._decode_base64(data)
         if encoding not in ("", "7bit", "8bit", "binary"):
-            self._note("a transfer encoding is unknown; the text was taken as it is")
+            self._add_problem("a transfer encoding is unknown; the text was taken as it is")
         return data
 
-    def _undo_base64(self, data: bytes) -> bytes:
+    def _decode_base64(self, data: bytes) -> bytes:
         """The decoded text; what follows the encoded lines (a mailing list's footer) is added as it is."""
-        foreign = _NOT_BASE64.search(data)
-        if foreign is None and not _WORDS_IN_A_LINE.search(data.strip()[:2_000]):
+        invalid = _NOT_BASE64.search(data)
+        if invalid is None and not _WORDS_IN_A_LINE.search(data.strip()[:2_000]):
             encoded, rest = data, b""
         else:
-            self._note("a base64 text is damaged")
-            stop = data.rfind(b"\n", 0, foreign.start()) + 1 if foreign else 0
+            self._add_problem("a base64 text is damaged")
+            stop = data.rfind(b"\n", 0, invalid.start()) + 1 if invalid else 0
             encoded, rest = data[:stop], data[stop:]
-        signs = encoded.translate(None, b" \t\n\r\f\v").rstrip(b"=")
-        if len(signs) % 4 == 1:
-            self._note("a base64 text is damaged")
-            signs = signs[:-1]
+        digits = encoded.translate(None, b" \t\n\r\f\v").rstrip(b"=")
+        if len(digits) % 4 == 1:
+            self._add_problem("a base64 text is damaged")
+            digits = digits[:-1]
         try:
-            return a2b_base64(signs + b"==") + rest
+            return a2b_base64(digits + b"==") + rest
         except Base64Error:
-            self._note("a base64 text is damaged")
+            self._add_problem("a base64 text is damaged")
             return data
 
-    def _note(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self.mail.problems.append(problem)
 
 

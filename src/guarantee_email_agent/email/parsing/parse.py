@@ -1,19 +1,18 @@
-"""Raw mail to `Email`: a mapping, as mail services and scenarios give it, or the bytes of RFC 5322.
+"""Parse a raw mail into an `Email`: a mapping, as mail services and scenarios give it, or the bytes of RFC 5322.
 
-Whatever comes in, the only exception is `ProcessingError`, for what is no mail or has nobody to answer to. All other
-faults are read around, and named in `Email.problems`.
+The only exception is `ProcessingError`, for what is no mail or has nobody to answer to. Any other defect is worked
+around, and named in `Email.problems`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
-from guarantee_email_agent.email.normalize import clean_text, one_line, without_controls
-from guarantee_email_agent.email.parsing.addresses import addresses
-from guarantee_email_agent.email.parsing.email import MISSING_ID_END, Email, Span, SpanKind
-from guarantee_email_agent.email.parsing.limits import (
+from guarantee_email_agent.email.normalize import normalize_line, normalize_text, replace_controls
+from guarantee_email_agent.email.parsing.addresses import parse_addresses
+from guarantee_email_agent.email.parsing.email import (
+    DERIVED_ID_SUFFIX,
     MAX_ATTACHMENTS,
     MAX_BODY_CHARS,
     MAX_DATE_CHARS,
@@ -24,19 +23,15 @@ from guarantee_email_agent.email.parsing.limits import (
     MAX_NAME_CHARS,
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
+    Email,
 )
 from guarantee_email_agent.email.parsing.quoting import label_spans
 from guarantee_email_agent.utils.errors import ProcessingError
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.email.parsing.mime import MimeMail
-
-__all__ = ["Email", "Span", "SpanKind", "parse_email"]
-
 _MESSAGE_ID = r"<[^<>\s]{1,996}>"
 # The plain half of many newsletters and of some phones' mails: "Please view this message in a browser."
-_SAYS_LITTLE = r"(?i)\bhtml\b|\bbrowser"
-_SAYS_LITTLE_CHARS = 400
+_PLAIN_STUB = r"(?i)\bhtml\b|\bbrowser"
+_MAX_STUB_CHARS = 400
 
 
 def parse_email(raw: Mapping[str, object] | bytes) -> Email:
@@ -63,52 +58,40 @@ def parse_email(raw: Mapping[str, object] | bytes) -> Email:
 def _from_mapping(raw: Mapping[str, object]) -> Email:
     problems: list[str] = []
     sender = _sender(raw.get("from"), problems)
-    given = raw.get("headers")
-    headers = {} if given is None else _headers(given, problems)
-    subject = _text(raw, "subject", problems)
+    headers = _headers(raw.get("headers"), problems)
+    subject = _text_field(raw, "subject", problems)
     if "=?" in subject:
-        from guarantee_email_agent.email.parsing.header_fields import decode_words  # few services leave it encoded
+        from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # rarely left encoded
 
-        subject = decode_words(subject[:MAX_HEADER_CHARS])
+        subject = decode_encoded_words(subject[:MAX_HEADER_CHARS])
     subject = _subject(subject, problems)
-    received = one_line(_text(raw, "received", problems), MAX_DATE_CHARS)
+    received = normalize_line(_text_field(raw, "received", problems), MAX_DATE_CHARS)
     body = _mapping_body(raw, headers, problems)
-    message_id = one_line(_text(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
+    message_id = normalize_line(_text_field(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
     if not message_id:
-        message_id = _derived_message_id("\x1f".join((sender, subject, received, body)).encode("utf-8", "replace"))
-    thread_id = raw.get("thread_id")
-    if thread_id is not None and not isinstance(thread_id, str):
-        problems.append(_wrong_type("thread_id", thread_id))
-        thread_id = None
-    given = raw.get("attachments")
-    attachments = () if given is None else _attachments(given, problems)
-    if "to" in raw or "cc" in raw:
-        recipients = _recipients((raw.get("to"), raw.get("cc")), problems)
-    elif headers:
-        recipients = _recipients((headers.get("to"), headers.get("cc")), problems)
-    else:
-        recipients = ()
+        message_id = _derive_message_id("\x1f".join((sender, subject, received, body)).encode("utf-8", "replace"))
+    thread_id = normalize_line(_text_field(raw, "thread_id", problems, required=False), MAX_MESSAGE_ID_CHARS)
+    attachments = _attachments(raw.get("attachments"), problems)
+    addressed: Mapping[str, object] = raw if "to" in raw or "cc" in raw else headers
     return Email(
         message_id,
         sender,
-        recipients,
+        _recipients((addressed.get("to"), addressed.get("cc")), problems),
         subject,
         received,
         label_spans(body),
         attachments,
         headers,
-        None if thread_id is None else one_line(thread_id, MAX_MESSAGE_ID_CHARS) or None,
-        _distinct(problems) if problems else (),
+        thread_id or None,
+        tuple(dict.fromkeys(problems)),
     )
 
 
 def _from_bytes(raw: bytes) -> Email:
-    from guarantee_email_agent.email.parsing.header_fields import (
-        decode_words,  # with MIME, only what comes as bytes needs it
-    )
-    from guarantee_email_agent.email.parsing.mime import read_mail
+    from guarantee_email_agent.email.parsing.header_fields import decode_encoded_words  # only bytes need it and MIME
+    from guarantee_email_agent.email.parsing.mime import parse_mime
 
-    mail = read_mail(raw)
+    mail = parse_mime(raw)
     fields, problems = mail.fields, mail.problems
     if not fields:
         raise ProcessingError(
@@ -118,27 +101,29 @@ def _from_bytes(raw: bytes) -> Email:
     senders = fields.get("from", [])
     if len(senders) > 1:
         problems.append("the mail has more than one From header; the first with an address counts")
-    sender = _sender(next((value for value in senders if addresses(value)), senders[0] if senders else None), problems)
+    sender = _sender(
+        next((value for value in senders if parse_addresses(value)), senders[0] if senders else None), problems
+    )
     message_ids = fields.get("message-id", [])
     if len(message_ids) > 1:
         problems.append("the mail has more than one Message-ID; the first counts")
     if message_ids and message_ids[0]:
         found = re.search(_MESSAGE_ID, message_ids[0])
-        message_id = found[0] if found else one_line(message_ids[0], MAX_MESSAGE_ID_CHARS)
+        message_id = found[0] if found else normalize_line(message_ids[0], MAX_MESSAGE_ID_CHARS)
     else:
         problems.append("the mail has no Message-ID; one was derived from its content")
-        message_id = _derived_message_id(raw)
-    body = "\n\n".join(filter(None, [_best_text(group, problems) for group in _groups(mail)]))
+        message_id = _derive_message_id(raw)
+    body = "\n\n".join(filter(None, [_preferred_text(group, problems) for group in mail.alternatives]))
     return Email(
         message_id=message_id,
         sender=sender,
         recipients=_recipients((fields.get("to"), fields.get("cc")), problems),
-        subject=_subject(decode_words(fields.get("subject", [""])[0]), problems),
-        received=_date_of(fields),
-        spans=label_spans(_cut(body, MAX_BODY_CHARS, "the text", problems)),
+        subject=_subject(decode_encoded_words(fields.get("subject", [""])[0]), problems),
+        received=_parse_received_date(fields),
+        spans=label_spans(_truncate(body, MAX_BODY_CHARS, "the text", problems)),
         attachments=_attachments(mail.attachments, problems),
         headers={name: tuple(values) for name, values in fields.items()},
-        problems=_distinct(problems),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
@@ -148,7 +133,7 @@ def _sender(value: object, problems: list[str]) -> str:
             "The mail has no sender, so nobody can be answered. Its From must hold a mail address.",
             "email_missing_sender",
         )
-    found = addresses(value)
+    found = parse_addresses(value)
     if found:
         if len(found) > 1:
             problems.append("the mail has more than one author; the first counts")
@@ -166,27 +151,23 @@ def _sender(value: object, problems: list[str]) -> str:
 def _subject(text: str, problems: list[str]) -> str:
     if len(text) > MAX_SUBJECT_CHARS:
         problems.append(f"the subject is longer than {MAX_SUBJECT_CHARS} characters and was cut")
-    return one_line(text, MAX_SUBJECT_CHARS)
+    return normalize_line(text, MAX_SUBJECT_CHARS)
 
 
-def _text(raw: Mapping[str, object], key: str, problems: list[str]) -> str:
+def _text_field(raw: Mapping[str, object], key: str, problems: list[str], *, required: bool = True) -> str:
     value = raw.get(key)
     if isinstance(value, str):
         return value
-    problems.append(f"{key} is missing" if value is None else _wrong_type(key, value))
+    if value is not None:
+        problems.append(f"{key} is {type(value).__name__}, not text; left out")
+    elif required:
+        problems.append(f"{key} is missing")
     return ""
 
 
-def _wrong_type(key: str, value: object) -> str:
-    return f"{key} is {type(value).__name__}, not text; left out"
-
-
 def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ...]], problems: list[str]) -> str:
-    body = _text(raw, "body", problems)
-    html = raw.get("html")
-    if html is not None and not isinstance(html, str):
-        problems.append(_wrong_type("html", html))
-        html = None
+    body = _text_field(raw, "body", problems)
+    html = _text_field(raw, "html", problems, required=False)
     content_type = headers["content-type"][0].lower() if "content-type" in headers else ""
     is_html = content_type.startswith(("text/html", "application/xhtml"))
     if not is_html and "<" in body and not content_type.startswith("text/plain"):
@@ -194,41 +175,38 @@ def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ..
 
         is_html = looks_like_html(body[:MAX_BODY_CHARS])
     if is_html:
-        return _best_text([("html", body), ("html", html or "")], problems)
+        return _preferred_text([("html", body), ("html", html)], problems)
     if html:
-        return _best_text([("plain", body), ("html", html)], problems)
-    return clean_text(_cut(body, MAX_BODY_CHARS, "the text", problems))
+        return _preferred_text([("plain", body), ("html", html)], problems)
+    return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems))
 
 
-def _groups(mail: MimeMail) -> Iterable[list[tuple[str, str]]]:
-    for group in mail.alternatives:
-        yield [(text.form, text.content) for text in group]
-
-
-def _best_text(group: list[tuple[str, str]], problems: list[str]) -> str:
-    """The text of parts that say the same: the plain one, unless it is empty or only points to the other."""
+def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> str:
+    """The text of alternative (subtype, content) parts: the plain one, unless it is empty or points to the other."""
     plain = ""
-    for form, content in group:
-        if form == "plain":
-            text = clean_text(_cut(content, MAX_BODY_CHARS, "the text", problems))
+    for subtype, content in group:
+        if subtype == "plain":
+            text = normalize_text(_truncate(content, MAX_BODY_CHARS, "the text", problems))
             plain = plain or text
-            if text.strip() and not (len(text) < _SAYS_LITTLE_CHARS and re.search(_SAYS_LITTLE, text)):
+            if text.strip() and not (len(text) < _MAX_STUB_CHARS and re.search(_PLAIN_STUB, text)):
                 return text
-    for form, content in group:
-        if form == "html" and content.strip():
-            from guarantee_email_agent.email.parsing.html_text import cut_html, html_to_text  # only where there is HTML
+    for subtype, content in group:
+        if subtype == "html" and content.strip():
+            from guarantee_email_agent.email.parsing.html_text import (
+                html_to_text,
+                truncate_html,
+            )  # only where there is HTML
 
             if len(content) > MAX_HTML_CHARS:
                 problems.append(f"the HTML is longer than {MAX_HTML_CHARS} characters; the rest was left out")
-            text = _cut(
-                clean_text(html_to_text(cut_html(content, MAX_HTML_CHARS))), MAX_BODY_CHARS, "the text", problems
-            )
+            text = normalize_text(html_to_text(truncate_html(content, MAX_HTML_CHARS)))
+            text = _truncate(text, MAX_BODY_CHARS, "the text", problems)
             if len(text) >= len(plain.strip()) and text.strip():
                 return text
     return plain
 
 
-def _cut(text: str, limit: int, what: str, problems: list[str]) -> str:
+def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
     if len(text) <= limit:
         return text
     problems.append(f"{what} is longer than {limit} characters; the rest was left out")
@@ -237,13 +215,15 @@ def _cut(text: str, limit: int, what: str, problems: list[str]) -> str:
 
 def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     """Header fields from a mapping, or from pairs or {name, value} mappings as mail services list them."""
+    if given is None:
+        return {}
     found: dict[str, list[str]] = {}
     count = 0
-    for name, value in _header_items(given, problems):
+    for name, value in _iterate_headers(given, problems):
         if not isinstance(name, str) or not name.strip():
             problems.append("a header has no name; left out")
             continue
-        key = one_line(name, MAX_NAME_CHARS).rstrip(":").rstrip().lower()
+        key = normalize_line(name, MAX_NAME_CHARS).rstrip(":").rstrip().lower()
         for single in value if isinstance(value, (list, tuple)) else (value,):
             count += 1
             if count > MAX_HEADERS:
@@ -253,7 +233,7 @@ def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     return {key: tuple(values) for key, values in found.items()}
 
 
-def _header_items(given: object, problems: list[str]) -> Iterable[tuple[object, object]]:
+def _iterate_headers(given: object, problems: list[str]) -> Iterable[tuple[object, object]]:
     if isinstance(given, Mapping):
         return given.items()
     items: list[tuple[object, object]] = []
@@ -272,7 +252,7 @@ def _header_items(given: object, problems: list[str]) -> Iterable[tuple[object, 
 
 def _header_value(value: object, problems: list[str]) -> str:
     if isinstance(value, str):
-        return without_controls(_cut(value, MAX_HEADER_CHARS, "a header", problems))
+        return replace_controls(_truncate(value, MAX_HEADER_CHARS, "a header", problems))
     if isinstance(value, bool):  # what YAML 1.1 makes of "Auto-Submitted: no"
         return "yes" if value else "no"
     # The name alone can decide that a mail must not be answered, so it stays.
@@ -285,7 +265,7 @@ def _recipients(values: Iterable[object], problems: list[str]) -> tuple[str, ...
     found: list[str] = []
     for single in singles[:MAX_RECIPIENTS]:
         if isinstance(single, str):
-            found += addresses(single)
+            found += parse_addresses(single)
         elif single is not None:
             problems.append(f"a recipient is {type(single).__name__}, not text; left out")
         if len(found) > MAX_RECIPIENTS:
@@ -297,19 +277,19 @@ def _recipients(values: Iterable[object], problems: list[str]) -> tuple[str, ...
 
 def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
     names: list[str] = []
-    for entry in given if isinstance(given, (list, tuple)) else (given,):
+    for entry in given if isinstance(given, (list, tuple)) else () if given is None else (given,):
         if len(names) == MAX_ATTACHMENTS:
             problems.append(f"the mail has more than {MAX_ATTACHMENTS} attachments; the rest was left out")
             break
         name = (entry.get("filename") or entry.get("name")) if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
-            names.append(one_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS) or "unnamed")
+            names.append(normalize_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS) or "unnamed")
         else:
             problems.append("an attachment has no name; left out")
     return tuple(names)
 
 
-def _date_of(fields: Mapping[str, list[str]]) -> str:
+def _parse_received_date(fields: Mapping[str, list[str]]) -> str:
     """When the last server took the mail (its Received line is the first), else when the sender says it was written."""
     from datetime import UTC  # with email.utils, only what comes as bytes needs it
     from email.utils import parsedate_to_datetime
@@ -323,14 +303,10 @@ def _date_of(fields: Mapping[str, list[str]]) -> str:
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
         return moment.isoformat().replace("+00:00", "Z")
-    return one_line(written, MAX_DATE_CHARS)
+    return normalize_line(written, MAX_DATE_CHARS)
 
 
-def _derived_message_id(content: bytes) -> str:
+def _derive_message_id(content: bytes) -> str:
     from hashlib import sha256  # 8 ms to load, for the few mails without a Message-ID
 
-    return f"<sha256-{sha256(content).hexdigest()}{MISSING_ID_END}"
-
-
-def _distinct(problems: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(problems))
+    return f"<sha256-{sha256(content).hexdigest()}{DERIVED_ID_SUFFIX}"

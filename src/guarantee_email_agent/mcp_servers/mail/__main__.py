@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from guarantee_email_agent.email.parsing.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
 from guarantee_email_agent.mcp_servers.dispatcher import serve
 from guarantee_email_agent.mcp_servers.mail.mailbox import Mailbox
@@ -20,7 +20,7 @@ _SECURITY = ("tls", "starttls", "none")
 
 def main() -> int:
     options = _arguments()
-    if bare_address(options.sender) != options.sender or not options.sender.isascii():
+    if parse_address(options.sender) != options.sender or not options.sender.isascii():
         fail("--from is not one bare address like support@example.com")
     try:
         mailbox = _maildir(options) if options.maildir is not None else _imap(options)

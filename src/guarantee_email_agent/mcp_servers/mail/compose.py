@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from guarantee_email_agent.email.parsing.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import parse_address
 
 MAX_HEADERS: Final = 20
 MAX_REFERENCES: Final = 50
@@ -82,7 +82,7 @@ def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None =
 
 def envelope_address(address: str) -> str:
     """The address as SMTP takes it: its domain in ASCII (IDNA). Raises MessageError unless it is one bare address."""
-    if bare_address(address) != address:
+    if parse_address(address) != address:
         raise MessageError("to is not one bare address like customer@example.org")
     local, _, domain = address.rpartition("@")
     if not domain.isascii():

@@ -17,7 +17,7 @@ from imapclient import DELETED, SEEN, IMAPClient
 from imapclient.exceptions import IMAPClientError
 from imapclient.imapclient import JUNK, SENT
 
-from guarantee_email_agent.email.parsing.addresses import bare_address
+from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.mcp_servers.mail.compose import PROOF_HEADER, written_by_us
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
@@ -113,7 +113,7 @@ def fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iter
             header = email.message_from_bytes(raw)
             yield Found(
                 uid,
-                bare_address(_only(header, "From")),
+                parse_address(_only(header, "From")),
                 _only(header, "To"),
                 _only(header, "Message-ID"),
                 _only(header, PROOF_HEADER),
