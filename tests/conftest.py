@@ -9,8 +9,18 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from guarantee_email_agent.utils.logging import ROOT
+
+# Inputs are the same in every run of CI, and no example is judged by the time it takes on a busy machine.
+settings.register_profile(
+    "without_deadline",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("without_deadline")
 
 pytest_plugins = ["postgresql", "shipped_instructions", "tasks_and_sandboxes"]  # of tests/support
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from company import ADDRESS, Company
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from mail_servers import MailServers
 

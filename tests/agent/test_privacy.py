@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from company import ADDRESS, Company
 
+pytestmark = pytest.mark.slow
+
 CANARY = "xanthippe"  # in every part of a mail that a customer writes
 MAIL = f"""\
 From: "{CANARY} name" <{CANARY}.sender@example.com>

@@ -58,6 +58,7 @@ class TestOnce:
         assert re.search(r"^Message-ID: <reply-[0-9a-f]{32}@example\.com>$", head, re.MULTILINE)
         assert "TICKET-000001" in body
 
+    @pytest.mark.slow
     def test_a_second_run_has_nothing_to_do(self, company: Company) -> None:
         company.receive("valid")
         company.run("run", "--once")
@@ -67,6 +68,7 @@ class TestOnce:
         assert "Email received" not in again.stdout
         assert len(company.replies()) == 1
 
+    @pytest.mark.slow
     def test_the_same_mail_delivered_twice_is_answered_once(self, company: Company) -> None:
         company.receive("valid")
         twin = company.folder / "mailbox" / "new"
@@ -76,6 +78,7 @@ class TestOnce:
         assert len(company.replies()) == 1
         assert company.tally()["answered"] == 2
 
+    @pytest.mark.slow
     def test_a_mail_that_keeps_failing_is_left_for_a_person_after_three_tries(self, company: Company) -> None:
         (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
         company.configure(agent={"max_attempts": 1})
@@ -86,6 +89,7 @@ class TestOnce:
         assert company.tally()["quarantined"] == 1
         assert company.replies() == []
 
+    @pytest.mark.slow
     def test_a_mail_that_fails_makes_the_exit_code_1(self, company: Company) -> None:
         (company.folder / "mailbox" / "new" / "nobody").write_text("Subject: no sender\n\nHello\n")
         company.receive("valid")
@@ -96,6 +100,7 @@ class TestOnce:
         assert len(company.replies()) == 1
         assert company.tally()["unprocessed"] == 1
 
+    @pytest.mark.slow
     def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:
         company.receive("large", "x" * 5000)
         company.configure(agent={"max_mail_bytes": 2000})
@@ -105,6 +110,7 @@ class TestOnce:
         assert company.tally()["quarantined"] == 1
 
 
+@pytest.mark.slow
 class TestWatching:
     def test_mail_that_comes_is_answered_until_sigterm(self, company: Company) -> None:
         agent = company.start()
@@ -195,6 +201,7 @@ class TestWatching:
         assert [pid for pid in servers if is_running(pid)] == []
 
 
+@pytest.mark.slow
 class TestParkedMail:
     def test_taking_the_mark_away_makes_the_agent_try_again(self, company: Company) -> None:
         """The ledger waits until a mark is a minute old; a clock of its own makes it old here."""

@@ -17,6 +17,8 @@ from company import ADDRESS, Company
 from mail_servers import MailServers
 from scripted_server import ScriptedServer
 
+pytestmark = pytest.mark.slow
+
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
 
 

@@ -680,7 +680,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(KEYS | st.text(max_size=8), ANYTHING, max_size=8) | st.binary(max_size=200) | ANYTHING)
 def test_anything_at_all_gives_a_result(raw: object) -> None:
     result = desk().process(raw)
@@ -690,7 +690,7 @@ def test_anything_at_all_gives_a_result(raw: object) -> None:
     assert result.error_code != "processing_unexpected"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=300), st.text(max_size=50))
 def test_any_text_from_a_customer_is_answered(body: str, subject: str) -> None:
     agent = desk()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, EvalSuite, InvalidScenario
@@ -518,17 +518,17 @@ class TestDiscovery:
 
 
 class TestAnyInput:
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=150)
     @given(st.binary(max_size=400))
     def test_any_bytes_give_a_scenario_or_one_clear_line(self, write: Write, content: bytes) -> None:
         self._check(write(content))
 
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=150)
     @given(st.text("abc:-[]{}#&*!|>'\"%@`,? \n\t1.~", max_size=200))
     def test_anything_that_looks_like_yaml(self, write: Write, content: str) -> None:
         self._check(write(content))
 
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=150)
     @given(
         st.sampled_from(
             [*REQUIRED, "input.mock_responses", "input.mock_responses.gmail", "input.email.headers", "new"]

@@ -109,7 +109,7 @@ class TestLoadDocuments:
         error = pickle.loads(pickle.dumps(refusal("a: @")))
         assert (error.code, error.line) == ("document_yaml_invalid", 1)
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(st.text(alphabet=st.sampled_from("ab:-?[]{},&*!|>'\"%@`#<~.1 \n\t\r\x00\x85\ufeff\ud800é")) | st.text())
     def test_any_text_gives_documents_or_one_clear_line(self, text: str) -> None:
         trouble = None

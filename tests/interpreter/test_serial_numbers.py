@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantee_email_agent.instructions.phrases import split_words
@@ -251,7 +251,7 @@ def test_an_answer_that_is_not_one_number_is_none(text: str, rules: ReadingRules
     assert find_answer(split_words(text), rules) == ()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map(" ".join))
 def test_every_number_found_stands_in_the_text(text: str, rules: ReadingRules) -> None:
     squashed = "".join(sign for sign in text.upper() if sign.isalnum())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantee_email_agent.integrations.ports import Outcome
@@ -56,7 +56,7 @@ def ledger(ledger_location: str) -> Iterator[Ledger]:
         yield ledger
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(events=st.lists(st.tuples(st.sampled_from(["one:1", "two:2"]), EVENTS), min_size=10, max_size=60))
 def test_what_the_ledger_promises(ledger: Ledger, ledger_sql: Any, events: list[tuple[str, str]]) -> None:
     mail = f"{next(NUMBERS):032x}"

@@ -15,6 +15,8 @@ import pytest
 from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
 from guarantee_email_agent.ledger.mail_state import Stage
 
+pytestmark = pytest.mark.slow
+
 KEY = b"k" * 32
 LEASE_S = 180.0
 ROUNDS = 6
