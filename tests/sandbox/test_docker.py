@@ -300,4 +300,4 @@ def test_names_are_what_docker_takes(task_name: str, name: str) -> None:
     ],
 )
 def test_the_reason_is_the_line_that_has_it(output: str, shown: str) -> None:
-    assert docker_engine.reason(output).startswith(shown)
+    assert docker_engine.failure_reason(output).startswith(shown)

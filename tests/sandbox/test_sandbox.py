@@ -12,7 +12,7 @@ import pytest
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.sandbox import SandboxLimits, open_sandbox, require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient
-from guarantee_email_agent.sandbox.sandbox import settings_of
+from guarantee_email_agent.sandbox.sandbox import parse_settings
 from guarantee_email_agent.utils.errors import TaskError
 
 
@@ -21,13 +21,13 @@ def _task(directory: Path, settings: Mapping[str, Any], assets: Path | None = No
 
 
 def test_without_wishes_the_usual_limits_hold(tmp_path: Path) -> None:
-    settings = settings_of(_task(tmp_path, {}), SandboxLimits())
+    settings = parse_settings(_task(tmp_path, {}), SandboxLimits())
     assert (settings.limits, settings.network) == (SandboxLimits(), False)
 
 
 def test_a_task_says_what_it_needs(tmp_path: Path) -> None:
     wanted = {"network": True, "memory_mb": 512, "disk_mb": 64, "processes": 20, "time_s": 30.5}
-    settings = settings_of(_task(tmp_path, {"sandbox": wanted}), SandboxLimits(command_s=5.0))
+    settings = parse_settings(_task(tmp_path, {"sandbox": wanted}), SandboxLimits(command_s=5.0))
     assert settings.network
     assert settings.limits == SandboxLimits(
         memory_bytes=512 << 20, disk_bytes=64 << 20, processes=20, time_s=30.5, command_s=5.0
@@ -46,7 +46,7 @@ def test_a_task_says_what_it_needs(tmp_path: Path) -> None:
 )
 def test_everything_wrong_is_told_with_its_place(tmp_path: Path, section: object, message: str) -> None:
     with pytest.raises(TaskError) as problem:
-        settings_of(_task(tmp_path, {"sandbox": section}), SandboxLimits())
+        parse_settings(_task(tmp_path, {"sandbox": section}), SandboxLimits())
     assert str(tmp_path / "task.yaml") in problem.value.message
     assert message in problem.value.message
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import http.client
 import re
 import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.sandbox.docker_engine import Engine, reason, require_engine
-from guarantee_email_agent.sandbox.sandbox import SandboxSettings
+from guarantee_email_agent.sandbox.bubblewrap import HOME
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox.docker_engine import DockerEngine, docker_error, failure_reason, require_engine
+from guarantee_email_agent.sandbox.sandbox import SandboxSettings, SandboxTask
 from guarantee_email_agent.utils.errors import TaskError
 
 IMAGE: Final = "ghcr.io/agent-infra/sandbox:latest"
@@ -21,44 +23,34 @@ INNER_PORT: Final = 8080
 LABEL: Final = "guarantee-email-agent"
 """On every container that is started here, so that one which outlived us can be found."""
 
-_HOME: Final = "/home/gem"
 _LONGEST_NAME: Final = 100
 # What the image's own services take, a desktop with a browser among them, besides what the agent may.
 _OWN_MEMORY: Final = 2 << 30
 _OWN_PROCESSES: Final = 1024
 _SHM_SHARE: Final = 4
-_ASK_S: Final = 10.0
+_QUERY_S: Final = 10.0
 _BUILD_S: Final = 1800.0
-_END_S: Final = 120.0
+_REMOVE_S: Final = 120.0
 _READY_S: Final = 120.0
 _PAUSE_S: Final = 0.25
-_LOOK_S: Final = 2.0
+_INSPECT_S: Final = 2.0
 # Nothing that is built or mounted may hold what the judge knows.
-_KEPT_BACK: Final = ("test.py", "task.yaml", "__pycache__")
+_JUDGE_FILES: Final = ("test.py", "task.yaml", "__pycache__")
 
 
 class DockerSandbox:
-    """Built and run by the `docker` program. compose_file goes before dockerfile, and both before the image.
+    """Built and run by `docker`: from the task's compose file, else its Dockerfile, else the image of AIO Sandbox.
 
-    interrupted: whether somebody wants the start to end, which may take minutes.
+    interrupted: whether the start, which may take minutes, is to end.
     """
 
     def __init__(
-        self,
-        task_name: str,
-        directory: Path,
-        dockerfile: Path | None,
-        compose_file: Path | None,
-        settings: SandboxSettings,
-        interrupted: Callable[[], bool] = lambda: False,
+        self, task: SandboxTask, settings: SandboxSettings, interrupted: Callable[[], bool] = lambda: False
     ) -> None:
-        self._directory = directory
-        self._dockerfile = dockerfile
-        self._compose_file = compose_file
+        self._task = task
         self._settings = settings
-        self._task_name = task_name
         self._interrupted = interrupted
-        self._engine = Engine(interrupted)
+        self._engine = DockerEngine(interrupted)
         self._port: int | None = None
         self._name = ""
         self._context: Path | None = None
@@ -76,27 +68,25 @@ class DockerSandbox:
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        limitations = [
+        found = [
             "what a container may write to its disk is limited by Docker's own settings alone",
             "a container outlives solve where that is killed",
         ]
         if not self._settings.network:
-            limitations.append("the network can be reached: a container without a network has no port for its API")
-        if self._compose_file is not None:
-            limitations.append("memory and processes are limited as far as the task's compose file limits them")
+            found.append("the network can be reached: a container without a network has no port for its API")
+        if self._task.compose_file is not None:
+            found.append("memory and processes are limited as far as the task's compose file limits them")
         if self._published_to_all:
-            limitations.append(
-                "the task's compose file opens the sandbox's port to other machines, not to this one alone"
-            )
-        return tuple(limitations)
+            found.append("the task's compose file opens the sandbox's port to other machines, not to this one alone")
+        return tuple(found)
 
     def start(self) -> None:
         require_engine()
         self._port = _free_port()
-        self._name = container_name(self._task_name, self._port)
+        self._name = container_name(self._task.name, self._port)
         try:
-            if self._compose_file is not None:
-                self._start_composed(self._compose_file)
+            if self._task.compose_file is not None:
+                self._start_composed(self._task.compose_file)
             else:
                 self._start_single()
             self._wait_until_ready()
@@ -106,106 +96,102 @@ class DockerSandbox:
 
     def stop(self) -> None:
         if self._name:
-            name, port = self._name, self._port or 0
-            self._name, self._port = "", None
-            if self._compose_file is not None:
+            name = self._name
+            if self._task.compose_file is not None:
                 down = ("down", "--volumes", "--remove-orphans", "--timeout", "5")
-                self._engine.try_to((*self._compose(self._compose_file, name), *down), _END_S, variables(name, port))
+                self._engine.try_call((*self._compose(self._task.compose_file), *down), _REMOVE_S, self._variables())
             else:
-                self._engine.try_to(("rm", "--force", "--volumes", name), _END_S)
-            if self._dockerfile is not None or self._compose_file is not None:
-                self._engine.try_to(("image", "rm", "--force", f"{name}:latest"), _END_S)
+                self._engine.try_call(("rm", "--force", "--volumes", name), _REMOVE_S)
+            if self._task.dockerfile is not None or self._task.compose_file is not None:
+                self._engine.try_call(("image", "rm", "--force", f"{name}:latest"), _REMOVE_S)
+            self._name, self._port = "", None
         if self._context is not None:
             shutil.rmtree(self._context, ignore_errors=True)
             self._context = None
 
     def _start_single(self) -> None:
-        image, assets = IMAGE, self._settings.assets
-        if self._dockerfile is not None:
+        image, assets, dockerfile = IMAGE, self._settings.assets, self._task.dockerfile
+        if dockerfile is not None:
             image = f"{self._name}:latest"
-            context = self._without_judge()
-            command = ("build", "--quiet", "--tag", image, "--file", str(context / self._dockerfile.name), str(context))
-            self._engine.call(command, _BUILD_S)
-        self._engine.call(run(image, self._name, self.docker_port, self._settings), _BUILD_S)
-        if self._dockerfile is None and assets is not None:
-            self._engine.call(("cp", f"{assets}/.", f"{self._name}:{_HOME}/assets"), _BUILD_S)
+            context = self._copy_without_judge()
+            options = ("--quiet", "--tag", image, "--file", str(context / dockerfile.name))
+            self._engine.call(("build", *options, str(context)), _BUILD_S)
+        self._engine.call(_run_command(image, self._name, self.docker_port, self._settings), _BUILD_S)
+        if dockerfile is None and assets is not None:
+            self._engine.call(("cp", f"{assets}/.", f"{self._name}:{HOME}/assets"), _BUILD_S)
 
     def _start_composed(self, compose_file: Path) -> None:
-        self._without_judge()
-        up = (*self._compose(compose_file, self._name), "up", "--detach", "--build")
-        self._engine.call(up, _BUILD_S, variables(self._name, self.docker_port))
+        self._copy_without_judge()
+        up = (*self._compose(compose_file), "up", "--detach", "--build")
+        self._engine.call(up, _BUILD_S, self._variables())
         addresses = [
             address
             for container in self._containers()
-            for address in self._engine.try_to(("port", container, f"{INNER_PORT}/tcp"), _ASK_S).split()
+            for address in self._engine.try_call(("port", container, f"{INNER_PORT}/tcp"), _QUERY_S).split()
         ]
         if not addresses:
-            wanted = f'"127.0.0.1:${{HOST_PORT}}:{INNER_PORT}"'
-            raise TaskError(
+            raise docker_error(
                 f"{compose_file}: no running service publishes port {INNER_PORT}. Give the one that serves the API of "
-                f"AIO Sandbox: ports: [{wanted}]",
-                "sandbox_docker",
+                f'AIO Sandbox: ports: ["127.0.0.1:${{HOST_PORT}}:{INNER_PORT}"]'
             )
         self._port = int(addresses[0].rpartition(":")[2])
         self._published_to_all = not all(address.startswith(("127.", "[::1]")) for address in addresses)
 
-    def _compose(self, compose_file: Path, project: str) -> tuple[str, ...]:
-        place = compose_file if self._context is None else self._context / compose_file.name
-        return ("compose", "--project-name", project, "--file", str(place))
+    def _compose(self, compose_file: Path) -> tuple[str, ...]:
+        path = compose_file if self._context is None else self._context / compose_file.name
+        return ("compose", "--project-name", self._name, "--file", str(path))
 
-    def _without_judge(self) -> Path:
+    def _variables(self) -> dict[str, str]:
+        """What the compose files of such tasks take from the environment."""
+        names = {"TASK_DOCKER_IMAGE_NAME": f"{self._name}:latest", "TASK_DOCKER_CONTAINER_NAME": self._name}
+        return names | {"HOST_PORT": str(self._port)}
+
+    def _copy_without_judge(self) -> Path:
         """A copy of the task's directory, so that no agent finds the judge in its container, or changes it there."""
         self._context = Path(tempfile.mkdtemp(prefix="task-"))
+        ignored = shutil.ignore_patterns(*_JUDGE_FILES)
         try:
-            shutil.copytree(
-                self._directory,
-                self._context,
-                symlinks=True,
-                ignore=shutil.ignore_patterns(*_KEPT_BACK),
-                dirs_exist_ok=True,
-            )
+            shutil.copytree(self._task.directory, self._context, symlinks=True, ignore=ignored, dirs_exist_ok=True)
         except (OSError, shutil.Error) as error:
-            raise TaskError(f"{self._directory}: cannot be copied to build from: {error}", "sandbox_docker") from None
+            raise docker_error(f"{self._task.directory}: cannot be copied to build from: {error}") from None
         return self._context
 
     def _containers(self) -> list[str]:
-        if self._compose_file is None:
+        if self._task.compose_file is None:
             return [self._name]
         label = f"label=com.docker.compose.project={self._name}"
-        return self._engine.try_to(("ps", "--all", "--quiet", "--filter", label), _ASK_S).split()
+        return self._engine.try_call(("ps", "--all", "--quiet", "--filter", label), _QUERY_S).split()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
-        look_at = time.monotonic() + _LOOK_S
+        inspect_at = time.monotonic() + _INSPECT_S
+        client = SandboxClient(f"http://127.0.0.1:{self.docker_port}")
         while time.monotonic() < deadline:
-            if _answers(self.docker_port):
+            with suppress(TaskError):
+                client.download("/v1/sandbox", timeout_s=_QUERY_S)
                 return
             if self._interrupted():
-                raise TaskError("the run was interrupted", "sandbox_docker")
-            if time.monotonic() >= look_at:
+                raise docker_error("the run was interrupted")
+            if time.monotonic() >= inspect_at:
                 self._raise_if_ended()
-                look_at = time.monotonic() + _LOOK_S
+                inspect_at = time.monotonic() + _INSPECT_S
             time.sleep(_PAUSE_S)
-        raise TaskError(
-            f"the container of task {self._task_name} did not answer at /v1/sandbox within {_READY_S:g} s. It has "
-            f"to serve the API of AIO Sandbox on port {INNER_PORT}",
-            "sandbox_docker",
+        raise docker_error(
+            f"the container of task {self._task.name} did not answer at /v1/sandbox within {_READY_S:g} s. It has "
+            f"to serve the API of AIO Sandbox on port {INNER_PORT}"
         )
 
     def _raise_if_ended(self) -> None:
         """A container whose program has ended will not answer any more."""
-        states = {
-            container: self._engine.try_to(("inspect", "--format", "{{.State.Status}}", container), _ASK_S).strip()
-            for container in self._containers()
-        }
-        if any(state not in ("exited", "dead", "removing", "") for state in states.values()):
-            return
-        said = [self._engine.try_to(("logs", "--tail", "20", container), _ASK_S) for container in states]
-        raise TaskError(
-            f"the container of task {self._task_name} ended before it answered. It said last: "
-            f"{reason(''.join(said))}. It has to serve the API of AIO Sandbox on port {INNER_PORT}",
-            "sandbox_docker",
-        )
+        containers = self._containers()
+        inspect = ("inspect", "--format", "{{.State.Status}}")
+        states = [self._engine.try_call((*inspect, container), _QUERY_S).strip() for container in containers]
+        if all(state in ("exited", "dead", "removing", "") for state in states):
+            logs = [self._engine.try_call(("logs", "--tail", "20", container), _QUERY_S) for container in containers]
+            raise docker_error(
+                f"the container of task {self._task.name} ended before it answered. It said last: "
+                f"{failure_reason(''.join(logs))}. It has to serve the API of AIO Sandbox on port {INNER_PORT}"
+            )
 
 
 def container_name(task_name: str, port: int) -> str:
@@ -213,12 +199,7 @@ def container_name(task_name: str, port: int) -> str:
     return f"task-{re.sub(r'[^a-z0-9]+', '-', task_name.lower())[:_LONGEST_NAME].strip('-')}-{port}"
 
 
-def variables(name: str, port: int) -> dict[str, str]:
-    """What the compose files of such tasks take from the environment."""
-    return {"TASK_DOCKER_IMAGE_NAME": f"{name}:latest", "TASK_DOCKER_CONTAINER_NAME": name, "HOST_PORT": str(port)}
-
-
-def run(image: str, name: str, port: int, settings: SandboxSettings) -> tuple[str, ...]:
+def _run_command(image: str, name: str, port: int, settings: SandboxSettings) -> tuple[str, ...]:
     """AIO Sandbox's browser needs system calls that Docker's own filter refuses, so its image asks to run without."""
     limits = settings.limits
     memory = str(limits.memory_bytes + _OWN_MEMORY)
@@ -228,17 +209,6 @@ def run(image: str, name: str, port: int, settings: SandboxSettings) -> tuple[st
         *("--pids-limit", str(limits.processes + _OWN_PROCESSES), "--security-opt", "seccomp=unconfined"),
         image,
     )
-
-
-def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_ASK_S)
-    try:
-        connection.request("GET", "/v1/sandbox")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def _free_port() -> int:

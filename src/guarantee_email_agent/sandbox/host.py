@@ -17,16 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.sandbox.embedded import ServedSandbox, environment
-from guarantee_email_agent.sandbox.sandbox_process import Start
+from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
+from guarantee_email_agent.sandbox.served_sandbox import ServedSandbox
 
-GIVEN_UP = (
-    "nothing is isolated: commands run on this machine with the rights of this user",
-    "memory, disk and processes are not limited as a whole",
-)
-
-
-_PATIENCE_S: Final = 2.0
+_KILL_S: Final = 2.0
 _PAUSE_S: Final = 0.001
 
 
@@ -37,46 +31,30 @@ class HostSandbox(ServedSandbox):
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        return GIVEN_UP
+        return (
+            "nothing is isolated: commands run on this machine with the rights of this user",
+            "memory, disk and processes are not limited as a whole",
+        )
 
-    def _how(self, _: int) -> Start:
+    def _launch_spec(self, _: int) -> LaunchSpec:
         self._home = os.path.realpath(tempfile.mkdtemp(prefix="sandbox-"))
-        python = sys.executable
-        seen = environment(self._home, str(Path(python).parent), os.environ.get("PATH", os.defpath))
-        config = {
-            "home": self._home,
-            "made_files": (),
-            "user": None,
-            "first": False,
-            "environment": seen | {"TMPDIR": self._home},
-            "python": python,
-            "shell": shutil.which("bash") or "/bin/bash",
-            "node": shutil.which("node"),
-            "browser": None,
-            "isolation": "not isolated from this machine",
-            "process_limits": dict.fromkeys(("memory", "file", "processes", "open_files", "cpu_s")),
-            "watched_memory": None,
-            "files": 0,
-            "file_systems": (),
-            "own_network": False,
-            "command_s": self._settings.limits.command_s,
-            "time_s": self._settings.limits.time_s,
-        }
-        return Start(None, config, python, folder=self._home)
+        config = self._inner_config(self._home, sys.executable, os.environ.get("PATH", os.defpath))
+        config["environment"]["TMPDIR"] = self._home
+        return LaunchSpec(None, config, sys.executable, folder=self._home)
 
     def _clean_up(self) -> None:
         if self._home is not None:
-            _end_all_of(self._home)
+            _kill_processes_of(self._home)
             shutil.rmtree(self._home, ignore_errors=True)
             self._home = None
 
 
-def _end_all_of(home: str) -> None:
+def _kill_processes_of(home: str) -> None:
     """End the processes whose home this is: those that the one that serves the API could not end, having been ended."""
-    mark = f"HOME={home}".encode()
-    give_up_at = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < give_up_at:
-        left = [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in _environment_of(name)]
+    variable = f"HOME={home}".encode()
+    deadline = time.monotonic() + _KILL_S
+    while time.monotonic() < deadline:
+        left = [int(name) for name in os.listdir("/proc") if name.isdigit() and variable in _environment_of(name)]
         if not left:
             return
         for pid in left:

@@ -15,32 +15,32 @@ from urllib.parse import urlsplit
 
 from guarantee_email_agent.sandbox.inside.wire import KINDS
 from guarantee_email_agent.sandbox.peer_user import is_same_user
-from guarantee_email_agent.sandbox.sandbox_process import Worker
+from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
 HOST: Final = "127.0.0.1"
 MAX_REQUEST_BYTES: Final = 96 << 20
 _CONNECTIONS: Final = 64
-_STRANGERS: Final = 4
+_CONNECTIONS_OF_OTHER_USERS: Final = 4
 _IDLE_S: Final = 300.0
-_STRANGER_S: Final = 5.0
+_OTHER_USER_IDLE_S: Final = 5.0
 _PAUSE_S: Final = 0.05
-_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
+_HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
 
 
 class ApiServer:
     """Listens on a free port of 127.0.0.1."""
 
     def __init__(self) -> None:
-        self._server = _Server((HOST, 0), _Handler, bind_and_activate=False)
+        self._server = _ApiTcpServer((HOST, 0), _RequestHandler, bind_and_activate=False)
         self._server.server_bind()
         self._server.server_activate()
         self.port: int = self._server.server_address[1]
         self._thread: threading.Thread | None = None
 
-    def start(self, worker: Worker, longest_s: float) -> None:
-        """longest_s: seconds that a request may take."""
-        self._server.worker, self._server.longest_s = worker, longest_s
+    def start(self, process: SandboxProcess, timeout_s: float) -> None:
+        """timeout_s: seconds that a request may take."""
+        self._server.process, self._server.timeout_s = process, timeout_s
         self._thread = threading.Thread(target=self._accept, name="sandbox-api", daemon=True)
         self._thread.start()
 
@@ -65,49 +65,44 @@ class ApiServer:
             self._server.process_request(connection, address)
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class _ApiTcpServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
-    worker: Worker
-    longest_s: float
+    process: SandboxProcess
+    timeout_s: float
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
-        self._free_for_strangers = threading.BoundedSemaphore(_STRANGERS)
-        self._strangers: set[Any] = set()
+        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+        self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
+        self._slot_of: dict[Any, threading.Semaphore] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # Whoever opens connections without end must not make us start threads without end, nor keep others out.
-        if not is_same_user(request):
-            if self._free_for_strangers.acquire(blocking=False):
-                self._strangers.add(request)
-                super().process_request(request, client_address)
-            else:
-                self.shutdown_request(request)
-        elif self._free.acquire(timeout=1.0):
+        same_user = is_same_user(request)
+        slots = self._slots if same_user else self._slots_for_others
+        if slots.acquire(timeout=1.0 if same_user else 0.0):
+            self._slot_of[request] = slots
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        free = self._free_for_strangers if request in self._strangers else self._free
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._strangers.discard(request)
-            free.release()
+            self._slot_of.pop(request).release()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        handler = _StrangersHandler if request in self._strangers else _Handler
+        handler = _RequestHandler if self._slot_of[request] is self._slots else _OtherUsersHandler
         handler(request, client_address, self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is nothing to tell about."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "sandbox"
     sys_version = ""
@@ -116,43 +111,43 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_GET(self) -> None:
-        self._pass_on()
+        self._forward()
 
     def do_POST(self) -> None:
-        self._pass_on()
+        self._forward()
 
     def do_DELETE(self) -> None:
-        self._pass_on()
+        self._forward()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gives
         """Requests are in the record of the run."""
 
-    def _pass_on(self) -> None:
-        server = cast("_Server", self.server)
-        if reason := self._unwelcome():
+    def _forward(self) -> None:
+        server = cast("_ApiTcpServer", self.server)
+        if reason := self._rejection_reason():
             self.close_connection = True
-            self._problem(403, reason)
+            self._refuse(403, reason)
             return
         try:
             body = self._body()
         except _RefusalError as refusal:
             # What is left of the request is not read, so nothing after it can be understood.
             self.close_connection = True
-            self._problem(refusal.status, refusal.message)
+            self._refuse(refusal.status, refusal.message)
             return
         try:
-            status, kind, content = server.worker.request(
-                self.command, self.path, self.headers.get("Content-Type", ""), body, server.longest_s
+            status, kind, content = server.process.request(
+                self.command, self.path, self.headers.get("Content-Type", ""), body, server.timeout_s
             )
         except TaskError as error:
             self.close_connection = True
-            self._problem(504 if error.code == "sandbox_timeout" else 503, error.message)
+            self._refuse(504 if error.code == "sandbox_timeout" else 503, error.message)
             return
         self._reply(status, KINDS[kind], content)
 
-    def _unwelcome(self) -> str | None:
+    def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""
-        if (urlsplit(f"//{self.headers.get('Host', '')}").hostname or "") not in _NAMES:
+        if (urlsplit(f"//{self.headers.get('Host', '')}").hostname or "") not in _HOST_NAMES:
             return "this sandbox is reached as localhost only"
         origin = self.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != self.headers.get("Host"):
@@ -191,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
             body += self.rfile.read(length)
             self.rfile.readline(1024)
 
-    def _problem(self, status: int, message: str) -> None:
+    def _refuse(self, status: int, message: str) -> None:
         self._reply(status, KINDS[0], json.dumps({"success": False, "message": message, "data": None}).encode())
 
     def _reply(self, status: int, content_type: str, content: bytes) -> None:
@@ -203,12 +198,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-class _StrangersHandler(_Handler):
+class _OtherUsersHandler(_RequestHandler):
     """For another user of this machine."""
 
-    timeout = _STRANGER_S
+    timeout = _OTHER_USER_IDLE_S
 
-    def _unwelcome(self) -> str:
+    def _rejection_reason(self) -> str:
         return "this sandbox belongs to another user"
 
 

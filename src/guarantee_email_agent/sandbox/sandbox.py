@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol
 
 from guarantee_email_agent.utils.errors import TaskError
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.judging.task import Task
 
 SandboxKind = Literal["embedded", "docker", "none"]
 
@@ -21,7 +16,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What an agent may use up. What holds where is told by `docs/solve.md`.
+    """What an agent may use up. `docs/solve.md` says which limit holds where.
 
     memory_bytes: of all processes together, beside the disk, which is memory too. disk_bytes, files: of everything
     written. processes: threads count. time_s: seconds that a sandbox may exist. command_s: seconds for a command that
@@ -50,6 +45,23 @@ class SandboxSettings:
     assets: Path | None = None
 
 
+class SandboxTask(Protocol):
+    """What a sandbox has to know of the task that it is for. settings: the keys of its `task.yaml`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def directory(self) -> Path: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+    @property
+    def dockerfile(self) -> Path | None: ...
+    @property
+    def compose_file(self) -> Path | None: ...
+    @property
+    def assets(self) -> Path | None: ...
+
+
 class Sandbox(Protocol):
     """A place that an agent works in. Both methods may be called twice, `stop` from any thread."""
 
@@ -72,67 +84,6 @@ class Sandbox(Protocol):
         """End everything that runs in it and remove what was written. Raises TaskError."""
 
 
-def open_sandbox(
-    task: Task,
-    kind: SandboxKind = "embedded",
-    limits: SandboxLimits | None = None,
-    interrupted: Callable[[], bool] = lambda: False,
-) -> AbstractContextManager[Sandbox]:
-    """A running sandbox for a task, gone at the end of the `with` block.
-
-    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. interrupted:
-    whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
-    for what does not exist, and where the machine has no way to make a sandbox.
-    """
-    settings = settings_of(task, limits or SandboxLimits())
-    return _running(_made(task, kind, settings, interrupted))
-
-
-def require_sandbox(kind: SandboxKind) -> None:
-    """Raises TaskError, with a remedy, where this machine can make no sandbox of a kind."""
-    if kind == "docker":
-        from guarantee_email_agent.sandbox.docker_engine import require_engine
-
-        require_engine()
-        return
-    if sys.platform != "linux":
-        raise TaskError(
-            f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
-            "sandbox_platform",
-        )
-    if kind == "embedded":
-        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
-
-        # Whether namespaces can be had shows in having them, and in no setting of the system alone.
-        with _running(EmbeddedSandbox(SandboxSettings())):
-            pass
-
-
-@contextmanager
-def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
-    try:
-        sandbox.start()
-        yield sandbox
-    finally:
-        sandbox.stop()
-
-
-def _made(task: Task, kind: SandboxKind, settings: SandboxSettings, interrupted: Callable[[], bool]) -> Sandbox:
-    if kind == "embedded":
-        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
-
-        return EmbeddedSandbox(settings)
-    if kind == "none":
-        from guarantee_email_agent.sandbox.host import HostSandbox
-
-        return HostSandbox(settings)
-    if kind == "docker":
-        from guarantee_email_agent.sandbox.docker import DockerSandbox
-
-        return DockerSandbox(task.name, task.directory, task.dockerfile, task.compose_file, settings, interrupted)
-    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")
-
-
 # What `sandbox` in a task.yaml may say: key → field of the limits and how many of its units one is.
 _LIMIT_KEYS: Final[Mapping[str, tuple[str, int]]] = {
     "memory_mb": ("memory_bytes", _MIB),
@@ -144,16 +95,16 @@ _LIMIT_KEYS: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 
-def settings_of(task: Task, limits: SandboxLimits) -> SandboxSettings:
+def parse_settings(task: SandboxTask, limits: SandboxLimits) -> SandboxSettings:
     """What the `sandbox` section of a task's `task.yaml` asks for. Raises TaskError with all that is wrong in it."""
-    wanted = task.settings.get("sandbox", {})
+    section = task.settings.get("sandbox", {})
     where = f"{task.directory / 'task.yaml'}: sandbox"
-    if not isinstance(wanted, Mapping):
+    if not isinstance(section, Mapping):
         raise TaskError(f"{where} must be a mapping with keys such as network or memory_mb", "sandbox_setting")
     problems: list[str] = []
     changed: dict[str, Any] = {}
     network = False
-    for key, value in wanted.items():
+    for key, value in section.items():
         if key == "network":
             if isinstance(value, bool):
                 network = value

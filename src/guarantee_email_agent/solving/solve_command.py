@@ -22,8 +22,9 @@ from guarantee_email_agent.llm.prices import price_of
 from guarantee_email_agent.reporting.report_files import as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream
 from guarantee_email_agent.sandbox.client import SandboxClient
-from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits, require_sandbox
-from guarantee_email_agent.sandbox.sandbox import open_sandbox as open_real_sandbox
+from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits
+from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
+from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, TaskContext
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.sandbox_tools import SandboxApi

@@ -11,7 +11,7 @@ from typing import Any, Final
 from .api import Api
 from .api_request import Request
 from .event_loop import Loop
-from .memory_guard import Watch
+from .memory_guard import MemoryGuard
 from .wire import REQUEST_BYTES, pack_reply, request_lengths, unpack_head
 
 _CHUNK: Final = 1 << 18
@@ -102,21 +102,14 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
         os.set_inheritable(lifeline, False)
         # Its other end is held by the process outside that started us; it says nothing and closes when that is gone.
         loop.watch(lifeline, lambda _: loop.stop())
-    if config["watched_memory"] is not None:
-        Watch(
-            loop,
-            config["watched_memory"],
-            config["files"],
-            config["file_systems"],
-            connection.api.shell.killed,
-            lambda reason: _give_up(loop, reason),
-            alone=config["own_network"],
-        )
+    if config["guard"] is not None:
+        on_kill = connection.api.shell.killed
+        MemoryGuard(loop, on_kill, lambda reason: _give_up(loop, reason), **config["guard"])
     loop.after(config["time_s"], lambda: _give_up(loop, f"its time of {config['time_s']:g} s was over"))
     try:
         loop.run()
     finally:
-        if config["first"]:
+        if config["pid_namespace"]:
             os._exit(0)  # the kernel ends everything else with the first process
         _end_all(config["home"])
 

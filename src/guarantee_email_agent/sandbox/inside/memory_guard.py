@@ -30,11 +30,12 @@ _SOCKETS: Final = 1024
 """What waits in a socket to be read is in nobody's memory, up to 400 KiB for each."""
 
 
-class Watch:
-    """memory: bytes for all processes together. files: how many there may be on each of the file systems at `places`.
+class MemoryGuard:
+    """memory: bytes for all processes together. files: how many there may be on each of the file systems.
 
-    alone: whether the network, and so the count of its sockets, is the sandbox's own. on_kill: told, in words, why a
-    process is ended; on_end: why the sandbox has to end.
+    file_systems: where they are mounted. own_network: whether the network, and so the count of its sockets, is the
+    sandbox's own. on_kill: called with a process and the reason why it is ended; on_end: with the reason why the
+    sandbox has to end.
 
     What all processes use takes a while to count, and with many of them busy the counter itself waits for its turn.
     What the machine has left is known at once; so as soon as that has fallen by as much as the sandbox had left, all
@@ -44,21 +45,21 @@ class Watch:
     def __init__(
         self,
         loop: Loop,
-        memory: int,
-        files: int,
-        places: Sequence[str],
         on_kill: Callable[[int, str], None],
         on_end: Callable[[str], None],
         *,
-        alone: bool,
+        memory: int,
+        files: int,
+        file_systems: Sequence[str],
+        own_network: bool,
     ) -> None:
         self._loop = loop
         self._memory = memory
         self._files = files
-        self._places = places
+        self._file_systems = file_systems
         self._on_kill = on_kill
         self._on_end = on_end
-        self._alone = alone
+        self._own_network = own_network
         self._cores = os.cpu_count() or 1
         self._used = 0
         self._left_then = left_on_machine()
@@ -72,8 +73,8 @@ class Watch:
         possible = self._used + self._left_then - left
         if possible > self._memory or self._loop.now() >= self._count_at:
             self._count(hurry=possible > self._memory)
-        for place in self._places:
-            state = os.statvfs(place)
+        for path in self._file_systems:
+            state = os.statvfs(path)
             if state.f_files and state.f_files - state.f_ffree > self._files:
                 self._on_end(f"the sandbox held more than {self._files} files")
                 return
@@ -103,7 +104,7 @@ class Watch:
                     break
         elif processes and left_on_machine() < _MACHINE_BYTES:
             self._kill_all(processes, "the machine ran out of memory")
-        elif processes and self._alone and _sockets() > _SOCKETS:
+        elif processes and self._own_network and _sockets() > _SOCKETS:
             self._kill_all(processes, f"more than {_SOCKETS} sockets were open")
         self._used, self._left_then, now = max(used, 0), left_on_machine(), self._loop.now()
         self._count_at = now + max(next_s, _SHARE * (now - began))

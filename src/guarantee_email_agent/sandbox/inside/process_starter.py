@@ -17,10 +17,10 @@ _NO_CORE: Final = 1
 class Starter:
     """Forks. limits: for every process that it starts.
 
-    By name: `memory` and `file` in bytes, `processes`, `open_files`, `cpu_s` in seconds; None leaves one as it is.
+    By name: `memory` and `file` in bytes, `processes`, `open_files`, `cpu_s` in seconds; no limit where one is missing.
     """
 
-    def __init__(self, limits: Mapping[str, int | None]) -> None:
+    def __init__(self, limits: Mapping[str, int]) -> None:
         self._limits = limits
 
     def start(
@@ -64,11 +64,11 @@ class Starter:
         limits = self._limits
         for kind, value in (
             (resource.RLIMIT_CORE, _NO_CORE),
-            (resource.RLIMIT_DATA, limits["memory"]),
-            (resource.RLIMIT_FSIZE, limits["file"]),
-            (resource.RLIMIT_NPROC, limits["processes"]),
-            (resource.RLIMIT_NOFILE, limits["open_files"]),
-            (resource.RLIMIT_CPU, limits["cpu_s"]),
+            (resource.RLIMIT_DATA, limits.get("memory")),
+            (resource.RLIMIT_FSIZE, limits.get("file")),
+            (resource.RLIMIT_NPROC, limits.get("processes")),
+            (resource.RLIMIT_NOFILE, limits.get("open_files")),
+            (resource.RLIMIT_CPU, limits.get("cpu_s")),
         ):
             if value is not None:
                 hard = resource.getrlimit(kind)[1]

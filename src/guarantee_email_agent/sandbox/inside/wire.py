@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 READY: Final = b"ready\n"
@@ -16,6 +17,17 @@ KINDS: Final = ("application/json", "application/octet-stream", "image/png", "im
 """Kinds of content by number, so that nothing from inside can end up in a header."""
 
 _SEPARATOR: Final = "\0"
+
+
+def read_exactly(read: Callable[[int], bytes], count: int) -> bytes:
+    """So many bytes from what `read(at most)` gives. Raises EOFError where it gives no more."""
+    data = bytearray()
+    while len(data) < count:
+        chunk = read(min(count - len(data), 1 << 20))
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return bytes(data)
 
 
 def pack_request(number: int, method: str, target: str, content_type: str, body: bytes) -> bytes:

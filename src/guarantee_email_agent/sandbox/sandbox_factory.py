@@ -1,0 +1,80 @@
+"""Makes the sandbox that a task is worked on in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import get_args
+
+from guarantee_email_agent.sandbox.sandbox import (
+    Sandbox,
+    SandboxKind,
+    SandboxLimits,
+    SandboxSettings,
+    SandboxTask,
+    parse_settings,
+)
+from guarantee_email_agent.utils.errors import TaskError
+
+
+def open_sandbox(
+    task: SandboxTask,
+    kind: SandboxKind = "embedded",
+    limits: SandboxLimits | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> AbstractContextManager[Sandbox]:
+    """A running sandbox for a task, gone at the end of the `with` block.
+
+    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. interrupted:
+    whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
+    for what does not exist, and where the machine has no way to make a sandbox.
+    """
+    return _running(_make_sandbox(task, kind, parse_settings(task, limits or SandboxLimits()), interrupted))
+
+
+def require_sandbox(kind: SandboxKind) -> None:
+    """Raises TaskError, with a remedy, where this machine can make no sandbox of a kind."""
+    if kind == "docker":
+        from guarantee_email_agent.sandbox.docker_engine import require_engine
+
+        require_engine()
+        return
+    if sys.platform != "linux":
+        raise TaskError(
+            f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
+            "sandbox_platform",
+        )
+    if kind == "embedded":
+        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+
+        # Whether namespaces can be had shows in having them, and in no setting of the system alone.
+        with _running(EmbeddedSandbox(SandboxSettings())):
+            pass
+
+
+@contextmanager
+def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
+    try:
+        sandbox.start()
+        yield sandbox
+    finally:
+        sandbox.stop()
+
+
+def _make_sandbox(
+    task: SandboxTask, kind: SandboxKind, settings: SandboxSettings, interrupted: Callable[[], bool]
+) -> Sandbox:
+    if kind == "embedded":
+        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+
+        return EmbeddedSandbox(settings)
+    if kind == "none":
+        from guarantee_email_agent.sandbox.host import HostSandbox
+
+        return HostSandbox(settings)
+    if kind == "docker":
+        from guarantee_email_agent.sandbox.docker import DockerSandbox
+
+        return DockerSandbox(task, settings, interrupted)
+    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")

@@ -1,0 +1,146 @@
+"""What the sandboxes without a container share: a process inside that serves the API, and the HTTP server before it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.sandbox.http_server import ApiServer
+from guarantee_email_agent.sandbox.sandbox import SandboxSettings
+from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec, SandboxProcess
+from guarantee_email_agent.utils.errors import TaskError
+
+USER: Final = "gem"
+_REPLY_S: Final = 60.0
+"""Seconds that a reply may take beyond the time that its command may."""
+
+
+class ServedSandbox:
+    """A process inside and the API in front of it. A kind of sandbox says how that process is started."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self._server: ApiServer | None = None
+        self._process: SandboxProcess | None = None
+        self._state_lock = threading.Lock()
+        self._limitations: tuple[str, ...] = ()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://localhost:{self.docker_port}"
+
+    @property
+    def docker_port(self) -> int:
+        if self._server is None:
+            raise TaskError("the sandbox has not been started, or has ended", "sandbox_not_running")
+        return self._server.port
+
+    @property
+    def limitations(self) -> tuple[str, ...]:
+        return self._limitations
+
+    def start(self) -> None:
+        with self._state_lock:
+            if self._server is not None:
+                return
+            try:
+                self._server = ApiServer()
+                self._process = SandboxProcess(self._launch_spec(self._server.port))
+                self._process.start()
+                self._server.start(self._process, self._settings.limits.command_s + _REPLY_S)
+                if self._settings.assets is not None:
+                    _copy_folder(self._process, self._settings.assets, "assets")
+            except OSError as error:
+                self._shut_down()
+                raise TaskError(f"the sandbox did not start: {error}", "sandbox_start") from None
+            except BaseException:
+                self._shut_down()
+                raise
+
+    def stop(self) -> None:
+        with self._state_lock:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        process, server, self._process, self._server = self._process, self._server, None, None
+        if process is not None:
+            process.close()
+        if server is not None:
+            server.close()
+        self._clean_up()
+
+    def _launch_spec(self, port: int) -> LaunchSpec:
+        """How to start the process inside. port: of the API."""
+        raise NotImplementedError
+
+    def _clean_up(self) -> None:
+        """Remove what is left once nothing runs any more."""
+
+    def _inner_config(self, home: str, python: str, path: str, **changes: Any) -> dict[str, Any]:
+        """What `inside.main.run` is told. changes: to what holds without any isolation. path: where programs are."""
+        return {
+            "home": home,
+            "environment": _environment(home, f"{Path(python).parent}:{path}"),
+            "python": python,
+            "shell": shutil.which("bash", path=path) or "/bin/bash",
+            "node": shutil.which("node", path=path),
+            "browser": None,
+            "command_s": self._settings.limits.command_s,
+            "time_s": self._settings.limits.time_s,
+            "files_to_create": (),
+            "user": None,
+            "pid_namespace": False,
+            "own_network": False,
+            "isolation": "not isolated from this machine",
+            "process_limits": {},
+            "guard": None,
+            **changes,
+        }
+
+
+def _environment(home: str, path: str) -> dict[str, str]:
+    """All that a program inside sees; nothing of ours, which may hold keys and passwords."""
+    return {
+        "PATH": path,
+        "HOME": home,
+        "USER": USER,
+        "LOGNAME": USER,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": "/tmp",  # noqa: S108 - inside
+    }
+
+
+def _copy_folder(process: SandboxProcess, folder: Path, name: str) -> None:
+    """Copy a folder of the host into the sandbox's home. Links are copied as links, so none leads to the host's files.
+
+    Raises TaskError.
+    """
+    from urllib.parse import urlencode
+
+    for top, folders, files in os.walk(folder):
+        for entry in (*folders, *files):
+            path = Path(top, entry)
+            query, content = {"path": f"{name}/{path.relative_to(folder)}"}, b""
+            try:
+                if path.is_symlink():
+                    query["link"] = os.readlink(path)
+                elif path.is_file():
+                    query["mode"], content = f"{path.stat().st_mode & 0o777:o}", path.read_bytes()
+                else:
+                    query["folder"] = "1"
+            except OSError as error:
+                raise TaskError(f"{path}: cannot be read ({error.strerror})", "sandbox_assets") from None
+            target = f"/v1/file/upload?{urlencode(query)}"
+            status, _, answer = process.request("POST", target, "application/octet-stream", content, _REPLY_S)
+            if status != 200:
+                raise TaskError(f"{path} could not be put into the sandbox: {answer.decode()[:300]}", "sandbox_assets")
