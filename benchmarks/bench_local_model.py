@@ -34,9 +34,9 @@ from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.circuit_breaker import FAILURES
 from guarantee_email_agent.utils.clock import SkippingClock, SystemClock
 

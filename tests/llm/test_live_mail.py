@@ -18,10 +18,10 @@ from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.metering import MeteredModel
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import SkippingClock
 
 SHIPPED = Path(__file__).parents[2] / "instructions"

@@ -19,9 +19,8 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.answer import tool_input
 from guarantee_email_agent.llm.anthropic_client import anthropic_messages
-from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, Usage
+from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.llm.recording import Recorder, Recordings
 from guarantee_email_agent.llm.recording_file import Exchange
@@ -214,7 +213,7 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
         model="model-1",
         content=said,
         stop_reason="refusal",
-        usage=Usage(1, 2, 3, 4),
+        usage=TokenUsage(1, 2, 3, 4),
         stop_details=SimpleNamespace(model_dump=lambda **_: {"type": "refusal", "category": "cyber"}),
     )
     book.record([book.triage], model=Scripted(answer))
@@ -223,7 +222,7 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
 
     assert [block.type for block in message.content] == ["thinking", "text", "tool_use"]
     assert list(message.content[1:]) == said[1:]
-    assert (message.model, message.stop_reason, message.usage) == ("model-1", "refusal", Usage(1, 2, 3, 4))
+    assert (message.model, message.stop_reason, message.usage) == ("model-1", "refusal", TokenUsage(1, 2, 3, 4))
     assert (message.stop_details.type, message.stop_details.category) == ("refusal", "cyber")
 
 

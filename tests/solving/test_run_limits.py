@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.run_limits import Deadline, Interruption, RunLimits
 from guarantee_email_agent.utils.clock import SkippingClock
 
@@ -24,7 +24,7 @@ from guarantee_email_agent.utils.clock import SkippingClock
 def test_limit_is_reached_where_more_was_used(
     limits: RunLimits, tokens: int, cost_usd: float | None, code: str | None
 ) -> None:
-    reason = limits.spent(TokenUsage(output=tokens), cost_usd)
+    reason = limits.spent(TokenUsage(output_tokens=tokens), cost_usd)
     assert (reason and reason.code) == code
     assert reason is None or not reason.again
 

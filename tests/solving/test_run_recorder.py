@@ -6,7 +6,7 @@ from pathlib import Path
 
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Verdict
-from guarantee_email_agent.llm.prices import NO_TOKENS
+from guarantee_email_agent.llm.port import NO_TOKENS
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.run_recorder import RunRecorder, kept_verdict
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult

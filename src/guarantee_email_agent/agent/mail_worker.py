@@ -19,7 +19,7 @@ from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort, Outc
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.ledger.ledger_errors import LeaseLostError, LedgerError
 from guarantee_email_agent.ledger.mail_state import Busy, Claim, Done, Free, Standing, Waiting
-from guarantee_email_agent.llm.metering import MeteredModel
+from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.retry import Backoff
 

@@ -20,8 +20,7 @@ from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCou
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
 from guarantee_email_agent.integrations.ports import MailPort, TicketingPort, WarrantyPort
-from guarantee_email_agent.llm.answer import WrongShapeError, tool_input
-from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     DRAFT_TOOL,
     MAX_SERIAL_NUMBERS,

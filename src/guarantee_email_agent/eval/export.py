@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.totals import Totals
-from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage
+from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, write_report
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
@@ -80,7 +79,7 @@ def report(
         "duration_s": round(duration_s, 3),
         "llm": llm,
         "model": model,
-        "tokens": asdict(tokens),
+        "tokens": tokens.as_dict(),
         "cost_usd": None if cost_usd is None else round(cost_usd, 6),
         "totals": {"total": total, "passed": passed, "failed": totals.failed, "invalid": totals.invalid},
         "pass_rate": rounded_percentage(passed, total, threshold),

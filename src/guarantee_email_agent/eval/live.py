@@ -15,8 +15,8 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
-from guarantee_email_agent.llm.metering import MeteredModel
 from guarantee_email_agent.llm.provider import live_model
+from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import SystemClock
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class LiveEvaluation:
     def cost(self) -> str:
         """One line for people: what the run took of the API."""
         usage, dollars = self.meter.usage, self.meter.cost_usd
-        tokens = f"{usage.total - usage.output:,} tokens sent, {usage.output:,} received"
+        tokens = f"{usage.total - usage.output_tokens:,} tokens sent, {usage.output_tokens:,} received"
         price = "cost not known" if dollars is None else f"${dollars:.4f}"
         answers = "1 answer" if self.meter.calls == 1 else f"{self.meter.calls} answers"
         return f"{self._config.llm.model}: {answers}, {tokens}, {price}"

@@ -261,7 +261,7 @@ def _export(
     if options.json_file is None and options.junit_file is None:
         return
     from guarantee_email_agent.eval.export import write_json, write_junit
-    from guarantee_email_agent.llm.prices import NO_TOKENS
+    from guarantee_email_agent.llm.port import NO_TOKENS
 
     if options.json_file is not None:
         write_json(

@@ -6,12 +6,18 @@ does anything that answers the same requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Any, Final, Literal, Protocol
+
+from guarantee_email_agent.utils.errors import LLMError
 
 OFFLINE_MODEL: Final = "instruction-interpreter"
 """The name under which the instruction interpreter answers."""
+
+_REFUSAL_CATEGORY: Final = re.compile(r"[a-z_]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +36,35 @@ class ToolUseBlock:
 
 @dataclass(frozen=True, slots=True)
 class OtherBlock:
-    """What a model says besides, its thinking for one: `data` is the block as it came."""
+    """Any other kind of block, such as the model's thinking: `data` is the block as it came."""
 
     type: str
     data: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens counted for one exchange. `input_tokens`: without those that the prompt cache gave or took."""
+class TokenUsage:
+    """Tokens of one exchange or of many. `input_tokens`: without those that the prompt cache gave or took."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """Every token that was sent or received, cached ones too."""
+        return sum(astuple(self))
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(*map(add, astuple(self), astuple(other)))
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts as our reports name them."""
+        return dict(zip(("input", "output", "cache_read", "cache_write"), astuple(self), strict=True))
+
+
+NO_TOKENS: Final = TokenUsage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +75,7 @@ class Message:
     model: str
     content: Sequence[TextBlock | ToolUseBlock | OtherBlock]
     stop_reason: str
-    usage: Usage = Usage()
+    usage: TokenUsage = NO_TOKENS
     role: Literal["assistant"] = "assistant"
     type: Literal["message"] = "message"
     stop_details: Any = None
@@ -88,3 +109,43 @@ class ClosableModel(LanguageModel, Protocol):
     """A model that may hold connections."""
 
     async def aclose(self) -> None: ...
+
+
+class WrongShapeError(LLMError):
+    """The model answered, but not through the tool as asked: it may do so when asked again.
+
+    `objection` is what to tell the model. Nothing that it wrote stands in it, since that may be the customer's words.
+    """
+
+    @property
+    def objection(self) -> str:
+        return str(self.details["objection"])
+
+
+def tool_input(answer: Any, tool: str, is_valid: Callable[[object], bool]) -> Mapping[str, Any]:
+    """The input of the first call of `tool` that `is_valid`.
+
+    Raises WrongShapeError where there is none, and LLMError where asking again cannot help: `llm_refused`,
+    `llm_truncated` (a call that was cut off may look complete), `llm_request_too_large`.
+    """
+    if answer.stop_reason == "refusal":
+        category = getattr(getattr(answer, "stop_details", None), "category", None)
+        why = f" ({category})" if isinstance(category, str) and _REFUSAL_CATEGORY.fullmatch(category) else ""
+        raise LLMError(f"The model refuses to deal with this mail{why}. Answer it yourself", "llm_refused")
+    if answer.stop_reason == "max_tokens":
+        raise LLMError("The model's answer was cut off. Raise llm.max_tokens", "llm_truncated")
+    if answer.stop_reason == "model_context_window_exceeded":
+        raise LLMError("The mail is too long for the model. Answer it yourself", "llm_request_too_large")
+    objection = "It was text, and no call of the tool."
+    for block in answer.content:
+        if block.type != "tool_use":
+            continue
+        if block.name != tool:
+            objection = "It was a call of another tool."
+        elif is_valid(block.input):
+            return block.input  # type: ignore[no-any-return]
+        else:
+            objection = "The input of the call does not fit the tool's schema."
+    raise WrongShapeError(
+        f"The model did not answer through {tool} as asked. {objection}", "llm_wrong_shape", {"objection": objection}
+    )

@@ -18,7 +18,7 @@ _TEST_TOOL: Final = "say_that_you_are_there"
 def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
     """Who reads mails and writes replies: `llm.provider`, and while that is down what `llm.when_down` says.
 
-    One for the whole process, used from one event loop; `llm.metering` counts what each mail takes of it. interpreter:
+    One for the whole process, used from one event loop; `llm.usage` counts what each mail takes of it. interpreter:
     who answers offline.
 
     Raises ConfigurationError where the key or the SDK is missing.

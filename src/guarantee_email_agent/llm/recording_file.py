@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import dump, load_documents
-from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, ToolUseBlock, Usage
+from guarantee_email_agent.llm.port import Message, OtherBlock, TextBlock, TokenUsage, ToolUseBlock
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.request import PARTS, canonical, canonical_json, digest
+from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.printable import printable
 
@@ -83,7 +84,7 @@ def exchange_of(request: Mapping[str, Any], answer: Any) -> Exchange:
     plain: dict[str, Any] = {
         "model": answer.model,
         "stop_reason": answer.stop_reason,
-        "usage": _plain_usage(getattr(answer, "usage", None)),
+        "usage": asdict(usage_of(answer)),
     }
     try:
         plain["content"] = [{"type": block.type, **_plain(block)} for block in answer.content]
@@ -107,7 +108,7 @@ def message_of(answer: Mapping[str, Any]) -> Message:
         answer["model"],
         tuple(map(_block, answer["content"])),
         answer["stop_reason"],
-        Usage(**answer["usage"]),
+        TokenUsage(**answer["usage"]),
         stop_details=SimpleNamespace(**details) if isinstance(details, Mapping) else details,
     )
 
@@ -214,11 +215,6 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return value
-
-
-def _plain_usage(usage: Any) -> dict[str, int]:
-    counts = {name: getattr(usage, name, None) for name in Usage.__dataclass_fields__}
-    return {name: count if isinstance(count, int) else 0 for name, count in counts.items()}
 
 
 def _block(block: Mapping[str, Any]) -> TextBlock | ToolUseBlock | OtherBlock:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from guarantee_email_agent.judging.record import Record, complete_record, write_record
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Verdict
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
@@ -40,7 +40,7 @@ class RunRecorder:
             "reason": _as_json(INTERRUPTED),
             "controller": controller,
             "model": None,
-            "tokens": _tokens(self.tokens),
+            "tokens": {**self.tokens.as_dict(), "total": self.tokens.total},
             "cost_usd": 0.0,
             "limits": {
                 "max_iterations": limits.max_iterations,
@@ -69,7 +69,7 @@ class RunRecorder:
         self.record["iterations"] += 1
         self.tokens += tokens
         self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
-        self.record["tokens"] = _tokens(self.tokens)
+        self.record["tokens"] = {**self.tokens.as_dict(), "total": self.tokens.total}
         self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 6)
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if calls:
@@ -153,16 +153,6 @@ def kept_verdict(record: Mapping[str, Any], task: Task) -> Verdict | None:
         output=str(kept.get("output") or ""),
         duration_ms=kept["duration_ms"] if isinstance(kept.get("duration_ms"), (int, float)) else 0,
     )
-
-
-def _tokens(usage: TokenUsage) -> dict[str, int]:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "total": usage.total,
-    }
 
 
 def _as_json(reason: FailureReason) -> dict[str, str]:

@@ -18,7 +18,7 @@ from guarantee_email_agent.judging.grade_report import GradeReporter, as_report,
 from guarantee_email_agent.judging.grading import in_order
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.llm.prices import price_of
+from guarantee_email_agent.llm.usage import price_of
 from guarantee_email_agent.reporting.report_files import as_json, as_junit, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream
 from guarantee_email_agent.sandbox.client import SandboxClient

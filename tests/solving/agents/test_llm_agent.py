@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.port import Message, Messages, TextBlock, ToolUseBlock, Usage
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import Message, Messages, TextBlock, TokenUsage, ToolUseBlock
 from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
 from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
@@ -63,7 +62,7 @@ class Stop:
 def said(
     *content: TextBlock | ToolUseBlock, stop_reason: str = "tool_use", model: str = "claude-sonnet-4-6"
 ) -> Message:
-    return Message("msg_1", model, content, stop_reason, Usage(1_000_000, 100_000))
+    return Message("msg_1", model, content, stop_reason, TokenUsage(1_000_000, 100_000))
 
 
 Make = Callable[..., LlmAgent]

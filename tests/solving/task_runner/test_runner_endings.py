@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.tools import ToolCall
@@ -51,7 +51,7 @@ def test_time_runs_out(bench: Any, make_task: MakeTask) -> None:
 
 
 def test_tokens_run_out(bench: Any, make_task: MakeTask) -> None:
-    step = Step(calls=(shell("true"),), usage=TokenUsage(input=60))
+    step = Step(calls=(shell("true"),), usage=TokenUsage(input_tokens=60))
     record = bench.run(make_task(), step, step, step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["iterations"], record["tokens"]["total"]) == ("failed", 2, 120)
     assert record["reason"] == {"code": "max_tokens", "message": "used 120 tokens, more than the 100 allowed"}
@@ -65,7 +65,7 @@ def test_cost_runs_out(bench: Any, make_task: MakeTask) -> None:
 
 
 def test_answer_in_the_turn_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
-    step = Step(calls=(shell("touch late"), done()), usage=TokenUsage(input=101))
+    step = Step(calls=(shell("touch late"), done()), usage=TokenUsage(input_tokens=101))
     record = bench.run(make_task(), step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["task_result"], record["reason"]["code"]) == ("failed", "42", "max_tokens")
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []

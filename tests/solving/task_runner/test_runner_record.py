@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.tools import ToolCall
 

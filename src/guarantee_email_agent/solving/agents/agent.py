@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from guarantee_email_agent.llm.prices import NO_TOKENS, TokenUsage
+from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import AgentError
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
-from guarantee_email_agent.llm.prices import cost_usd, model_of, usage_of
+from guarantee_email_agent.llm.usage import cost_usd, model_of, usage_of
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import LLMError

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.metering import MeteredModel
-from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, Usage
-from guarantee_email_agent.llm.prices import TokenUsage
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, TokenUsage
+from guarantee_email_agent.llm.usage import MeteredModel, cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.utils.errors import LLMError
 
-USAGE = Usage(1000, 100, 5000, 2000)
+USAGE = TokenUsage(1000, 100, 5000, 2000)
 
 
 class Scripted:
@@ -32,7 +32,7 @@ class Scripted:
         return answer
 
 
-def said_by(model: str, usage: Usage = USAGE) -> Message:
+def said_by(model: str, usage: TokenUsage = USAGE) -> Message:
     return Message("msg", model, (), "tool_use", usage)
 
 
@@ -53,7 +53,7 @@ def metered(*answers: Message | LLMError, asked: str = "claude-sonnet-4-6") -> M
 
 
 def test_tokens_of_all_calls_are_added_up() -> None:
-    meter = metered(said_by("claude-sonnet-4-6"), said_by("claude-sonnet-4-6", Usage(1, 2, 3, 4)))
+    meter = metered(said_by("claude-sonnet-4-6"), said_by("claude-sonnet-4-6", TokenUsage(1, 2, 3, 4)))
 
     assert meter.usage == TokenUsage(1001, 102, 5003, 2004)
     assert meter.calls == 2
@@ -71,7 +71,7 @@ def test_one_answer_without_a_price_makes_the_cost_unknown() -> None:
     meter = metered(said_by("claude-sonnet-4-6"), said_by("local-model"), asked="local-model")
 
     assert meter.cost_usd is None
-    assert meter.usage.input == 2000
+    assert meter.usage.input_tokens == 2000
 
 
 def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> None:
@@ -80,7 +80,7 @@ def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> 
 
 
 def test_an_answer_from_the_templates_costs_nothing() -> None:
-    meter = metered(said_by(OFFLINE_MODEL, Usage()), asked="some-model")
+    meter = metered(said_by(OFFLINE_MODEL, TokenUsage()), asked="some-model")
 
     assert (meter.cost_usd, meter.usage.total) == (0.0, 0)
 
@@ -93,7 +93,7 @@ def test_a_call_that_failed_counts_nothing() -> None:
 
 
 def test_mails_that_share_a_model_are_counted_apart() -> None:
-    model = Scripted(*[said_by("claude-sonnet-4-6", Usage(1, 1))] * 30)
+    model = Scripted(*[said_by("claude-sonnet-4-6", TokenUsage(1, 1))] * 30)
     meters = [MeteredModel(model) for _ in range(3)]
 
     async def ask() -> None:
@@ -104,10 +104,57 @@ def test_mails_that_share_a_model_are_counted_apart() -> None:
 
     asyncio.run(ask())
 
-    assert [meter.usage.input for meter in meters] == [5, 10, 15]
+    assert [meter.usage.input_tokens for meter in meters] == [5, 10, 15]
 
 
 def test_nothing_asked_costs_nothing() -> None:
     meter = metered()
 
     assert (meter.calls, meter.usage.total, meter.cost_usd) == (0, 0, 0.0)
+
+
+def test_every_kind_of_token_has_its_price() -> None:
+    usage = TokenUsage(1_000_000, 100_000, 2_000_000, 400_000)
+    assert cost_usd("claude-sonnet-4-6", usage) == pytest.approx(3 + 1.5 + 0.6 + 1.5)
+
+
+@pytest.mark.parametrize("version", ["claude-haiku-4-5-20251001", "claude-haiku-4-5@20251001", "claude-haiku-4-5"])
+def test_version_does_not_change_the_price(version: str) -> None:
+    assert price_of(version) == price_of("claude-haiku-4-5")
+
+
+@pytest.mark.parametrize("name", ["", "claude-haiku-4", "claude-haiku-4-5-next", "qwen3", "claude-opus-6"])
+def test_unknown_model_has_no_cost(name: str) -> None:
+    assert cost_usd(name, TokenUsage(1, 1)) is None
+
+
+def test_long_prompt_costs_more_for_every_token() -> None:
+    short = cost_usd("claude-haiku-5-5", TokenUsage(90_000, 10_000, 10_000))
+    longer = cost_usd("claude-haiku-5-5", TokenUsage(90_000, 10_000, 10_001))
+    assert short is not None
+    assert longer == pytest.approx(5 * short, rel=1e-3)
+
+
+def test_counts_come_from_an_answer_of_the_api() -> None:
+    usage = SimpleNamespace(
+        input_tokens=3, output_tokens=4, cache_read_input_tokens=None, cache_creation_input_tokens=5
+    )
+    assert usage_of(SimpleNamespace(usage=usage)) == TokenUsage(3, 4, 0, 5)
+
+
+@pytest.mark.parametrize("answer", [SimpleNamespace(), SimpleNamespace(usage=None), "text"])
+def test_answer_without_counts_costs_nothing(answer: object) -> None:
+    assert usage_of(answer).total == 0
+
+
+def test_usage_adds_up() -> None:
+    assert TokenUsage(1, 2, 3, 4) + TokenUsage(10, 20, 30, 40) == TokenUsage(11, 22, 33, 44)
+
+
+@pytest.mark.parametrize("answer", [SimpleNamespace(), SimpleNamespace(model=None), SimpleNamespace(model="")])
+def test_an_answer_that_names_no_model_is_of_the_one_that_was_asked(answer: object) -> None:
+    assert model_of(answer, "claude-haiku-4-5") == "claude-haiku-4-5"
+
+
+def test_an_answer_that_names_a_model_is_of_that_one() -> None:
+    assert model_of(SimpleNamespace(model="qwen3"), "claude-haiku-4-5") == "qwen3"

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.llm.answer import WrongShapeError, tool_input
-from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
+from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock, WrongShapeError, tool_input
 from guarantee_email_agent.utils.errors import LLMError
 
 

@@ -1,0 +1,115 @@
+"""What the model's answers take: tokens, and US dollars by the price list of the Anthropic API.
+
+Prices of standard, not batched requests, as the data set `genai-prices` 0.2.3 of November 2026 had them from
+https://platform.claude.com/docs/en/about-claude/pricing. A model that is not listed has no price: a wrong figure would
+be worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, Messages, TokenUsage
+
+_MILLION: Final = 1_000_000
+# A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
+_VERSION: Final = re.compile(r"[-@]\d{8}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens.
+
+    long_prompt: from more tokens of input than this on, every token of the request costs `long_factor` times as much.
+    """
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    long_prompt: int | None = None
+    long_factor: float = 1.0
+
+
+_PRICES: Final = {
+    "claude-fable-5": Price(10, 50, 1, 12.5),
+    "claude-fable-5-1": Price(10, 50, 0.25, 12.5),
+    "claude-fable-5-2": Price(8, 40, 0.2, 10),
+    "claude-haiku-4-5": Price(1, 5, 0.1, 1.25),
+    "claude-haiku-5-5": Price(0.1, 0.5, 0.01, 0.125, 100_000, 5),
+    "claude-mythos-5-2": Price(8, 40, 0.2, 10),
+    "claude-opus-4-5": Price(5, 25, 0.5, 6.25),
+    "claude-opus-4-6": Price(5, 25, 0.5, 6.25),
+    "claude-opus-4-7": Price(5, 25, 0.5, 6.25),
+    "claude-opus-4-8": Price(5, 25, 0.5, 6.25),
+    "claude-opus-5": Price(5, 25, 0.5, 6.25),
+    "claude-opus-5-5": Price(4, 20, 0.2, 5),
+    "claude-sonnet-4-5": Price(3, 15, 0.3, 3.75),
+    "claude-sonnet-4-6": Price(3, 15, 0.3, 3.75),
+    "claude-sonnet-5": Price(2, 10, 0.2, 2.5),
+    "claude-sonnet-5-5": Price(2, 10, 0.1, 2.5),
+}
+
+
+def price_of(model: str) -> Price | None:
+    """The price of a model, whether named with its version or without; None for one that is not listed."""
+    return _PRICES.get(_VERSION.sub("", model))
+
+
+def cost_usd(model: str, usage: TokenUsage) -> float | None:
+    """What one exchange cost in US dollars; None where the model has no known price."""
+    price = price_of(model)
+    if price is None:
+        return None
+    dollars = (
+        usage.input_tokens * price.input
+        + usage.output_tokens * price.output
+        + usage.cache_read_input_tokens * price.cache_read
+        + usage.cache_creation_input_tokens * price.cache_write
+    ) / _MILLION
+    is_long = price.long_prompt is not None and usage.total - usage.output_tokens > price.long_prompt
+    return dollars * price.long_factor if is_long else dollars
+
+
+def usage_of(answer: Any) -> TokenUsage:
+    """The tokens that an answer in the shape of the Messages API counts; nothing where it counts none."""
+    usage = getattr(answer, "usage", None)
+    counts = [getattr(usage, field.name, 0) for field in fields(TokenUsage)]
+    return TokenUsage(*(count if isinstance(count, int) and count > 0 else 0 for count in counts))
+
+
+def model_of(answer: Any, requested: str) -> str:
+    """The model that answered, which a server may have put in the place of the requested one."""
+    name = getattr(answer, "model", None)
+    return name if isinstance(name, str) and name else requested
+
+
+class MeteredModel:
+    """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
+
+    An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.calls = 0
+        self.usage: TokenUsage = NO_TOKENS
+        self.cost_usd: float | None = 0.0
+        """None once an answer came from a model without a known price."""
+
+    @property
+    def messages(self) -> Messages:
+        return self
+
+    async def create(self, **request: Any) -> Any:
+        """The model's answer, counted."""
+        answer = await self._model.messages.create(**request)
+        self.calls += 1
+        usage = usage_of(answer)
+        self.usage += usage
+        if (name := model_of(answer, request["model"])) != OFFLINE_MODEL:  # the templates cost nothing
+            cost = cost_usd(name, usage)
+            self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+        return answer
