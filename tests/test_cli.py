@@ -237,6 +237,7 @@ def log_lines(exit_code: int) -> list[str]:
     """What scripts look for in the log of a suite of two, in order."""
     return [
         "INFO Running in eval mode - using mocks",
+        "INFO Using mocked integrations for eval",
         "INFO Discovered 2 eval test cases",
         "INFO Executing 1/2: valid_warranty_00001",
         "INFO Executing eval: valid_warranty_00001",

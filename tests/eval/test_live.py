@@ -213,7 +213,7 @@ def test_a_missing_key_is_an_error_before_anything_is_printed(suite: Suite) -> N
     stream = io.StringIO()
 
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        evaluate(EvalOptions(suite.folder, 99.0, llm="live"), suite.config, stream)
+        evaluate(EvalOptions(directory=suite.folder, threshold=99.0, llm="live"), suite.config, stream)
     assert stream.getvalue() == ""
 
 

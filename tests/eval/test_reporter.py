@@ -63,14 +63,13 @@ Duration: 0.4s
 Proven with 95% confidence: on mail like this suite's, the agent passes at least 87.1%.
 A proof of 99% takes 438 more scenarios without a new failure (473 with 1 failure).
 """
-WHOLE = f"Running evaluation suite... (35 scenarios)\n{PASSED_LINES}{FAILED_LINES}{SUMMARY}"
+WHOLE = PASSED_LINES + FAILED_LINES + SUMMARY
 
 
 class TestOutput:
     def test_all_at_once(self, suite: list[EvalResult]) -> None:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
-        reporter.print_header(35)
         reporter.print_scenario_results(suite)
         reporter.print_summary(suite, 0.42)
         assert stream.getvalue() == WHOLE
@@ -78,15 +77,14 @@ class TestOutput:
     def test_as_they_come(self, suite: list[EvalResult]) -> None:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
-        reporter.print_header(35)
         for result in suite:
-            reporter.print_result(result)
+            reporter.add(result)
         reporter.finish(0.42, planned=35)
         assert stream.getvalue() == WHOLE
 
     def test_passed_scenarios_are_written_at_once(self, outcome: Outcome) -> None:
         stream = io.StringIO()
-        EvalReporter(stream).print_result(outcome())
+        EvalReporter(stream).add(outcome())
         assert stream.getvalue() == "✓ valid_warranty_001: Customer asks\n"
 
     def test_failure_details_alone(self, suite: list[EvalResult]) -> None:
@@ -114,11 +112,9 @@ class TestOutput:
     def test_no_scenario_is_a_failed_gate(self) -> None:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
-        reporter.print_header(0)
         reporter.print_scenario_results([])
         reporter.print_summary([], 0)
         assert stream.getvalue() == (
-            "Running evaluation suite... (0 scenarios)\n"
             "Pass rate: 0/0 (0.0%)\n"
             "✓ Passed: 0\n"
             "✗ Failed: 0\n"
@@ -143,8 +139,8 @@ class TestOutput:
     def test_an_interrupted_run_has_counts_and_no_verdict(self, outcome: Outcome) -> None:
         stream = io.StringIO()
         reporter = EvalReporter(stream)
-        reporter.print_result(outcome(MISS))
-        reporter.print_result(outcome())
+        reporter.add(outcome(MISS))
+        reporter.add(outcome())
         reporter.finish(0.1, planned=5)
         text = stream.getvalue()
         assert "- FAILED" in text
@@ -290,6 +286,6 @@ class TestWarnings:
         self, outcome: Outcome, caplog: pytest.LogCaptureFixture
     ) -> None:
         reporter = EvalReporter(io.StringIO())
-        reporter.print_result(outcome(took_ms=61_000))
+        reporter.add(outcome(took_ms=61_000))
         reporter.finish(61)
         assert [record.levelname for record in caplog.records] == ["WARNING"]

@@ -177,7 +177,11 @@ def test_a_run_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureFixture
         suite.evaluate()
 
     messages = caplog.messages
-    assert messages[:2] == ["Running in eval mode - using mocks", "Discovered 1 eval test cases"]
+    assert messages[:3] == [
+        "Running in eval mode - using mocks",
+        "Using mocked integrations for eval",
+        "Discovered 1 eval test cases",
+    ]
     assert "Executing eval: valid_warranty_001" in messages
     assert any(message.startswith("Eval suite completed in ") and message.endswith("s") for message in messages)
 

@@ -132,7 +132,9 @@ class TestCommand:
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        options = EvalOptions(ROOT / "evals" / "scenarios", 99, records_dir=tmp_path / "file" / "records")
+        options = EvalOptions(
+            directory=ROOT / "evals" / "scenarios", threshold=99, records_dir=tmp_path / "file" / "records"
+        )
         with pytest.raises(ConfigurationError, match="the folder for records cannot be made") as caught:
             evaluate(options, CONFIG, io.StringIO())
         assert caught.value.code == "eval_records_unwritable"

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import junitparser
-import pytest
 
-from guarantee_email_agent.judging.grade_report import GradeReporter, ReportFiles, as_report, described, junit_case
+from guarantee_email_agent.judging.grade_report import GradeReporter, as_report, described, junit_case
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_junit
-from guarantee_email_agent.reporting.terminal import Progress
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
@@ -21,10 +17,10 @@ RESULTS = (FAILED, PASSED, ERROR)
 
 def printed(*results: Graded, planned: int | None = None, measures_agent: bool = True) -> str:
     stream = io.StringIO()
-    reporter = GradeReporter(stream)
+    reporter = GradeReporter(stream, measures_agent=measures_agent)
     for graded in results:
         reporter.add(graded)
-    reporter.finish(0.42, len(results) if planned is None else planned, measures_agent=measures_agent)
+    reporter.finish(0.42, planned)
     return stream.getvalue()
 
 
@@ -87,33 +83,6 @@ class TestLines:
         assert len(text) < 5_000
         assert len(described(Graded("six", Verdict("passed", "a" * 1_000_000)))) < 5_000
 
-    def test_progress_makes_room_for_every_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Screen(io.StringIO):
-            def isatty(self) -> bool:
-                return True
-
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("NO_COLOR", "1")
-        screen = Screen()
-        reporter = GradeReporter(screen, Progress(screen, 2, "judged"))
-        reporter.add(FAILED)
-        reporter.add(PASSED)
-        reporter.finish(0, 2, measures_agent=False)
-        assert screen.getvalue().startswith("\r\x1b[K1/2 judged\r\x1b[K✓ six: That is 42.\n")
-
-
-class TestTotals:
-    @pytest.mark.parametrize(
-        ("results", "all_passed"), [((), False), ((PASSED,), True), ((PASSED, FAILED), False), ((PASSED, ERROR), False)]
-    )
-    def test_success_is_at_least_one_verdict_and_only_passes(
-        self, results: tuple[Graded, ...], all_passed: bool
-    ) -> None:
-        reporter = GradeReporter(io.StringIO())
-        for graded in results:
-            reporter.add(graded)
-        assert reporter.totals.all_passed is all_passed
-
 
 class TestJson:
     def test_the_whole_report(self) -> None:
@@ -147,29 +116,6 @@ class TestJson:
                 },
             ],
         }
-
-
-class TestFiles:
-    def test_both_are_written(self, tmp_path: Path) -> None:
-        files = ReportFiles("grade", tmp_path / "r.json", tmp_path / "r.xml")
-        files.check()
-        files.write(RESULTS, 1.5)
-        assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 3
-        assert junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml")).name == "guarantee-email-agent grade"
-
-    def test_none_is_wanted(self) -> None:
-        ReportFiles("grade").check()
-        assert ReportFiles("grade").wanted == []
-
-    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="the report cannot be written"):
-            ReportFiles("grade", tmp_path / "absent" / "r.json", tmp_path / "r.xml").write(RESULTS, 1.5)
-        assert (tmp_path / "r.xml").exists()
-
-    def test_they_are_two_files(self, tmp_path: Path) -> None:
-        (tmp_path / "link").symlink_to(tmp_path / "r.json")
-        with pytest.raises(ConfigurationError, match="--json and --junit name the same file"):
-            ReportFiles("grade", tmp_path / "r.json", tmp_path / "link").check()
 
 
 class TestJunit:

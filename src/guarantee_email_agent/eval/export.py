@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.totals import Totals
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
-from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, write_report
+from guarantee_email_agent.reporting.report_files import JUnitCase
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     lower_bound_95,
@@ -18,43 +16,12 @@ from guarantee_email_agent.reporting.statistics import (
     rounded_percentage,
     threshold_text,
 )
+from guarantee_email_agent.reporting.totals import Totals
 
 SCHEMA_VERSION: Final = 1
-UNWRITABLE: Final = "eval_report_unwritable"
 
 
-def write_json(
-    path: str | Path,
-    results: Sequence[EvalResult],
-    *,
-    run_id: str,
-    started: str,
-    duration_s: float,
-    llm: str,
-    model: str,
-    threshold: Threshold,
-    tokens: TokenUsage = NO_TOKENS,
-    cost_usd: float | None = 0.0,
-) -> None:
-    """Writes the report whose shape `report` gives; the file is complete or untouched.
-
-    Raises ConfigurationError(code="eval_report_unwritable").
-    """
-    content = report(
-        results,
-        run_id=run_id,
-        started=started,
-        duration_s=duration_s,
-        llm=llm,
-        model=model,
-        threshold=threshold,
-        tokens=tokens,
-        cost_usd=cost_usd,
-    )
-    write_report(path, as_json(content), UNWRITABLE)
-
-
-def report(
+def json_report(
     results: Sequence[EvalResult],
     *,
     run_id: str,
@@ -70,7 +37,7 @@ def report(
 
     tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
     """
-    totals = Totals.of(results)
+    totals = Totals.of(result.outcome for result in results)
     passed, total = totals.passed, totals.total
     return {
         "schema_version": SCHEMA_VERSION,
@@ -86,36 +53,24 @@ def report(
         "threshold": float(threshold_text(threshold)),
         "lower_bound_95": rounded_bound(lower_bound_95(passed, total), threshold),
         "gate": "passed" if meets_threshold(passed, total, threshold) else "failed",
-        "results": [_record(result) for result in results],
+        "results": [_json_result(result) for result in results],
     }
 
 
-def write_junit(path: str | Path, results: Sequence[EvalResult], *, duration_s: float) -> None:
-    """Writes one JUnit test suite: a failed scenario is a failure, an invalid file an error.
-
-    Raises ConfigurationError(code="eval_report_unwritable").
-    """
-    content = as_junit("guarantee-email-agent eval", "evals", map(_junit_case, results), duration_s)
-    write_report(path, content, UNWRITABLE)
-
-
-def _junit_case(result: EvalResult) -> JUnitCase:
-    scenario = result.test_case
-    seconds = result.processing_time_ms / 1000
-    if result.passed:
-        return JUnitCase(scenario.scenario_id, scenario.category, seconds)
+def junit_case(result: EvalResult) -> JUnitCase:
+    """One result as a CI shows it: a failed scenario is a failure, an invalid file an error."""
+    reason = "\n".join(result.failures)
     return JUnitCase(
-        scenario.scenario_id,
-        scenario.category,
-        seconds,
-        "error" if result.invalid else "failed",
-        kind="invalid" if result.invalid else "failed",
-        message=result.failures[0].partition("\n")[0] if result.failures else "failed",
-        text="\n".join(result.failures),
+        result.test_case.scenario_id,
+        result.test_case.category,
+        result.processing_time_ms / 1000,
+        result.outcome,
+        message=reason.partition("\n")[0] or "failed",
+        text=reason,
     )
 
 
-def _record(result: EvalResult) -> dict[str, Any]:
+def _json_result(result: EvalResult) -> dict[str, Any]:
     scenario = result.test_case
     return {
         "scenario_id": scenario.scenario_id,

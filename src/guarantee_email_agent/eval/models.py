@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.printable import printable
 
 Fault = Literal["timeout", "unavailable", "malformed"]
@@ -223,6 +224,10 @@ class EvalResult:
     def invalid(self) -> bool:
         """Whether there was no scenario to run, since its file cannot be used."""
         return isinstance(self.test_case, InvalidScenario)
+
+    @property
+    def outcome(self) -> Outcome:
+        return "passed" if self.passed else "invalid" if self.invalid else "failed"
 
     @classmethod
     def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.totals import Totals
+from guarantee_email_agent.reporting.run_report import RunReporter
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     clean_runs_needed,
-    format_percentage,
     lower_bound_95,
     meets_threshold,
     rounded_bound,
     threshold_text,
 )
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
+from guarantee_email_agent.reporting.totals import Totals
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +27,10 @@ SLOW_SUITE_S: Final = 300
 _SMALL_SUITE: Final = 50
 
 
-class EvalReporter:
-    """Prints results, either all at once (`print_scenario_results`, `print_summary`) or as they come.
+class EvalReporter(RunReporter[EvalResult]):
+    """Prints results all at once (`print_scenario_results`, `print_summary`), or as they come (`add`, `finish`)."""
 
-    As they come: `print_header`, then `print_result` for each, then `finish`. Passed scenarios are printed at once,
-    and of failed ones only the text is kept, so that memory does not grow with the suite.
-    """
+    INTERRUPTED = "scenarios ran, the gate is not decided"
 
     def __init__(
         self,
@@ -41,20 +39,20 @@ class EvalReporter:
         color: bool | None = None,
         ascii_only: bool | None = None,
         threshold: Threshold = 99.0,
+        cost: Callable[[], str] | None = None,
     ) -> None:
-        """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent."""
-        self._terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
-        self._threshold = threshold
-        self._totals = Totals()
-        self._kept_failures: list[str] = []
+        """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
+
+        cost: what the run took of the API, as the last line says it.
+        """
+        terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
+        super().__init__(terminal, threshold)
+        self._cost = cost
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
-        totals = Totals.of(results)
+        totals = _totals(results)
         return 100 * totals.passed / totals.total if totals.total else 0.0
-
-    def print_header(self, total: int) -> None:
-        self._terminal.line(f"Running evaluation suite... ({total} scenario{'' if total == 1 else 's'})")
 
     def print_scenario_results(self, results: Sequence[EvalResult]) -> None:
         """A line for each result: passed ones first, then failed ones with their failures."""
@@ -73,48 +71,37 @@ class EvalReporter:
         """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
         for result in results:
             _warn_if_slow(result)
-        self._print_totals(Totals.of(results), duration_s)
+        self._print_totals(_totals(results), duration_s)
 
-    def print_result(self, result: EvalResult) -> None:
-        """One result as it comes; a failed one is printed by `finish`."""
-        self._totals.add(result)
+    def add(self, result: EvalResult) -> None:
         _warn_if_slow(result)
-        if result.passed:
-            self._terminal.outcome(result.format_for_display())
-        else:
-            self._kept_failures.append(result.format_for_display())
+        self._add(result.outcome, result.format_for_display())
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
-        """The failures and the summary of all that `print_result` was given.
-
-        planned: how many scenarios there are; where fewer came, the run was interrupted and nothing is gated.
-        """
-        for text in self._kept_failures:
-            self._terminal.outcome(text)
-        self._kept_failures.clear()
-        self._print_totals(self._totals, duration_s, planned)
+        super().finish(duration_s, planned)
+        if self._cost is not None:
+            self._terminal.line(self._cost())
+            self._terminal.flush()
+        logger.info("Eval suite completed in %.1fs", duration_s)
 
     def _print_totals(self, totals: Totals, duration_s: float, planned: int | None = None) -> None:
-        rate = format_percentage(totals.passed, totals.total, self._threshold)
-        self._terminal.line(f"Pass rate: {totals.passed}/{totals.total} ({rate})")
-        self._terminal.outcome(f"✓ Passed: {totals.passed}")
-        self._terminal.outcome(f"✗ Failed: {totals.failed}", paint=totals.failed > 0)
-        if totals.invalid:
-            self._terminal.line(f"  of which invalid files: {totals.invalid}")
-        self._terminal.line(f"Duration: {duration_s:.1f}s")
         if totals.total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", totals.total, duration_s, SLOW_SUITE_S)
-        if planned is not None and totals.total < planned:
-            self._terminal.line(f"Interrupted: {totals.total} of {planned} scenarios ran, the gate is not decided")
-            return
-        wanted = threshold_text(self._threshold)
-        if meets_threshold(totals.passed, totals.total, self._threshold):
+        super()._print_totals(totals, duration_s, planned)
+
+    def _print_conclusion(self, totals: Totals) -> None:
+        wanted = threshold_text(self.threshold)
+        if meets_threshold(totals.passed, totals.total, self.threshold):
             self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
         else:
             sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
             self._terminal.line(self._terminal.red(f"{sign} Eval failed (<{wanted}% threshold)"))
-        for sentence in what_it_proves(totals.passed, totals.total, self._threshold):
+        for sentence in what_it_proves(totals.passed, totals.total, self.threshold):
             self._terminal.line(sentence)
+
+
+def _totals(results: Iterable[EvalResult]) -> Totals:
+    return Totals.of(result.outcome for result in results)
 
 
 def what_it_proves(passed: int, total: int, threshold: Threshold) -> list[str]:

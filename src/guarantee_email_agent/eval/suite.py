@@ -15,22 +15,16 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
-from guarantee_email_agent.eval.totals import Totals
-from guarantee_email_agent.llm.port import OFFLINE_MODEL
-from guarantee_email_agent.reporting.statistics import meets_threshold
+from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
+from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream
-from guarantee_email_agent.utils.errors import (
-    EXIT_EVALUATION,
-    EXIT_INTERRUPTED,
-    EXIT_SUCCESS,
-    AgentError,
-    ConfigurationError,
-)
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.scenario_model import LlmMode, ModelOf, RecordingPlaces
+    from guarantee_email_agent.reporting.report_files import ReportFiles
 
 logger = logging.getLogger(__name__)
 
@@ -38,26 +32,23 @@ MAX_CHUNK = 200
 """Runs handed to a worker at a time: few enough to keep all workers busy and to stop soon after Ctrl-C, and enough to
 make the hand-over cheap."""
 
+_UNWRITABLE = "eval_report_unwritable"
 _Answer = TypeVar("_Answer")
 _Results = Generator[EvalResult, None, None]
 
 
-@dataclass(frozen=True, slots=True)
-class EvalOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalOptions(RunOptions):
     """What the command line decides.
 
-    threshold: percent. only: a glob over file names without ending. jobs: scenarios at a time. repeat: runs of each
-    scenario. records_dir: a folder for the record of every run. run_id, started: what a JSON report calls this run, and
-    when it began (ISO 8601). llm: who answers as the language model.
+    threshold: percent. only: a glob over file names without ending. repeat: runs of each scenario. records_dir: a
+    folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
+    8601). llm: who answers as the language model.
     """
 
-    directory: Path
     threshold: float
     only: str | None = None
-    jobs: int = 1
     repeat: int = 1
-    json_file: Path | None = None
-    junit_file: Path | None = None
     records_dir: Path | None = None
     run_id: str = ""
     started: str = ""
@@ -72,46 +63,22 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     for a model whose key is missing.
     """
     logger.info("Running in eval mode - using mocks")
+    logger.info("Using mocked integrations for eval")
     began = time.perf_counter()
     EvalRunner(config).check_instructions()
-    for file in (options.json_file, options.junit_file):
-        if file is not None:
-            from guarantee_email_agent.eval.export import UNWRITABLE
-            from guarantee_email_agent.reporting.report_files import check_writable
+    if options.report_paths:
+        from guarantee_email_agent.reporting.report_files import check_report_paths
 
-            check_writable(file, UNWRITABLE)
+        check_report_paths(options.report_paths, _UNWRITABLE)
     if options.records_dir is not None:
         _make_folder(options.records_dir)
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live(config, options)
-
-    reporter = EvalReporter(stream, threshold=options.threshold)
-    reporter.print_header(len(files))
-    totals, kept = Totals(), list[EvalResult]()
-    wants_all = options.json_file is not None or options.junit_file is not None
-    results = _results(config, files, options, live)
-    interrupted = False
-    try:
-        for result in results:
-            totals.add(result)
-            reporter.print_result(result)
-            if wants_all:
-                kept.append(result)
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        results.close()
-    duration_s = time.perf_counter() - began
-    reporter.finish(duration_s, planned=len(files))
-    if live is not None:
-        stream.write(f"{live.cost()}\n")
-    stream.flush()
-    logger.info("Eval suite completed in %.1fs", duration_s)
-    if interrupted:
-        return EXIT_INTERRUPTED
-    _export(options, kept, duration_s, config, live)
-    return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, options.threshold) else EXIT_EVALUATION
+    reporter = EvalReporter(stream, threshold=options.threshold, cost=None if live is None else live.cost)
+    title = f"Running evaluation suite... ({len(files)} scenario{'' if len(files) == 1 else 's'})"
+    reports = _report_files(config, options, live) if options.report_paths else None
+    return run_and_report(title, _results(config, files, options, live), len(files), reporter, reports, began=began)
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -255,17 +222,12 @@ def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalRe
     return EvalResult.of_invalid(duplicate)
 
 
-def _export(
-    options: EvalOptions, results: Sequence[EvalResult], duration_s: float, config: Config, live: LiveEvaluation | None
-) -> None:
-    if options.json_file is None and options.junit_file is None:
-        return
-    from guarantee_email_agent.eval.export import write_json, write_junit
-    from guarantee_email_agent.llm.port import NO_TOKENS
+def _report_files(config: Config, options: EvalOptions, live: LiveEvaluation | None) -> ReportFiles[EvalResult]:
+    from guarantee_email_agent.eval.export import json_report, junit_case
+    from guarantee_email_agent.reporting.report_files import ReportFiles
 
-    if options.json_file is not None:
-        write_json(
-            options.json_file,
+    def content(results: Sequence[EvalResult], duration_s: float) -> dict[str, Any]:
+        return json_report(
             results,
             run_id=options.run_id,
             started=options.started,
@@ -276,5 +238,5 @@ def _export(
             tokens=NO_TOKENS if live is None else live.meter.usage,
             cost_usd=0.0 if live is None else live.meter.cost_usd,
         )
-    if options.junit_file is not None:
-        write_junit(options.junit_file, results, duration_s=duration_s)
+
+    return ReportFiles(options.json_file, options.junit_file, "eval", "evals", _UNWRITABLE, content, junit_case)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.grade_report import GradeReporter, ReportFiles
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
 from guarantee_email_agent.judging.grading import (
     Pair,
     grade_pair,
@@ -24,14 +23,10 @@ from guarantee_email_agent.judging.grading import (
 from guarantee_email_agent.judging.record import Record, parse_record, read_record, record_of_answer
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.reporting.report_files import check_report_paths
+from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream
-from guarantee_email_agent.utils.errors import (
-    EXIT_EVALUATION,
-    EXIT_INTERRUPTED,
-    EXIT_SUCCESS,
-    ConfigurationError,
-    TaskError,
-)
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
@@ -39,23 +34,19 @@ logger = logging.getLogger(__name__)
 STDIN: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class GradeOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeOptions(RunOptions):
     """What the command line decides.
 
     directory: a task, or with `results_dir` a folder of tasks. Exactly one of `answer`, `result_file`, `results_dir`
-    and `validate` is given; "-" for the first two is stdin. timeout_s: seconds for each judge. jobs: judges at a time.
+    and `validate` is given; "-" for the first two is stdin. timeout_s: seconds for each judge.
     """
 
-    directory: Path
     answer: str | None = None
     result_file: str | None = None
     results_dir: Path | None = None
     validate: bool = False
     timeout_s: float | None = None
-    jobs: int = 1
-    json_file: Path | None = None
-    junit_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,32 +67,23 @@ def grade_command(
     0 if there is a verdict and every one is a pass, else 4; 130 after Ctrl-C. Raises TaskError for a directory or a
     single record that cannot be used, and ConfigurationError for a report that cannot be written, or not there.
     """
-    reports = ReportFiles("grade", options.json_file, options.junit_file)
-    reports.check()
-    _spare_records(reports, options)
+    check_report_paths(options.report_paths, UNWRITABLE)
+    _spare_records(options)
     work = _work(options, read_stdin)
-    began = time.perf_counter()
-    progress = Progress(console, len(work.items), "judged")
-    reporter = GradeReporter(stream, progress)
-    reporter.header(work.title)
-    kept: list[Graded] = []
-    interrupted = False
-    results = in_order(work.judge_one, work.items, options.jobs)
-    try:
-        for graded in results:
-            logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
-            reporter.add(graded)
-            if reports.wanted:
-                kept.append(graded)
-    except KeyboardInterrupt:
-        interrupted = True
-    duration_s = time.perf_counter() - began
-    reporter.finish(duration_s, len(work.items), measures_agent=work.measures_agent)
-    stream.flush()
-    if interrupted:
-        return EXIT_INTERRUPTED
-    reports.write(kept, duration_s)
-    return EXIT_SUCCESS if reporter.totals.all_passed else EXIT_EVALUATION
+    return run_and_report(
+        work.title,
+        _results(work, options.jobs),
+        len(work.items),
+        GradeReporter(stream, measures_agent=work.measures_agent),
+        task_report_files("grade", options) if options.report_paths else None,
+        progress=Progress(console, len(work.items), "judged"),
+    )
+
+
+def _results(work: _Work, jobs: int) -> Generator[Graded, None, None]:
+    for graded in in_order(work.judge_one, work.items, jobs):
+        logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
+        yield graded
 
 
 def _work(options: GradeOptions, read_stdin: Callable[[], bytes]) -> _Work:
@@ -122,11 +104,11 @@ def _work(options: GradeOptions, read_stdin: Callable[[], bytes]) -> _Work:
     )
 
 
-def _spare_records(reports: ReportFiles, options: GradeOptions) -> None:
+def _spare_records(options: GradeOptions) -> None:
     """Refuse a report in the place of a record, or where the next call would take it for one."""
     record = None if options.result_file in (None, STDIN) else os.path.realpath(str(options.result_file))
     records = None if options.results_dir is None else os.path.realpath(options.results_dir)
-    for file in reports.wanted:
+    for file in options.report_paths:
         place = os.path.realpath(file)
         if place == record or (os.path.dirname(place) == records and is_record_name(os.path.basename(place))):
             raise ConfigurationError(

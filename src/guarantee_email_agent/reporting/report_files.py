@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, TypeVar
 
+from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +23,46 @@ class JUnitCase:
     name: str
     group: str
     time_s: float
-    outcome: Literal["passed", "failed", "error"] = "passed"
-    kind: str = "failed"
+    outcome: Outcome = "passed"
     message: str = ""
     text: str = ""
     output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles(Generic[Result]):
+    """The report files of one run, None for one that nobody asked for, and how results become their content.
+
+    command, suite: names in the JUnit document. error_code: of the ConfigurationError for a file that cannot be
+    written. json_content: gets the results and the duration in seconds.
+    """
+
+    json_file: Path | None
+    junit_file: Path | None
+    command: str
+    suite: str
+    error_code: str
+    json_content: Callable[[Sequence[Result], float], Any]
+    junit_case: Callable[[Result], JUnitCase]
+
+    def write(self, results: Sequence[Result], duration_s: float) -> None:
+        """Raises ConfigurationError for one that cannot be written, once the other one is."""
+        problems: list[ConfigurationError] = []
+        for path, encode in ((self.json_file, self._encode_json), (self.junit_file, self._encode_junit)):
+            try:
+                if path is not None:
+                    write_report(path, encode(results, duration_s), self.error_code)
+            except ConfigurationError as error:
+                problems.append(error)
+        if problems:
+            raise problems[0]
+
+    def _encode_json(self, results: Sequence[Result], duration_s: float) -> bytes:
+        return as_json(self.json_content(results, duration_s))
+
+    def _encode_junit(self, results: Sequence[Result], duration_s: float) -> bytes:
+        cases = map(self.junit_case, results)
+        return as_junit(f"guarantee-email-agent {self.command}", self.suite, cases, duration_s)
 
 
 def as_json(content: Any) -> bytes:
@@ -51,6 +89,17 @@ def as_junit(name: str, suite_name: str, cases: Iterable[JUnitCase], duration_s:
     return content.getvalue()
 
 
+def check_report_paths(paths: Sequence[Path], error_code: str) -> None:
+    """Raise, before a long run, the ConfigurationError that writing the reports would end in after it.
+
+    paths: one or two, which must not be the same file.
+    """
+    for path in paths:
+        check_writable(path, error_code)
+    if len(paths) == 2 and _is_same_file(*paths):
+        raise ConfigurationError("--json and --junit name the same file. Name two", "cli_bad_usage")
+
+
 def check_writable(path: Path, code: str) -> None:
     """Raise, before a long run, the ConfigurationError that writing to `path` would end in after it."""
     folder = path.resolve().parent
@@ -59,6 +108,14 @@ def check_writable(path: Path, code: str) -> None:
     is_folder = os.path.isdir(path)  # unlike Path's, this one takes a name that is too long for a plain no
     if is_folder or not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise _unwritable(path, "it is a folder" if is_folder else "permission denied", code)
+
+
+def _is_same_file(first: Path, second: Path) -> bool:
+    """Whether two paths lead to one file: by whatever links, and also where there is none yet."""
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return os.path.realpath(first) == os.path.realpath(second)
 
 
 def write_report(path: str | Path, content: bytes, code: str) -> None:
@@ -102,8 +159,8 @@ def _test_case(case: JUnitCase) -> Any:
 
     element = junitparser.TestCase(printable(case.name), printable(case.group), case.time_s)
     if case.outcome != "passed":
-        outcome = junitparser.Error if case.outcome == "error" else junitparser.Failure
-        verdict = outcome(printable(case.message), case.kind)
+        outcome = junitparser.Failure if case.outcome == "failed" else junitparser.Error
+        verdict = outcome(printable(case.message), case.outcome)
         verdict.text = "\n".join(map(printable, case.text.split("\n")))
         element.result = [verdict]
     if case.output:

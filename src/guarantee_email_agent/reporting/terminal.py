@@ -42,6 +42,9 @@ class Terminal:
             text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
         self._stream.write(f"{text}\n")
 
+    def flush(self) -> None:
+        self._stream.flush()
+
     def outcome(self, text: str, paint: bool = True) -> None:
         """Writes text whose first sign tells good from bad, in green or red; only its first line is painted."""
         if paint:

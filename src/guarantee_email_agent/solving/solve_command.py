@@ -6,20 +6,20 @@ import logging
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.judging.grade_report import GradeReporter, as_report, junit_case
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
 from guarantee_email_agent.judging.grading import in_order
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.llm.usage import price_of
-from guarantee_email_agent.reporting.report_files import as_json, as_junit, check_writable, write_report
+from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable
+from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits
@@ -29,13 +29,7 @@ from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, Agen
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.sandbox_tools import SandboxApi
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
-from guarantee_email_agent.utils.errors import (
-    EXIT_EVALUATION,
-    EXIT_INTERRUPTED,
-    EXIT_SUCCESS,
-    ConfigurationError,
-    TaskError,
-)
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
@@ -47,11 +41,9 @@ MODEL_TIMEOUT_S: Final = 600.0
 JUDGE_MARGIN_S: Final = 3600.0
 """Seconds that a sandbox may live on for its judge."""
 
-_UNWRITABLE: Final = "task_report_unwritable"
 
-
-@dataclass(frozen=True, slots=True)
-class SolveOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolveOptions(RunOptions):
     """What the command line decides.
 
     directory: a task or a folder of tasks. script: for the agent `script`, a file, or a folder with one for each task.
@@ -59,19 +51,15 @@ class SolveOptions:
     for each judge, None as the task says.
     """
 
-    directory: Path
     out_dir: Path
     agent: AgentKind = "llm"
     script: Path | None = None
     command: str | None = None
     model: str | None = None
     sandbox: SandboxKind = "embedded"
-    jobs: int = 1
     run_all: bool = False
     limits: RunLimits = field(default_factory=RunLimits)
     judge_timeout_s: float | None = None
-    json_file: Path | None = None
-    junit_file: Path | None = None
 
 
 def solve_command(
@@ -89,9 +77,7 @@ def solve_command(
     0 if every task has a pass, else 4; 130 after Ctrl-C. load_config is called for the agent `llm` alone. started: the
     time now, ISO 8601. Raises TaskError and ConfigurationError for what cannot be used.
     """
-    for file in (options.json_file, options.junit_file):
-        if file is not None:
-            check_writable(file, _UNWRITABLE)
+    check_report_paths(options.report_paths, UNWRITABLE)
     tasks = [load_task(options.directory)] if is_task(options.directory) else discover_tasks(options.directory)
     agent_factory = _agent_factory(options, load_config)
     _prepare(options.out_dir)
@@ -111,36 +97,20 @@ def solve_command(
     kept = {} if options.run_all else _kept(runner, tasks)
     if open_sandbox is None and any(isinstance(task, Task) and task.name not in kept for task in tasks):
         require_sandbox(options.sandbox)
-    began = time.perf_counter()
-    progress = Progress(console, len(tasks), "done")
-    reporter = GradeReporter(stream, progress)
-    reporter.header(_header(len(tasks), len(kept)))
-    results: list[Graded] = []
-    interrupted = False
-    try:
-        with _ends_on_sigterm(), closing(_results(runner, tasks, kept, options.jobs)) as verdicts:
-            for graded in verdicts:
-                logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
-                reporter.add(graded)
-                results.append(graded)
-    except KeyboardInterrupt:
-        interrupted = True
-    duration_s = time.perf_counter() - began
-    reporter.finish(duration_s, len(tasks), measures_agent=True)
-    stream.flush()
-    if interrupted:
-        return EXIT_INTERRUPTED
-    if options.json_file is not None:
-        write_report(options.json_file, as_json(as_report(results)), _UNWRITABLE)
-    if options.junit_file is not None:
-        content = as_junit("guarantee-email-agent solve", "tasks", map(junit_case, results), duration_s)
-        write_report(options.junit_file, content, _UNWRITABLE)
-    return EXIT_SUCCESS if reporter.totals.all_passed else EXIT_EVALUATION
+    with _ends_on_sigterm():
+        return run_and_report(
+            _header(len(tasks), len(kept)),
+            _results(runner, tasks, kept, options.jobs),
+            len(tasks),
+            GradeReporter(stream),
+            task_report_files("solve", options) if options.report_paths else None,
+            progress=Progress(console, len(tasks), "done"),
+        )
 
 
 def _results(
     runner: TaskRunner, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
-) -> Generator[Graded]:
+) -> Generator[Graded, None, None]:
     """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
@@ -149,7 +119,9 @@ def _results(
         return kept.get(task.name) or runner.run(task)
 
     try:
-        yield from in_order(work, tasks, jobs)
+        for graded in in_order(work, tasks, jobs):
+            logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
+            yield graded
     except BaseException:
         # Ctrl-C reaches this thread alone.
         runner.interrupt()
@@ -175,7 +147,7 @@ def _prepare(out_dir: Path) -> None:
             f"--output-dir {printable(str(out_dir))}: the folder cannot be made ({error.strerror}). Name another one",
             "task_output_dir",
         ) from None
-    check_writable(out_dir / "record.json", _UNWRITABLE)
+    check_writable(out_dir / "record.json", UNWRITABLE)
 
 
 @contextmanager

@@ -1,0 +1,144 @@
+"""The loop of `eval`, `grade` and `solve`: print each result as it comes, sum up, write the report files, gate."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
+from guarantee_email_agent.reporting.terminal import Progress, Terminal
+from guarantee_email_agent.reporting.totals import Outcome, Totals
+from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.reporting.report_files import ReportFiles
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line decides for each of the three.
+
+    directory: of what is run or judged. jobs: how many at a time. json_file, junit_file: reports to write.
+    """
+
+    directory: Path
+    jobs: int = 1
+    json_file: Path | None = None
+    junit_file: Path | None = None
+
+    @property
+    def report_paths(self) -> list[Path]:
+        return [path for path in (self.json_file, self.junit_file) if path is not None]
+
+
+class RunReporter(ABC, Generic[Result]):
+    """Prints results for people: passed ones as they come, then failed ones, errors, and the summary.
+
+    Of what did not pass only the text is kept, so that memory does not grow with the run.
+    """
+
+    INTERRUPTED: ClassVar[str]
+    """What the summary says after `Interrupted: 3 of 5`."""
+    COUNTS_ERRORS: ClassVar[bool] = False
+
+    def __init__(self, terminal: Terminal, threshold: Threshold, *, measures_agent: bool = True) -> None:
+        """threshold: percent. measures_agent: whether the results say how good an agent is, so that a rate is due."""
+        self.threshold = threshold
+        self.totals = Totals()
+        self._terminal = terminal
+        self._measures_agent = measures_agent
+        self._failed: list[str] = []
+        self._errors: list[str] = []
+
+    @abstractmethod
+    def add(self, result: Result) -> None:
+        """Counts one result, and prints it if it passed."""
+
+    def _add(self, outcome: Outcome, text: str) -> None:
+        self.totals.add(outcome)
+        if outcome == "passed":
+            self._terminal.outcome(text)
+        else:
+            (self._errors if outcome == "error" else self._failed).append(text)
+
+    def print_title(self, text: str) -> None:
+        self._terminal.line(text)
+
+    def finish(self, duration_s: float, planned: int | None = None) -> None:
+        """Prints all that did not pass, and the summary. planned: how many results there are if nobody interrupts."""
+        for text in (*self._failed, *self._errors):
+            self._terminal.outcome(text)
+        self._print_totals(self.totals, duration_s, planned)
+        self._terminal.flush()
+
+    def _print_totals(self, totals: Totals, duration_s: float, planned: int | None = None) -> None:
+        terminal = self._terminal
+        if self._measures_agent:
+            rate = format_percentage(totals.passed, totals.total, self.threshold)
+            terminal.line(f"Pass rate: {totals.passed}/{totals.total} ({rate})")
+        terminal.outcome(f"✓ Passed: {totals.passed}")
+        terminal.outcome(f"✗ Failed: {totals.failed}", paint=totals.failed > 0)
+        if totals.invalid:
+            terminal.line(f"  of which invalid files: {totals.invalid}")
+        if self.COUNTS_ERRORS:
+            terminal.outcome(f"✗ Errors: {totals.error}", paint=totals.error > 0)
+        terminal.line(f"Duration: {duration_s:.1f}s")
+        if planned is not None and totals.total < planned:
+            terminal.line(f"Interrupted: {totals.total} of {planned} {self.INTERRUPTED}")
+        else:
+            self._print_conclusion(totals)
+
+    @abstractmethod
+    def _print_conclusion(self, totals: Totals) -> None:
+        """Prints what a run that was not interrupted proves."""
+
+
+def run_and_report(
+    title: str,
+    results: Generator[Result, None, None],
+    planned: int,
+    reporter: RunReporter[Result],
+    files: ReportFiles[Result] | None = None,
+    *,
+    progress: Progress | None = None,
+    began: float | None = None,
+) -> int:
+    """Consume `results`, print them, write `files`; the exit code.
+
+    0 if the pass rate reaches the reporter's threshold, else 4; 130 after Ctrl-C, which ends in a summary of what came
+    until then and in no file. planned: how many results there will be. began: `time.perf_counter()` at the start of the
+    run; now if None. Raises ConfigurationError for a report that cannot be written.
+    """
+    began = time.perf_counter() if began is None else began
+    kept: list[Result] = []
+    interrupted = False
+    reporter.print_title(title)
+    try:
+        with closing(results):
+            for result in results:
+                if progress is not None:
+                    progress.clear()
+                reporter.add(result)
+                if progress is not None:
+                    progress.show(reporter.totals.total)
+                if files is not None:
+                    kept.append(result)
+    except KeyboardInterrupt:
+        interrupted = True
+    duration_s = time.perf_counter() - began
+    if progress is not None:
+        progress.clear()
+    reporter.finish(duration_s, planned)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if files is not None:
+        files.write(kept, duration_s)
+    totals = reporter.totals
+    return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, reporter.threshold) else EXIT_EVALUATION

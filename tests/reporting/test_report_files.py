@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+
+from guarantee_email_agent.reporting.report_files import (
+    JUnitCase,
+    ReportFiles,
+    as_json,
+    as_junit,
+    check_report_paths,
+    write_report,
+)
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+CODE = "task_report_unwritable"
+
+
+def report_files(json_file: Path | None, junit_file: Path | None) -> ReportFiles[str]:
+    return ReportFiles(
+        json_file,
+        junit_file,
+        "grade",
+        "tasks",
+        CODE,
+        lambda names, duration_s: {"names": list(names), "duration_s": duration_s},
+        lambda name: JUnitCase(name, "tasks", 0.5),
+    )
+
+
+class TestOneFile:
+    def test_any_text_survives_in_json(self) -> None:
+        odd = "日本 \x1b \u2028 \udcff ü 🎉"
+        assert json.loads(as_json({"text": odd})) == {"text": odd}
+
+    def test_text_that_xml_cannot_hold_is_written_out(self, tmp_path: Path) -> None:
+        case = JUnitCase("one", "tasks", 0, "failed", text="crash: \x00\x1b \ud800 \uffff <&> 日本")
+        (tmp_path / "junit.xml").write_bytes(as_junit("eval", "evals", [case], 0))
+        ((written,),) = junitparser.JUnitXml.fromfile(str(tmp_path / "junit.xml"))
+        assert written.result[0].text == "crash: \\x00\\x1b \\ud800 \\uffff <&> 日本"
+
+    def test_a_former_report_is_replaced_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        (tmp_path / "report.json").write_text("x" * 100_000)
+        write_report(tmp_path / "report.json", b"{}", CODE)
+        assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+        assert (tmp_path / "report.json").read_bytes() == b"{}"
+
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "link.json").symlink_to("report.json")
+        write_report(tmp_path / "link.json", b"{}", CODE)
+        assert (tmp_path / "link.json").is_symlink()
+        assert (tmp_path / "report.json").is_file()
+
+    @pytest.mark.skipif(not Path("/dev/null").exists(), reason="no devices here")
+    def test_a_device_is_written_to_and_not_replaced(self) -> None:
+        write_report("/dev/null", b"{}", CODE)
+        assert not Path("/dev/null").is_file()
+
+    @pytest.mark.parametrize("name", ["absent/report.json", "folder", "file/report.json", "nul\0.json"])
+    def test_a_path_that_cannot_be_written(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "file").touch()
+        with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
+            write_report(tmp_path / name, b"{}", CODE)
+        assert (caught.value.code, caught.value.exit_code) == (CODE, 2)
+        assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+class TestBothFiles:
+    def test_both_are_written(self, tmp_path: Path) -> None:
+        report_files(tmp_path / "r.json", tmp_path / "r.xml").write(["a", "b"], 1.5)
+        assert json.loads((tmp_path / "r.json").read_bytes()) == {"names": ["a", "b"], "duration_s": 1.5}
+        document = junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml"))
+        (suite,) = document
+        assert (document.name, suite.name, suite.tests, suite.time) == ("guarantee-email-agent grade", "tasks", 2, 1.5)
+
+    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="the report cannot be written"):
+            report_files(tmp_path / "absent" / "r.json", tmp_path / "r.xml").write([], 1.5)
+        assert (tmp_path / "r.xml").exists()
+        with pytest.raises(ConfigurationError, match="the report cannot be written"):
+            report_files(tmp_path / "r.json", tmp_path / "absent" / "r.xml").write([], 1.5)
+        assert (tmp_path / "r.json").exists()
+
+
+class TestPaths:
+    @pytest.mark.parametrize("existing", [False, True])
+    @pytest.mark.parametrize("second", ["r.json", "sub/../r.json", "link", "linked-folder/r.json"])
+    def test_two_names_of_one_file(self, tmp_path: Path, second: str, existing: bool) -> None:
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "link").symlink_to("r.json")
+        (tmp_path / "linked-folder").symlink_to(tmp_path)
+        if existing:
+            (tmp_path / "r.json").touch()
+        self.refused(tmp_path / "r.json", tmp_path / second)
+
+    @pytest.mark.parametrize("make", [Path.hardlink_to, Path.symlink_to])
+    def test_two_links_to_one_file(self, tmp_path: Path, make: Callable[[Path, Path], Any]) -> None:
+        (tmp_path / "r.json").touch()
+        make(tmp_path / "r.xml", tmp_path / "r.json")
+        self.refused(tmp_path / "r.json", tmp_path / "r.xml")
+
+    def test_two_names_of_stdout(self) -> None:
+        self.refused(Path("/dev/stdout"), Path("/proc/self/fd/1"))
+
+    def refused(self, *paths: Path) -> None:
+        with pytest.raises(ConfigurationError, match="--json and --junit name the same file") as caught:
+            check_report_paths(paths, CODE)
+        assert caught.value.exit_code == 2
+
+    def test_what_cannot_be_written_shows_before(self, tmp_path: Path) -> None:
+        for paths in ([tmp_path / "absent" / "r"], [tmp_path / "r", tmp_path / "absent" / "r"], [tmp_path]):
+            with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
+                check_report_paths(paths, CODE)
+            assert caught.value.code == CODE
+
+    def test_two_files_or_one_or_none_are_fine(self, tmp_path: Path) -> None:
+        (tmp_path / "r.json").touch()
+        check_report_paths([tmp_path / "r.json", tmp_path / "r.xml"], CODE)
+        check_report_paths([tmp_path / "r.xml"], CODE)
+        check_report_paths([], CODE)
+        assert os.listdir(tmp_path) == ["r.json"]

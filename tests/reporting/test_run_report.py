@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.reporting.report_files import JUnitCase, ReportFiles
+from guarantee_email_agent.reporting.run_report import RunReporter, run_and_report
+from guarantee_email_agent.reporting.terminal import Progress, Terminal
+from guarantee_email_agent.reporting.totals import Outcome, Totals
+from guarantee_email_agent.utils.errors import AgentError
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Reporter(RunReporter[Outcome]):
+    INTERRUPTED = "came"
+    COUNTS_ERRORS = True
+
+    def add(self, result: Outcome) -> None:
+        self._add(result, f"{'✓' if result == 'passed' else '✗'} {result}")
+
+    def _print_conclusion(self, totals: Totals) -> None:
+        self._terminal.line(f"That makes {totals.total}")
+
+
+class Run:
+    """Some outcomes through the loop, the last of which may be an exception."""
+
+    def __init__(self, folder: Path) -> None:
+        self.report = folder / "report.json"
+        self.closed = False
+        self.out = io.StringIO()
+
+    def results(self, *outcomes: Outcome | BaseException) -> Generator[Outcome, None, None]:
+        try:
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                yield outcome
+        finally:
+            self.closed = True
+
+    def __call__(
+        self, *outcomes: Outcome | BaseException, threshold: float = 100, progress: Progress | None = None
+    ) -> int:
+        files: ReportFiles[Outcome] = ReportFiles(
+            self.report, None, "run", "runs", "x_y", lambda results, _: list(results), lambda _: JUnitCase("", "", 0)
+        )
+        reporter = Reporter(Terminal(self.out), threshold)
+        return run_and_report("Go", self.results(*outcomes), len(outcomes), reporter, files, progress=progress)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.out.getvalue().splitlines() if not line.startswith("Duration: ")]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def test_passed_first_then_failed_then_errors_then_the_summary(run: Run) -> None:
+    assert run("error", "failed", "invalid", "passed") == 4
+    assert run.lines == [
+        "Go",
+        "✓ passed",
+        "✗ failed",
+        "✗ invalid",
+        "✗ error",
+        "Pass rate: 1/4 (25.0%)",
+        "✓ Passed: 1",
+        "✗ Failed: 2",
+        "  of which invalid files: 1",
+        "✗ Errors: 1",
+        "That makes 4",
+    ]
+    assert json.loads(run.report.read_bytes()) == ["error", "failed", "invalid", "passed"]
+
+
+def test_the_gate_is_the_threshold(run: Run) -> None:
+    assert run("passed", "failed", threshold=50) == 0
+    assert run("passed", "failed", threshold=50.1) == 4
+    assert run("passed") == 0
+    assert run() == 4
+
+
+def test_ctrl_c_ends_in_a_summary_of_what_came_and_in_no_report(run: Run) -> None:
+    assert run("passed", "failed", KeyboardInterrupt()) == 130
+    assert run.lines[-1] == "Interrupted: 2 of 3 came"
+    assert "✗ failed" in run.lines
+    assert run.closed
+    assert not run.report.exists()
+
+
+def test_ctrl_c_between_two_results_closes_what_gives_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reporter, "add", interrupt)
+    assert run("passed", "failed") == 130
+    assert run.closed
+
+
+def test_another_failure_goes_through(run: Run) -> None:
+    with pytest.raises(AgentError):
+        run("passed", AgentError("no room", "x_y"))
+    assert run.closed
+    assert not run.report.exists()
+
+
+def test_progress_makes_room_for_every_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    run.out = screen = Screen()
+    run("failed", "passed", progress=Progress(screen, 2, "judged"))
+    assert screen.getvalue().startswith("Go\n\r\x1b[K1/2 judged\r\x1b[K✓ passed\n")
