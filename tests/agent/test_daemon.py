@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, trouble, worker_on
 
-from guarantee_email_agent.agent.daemon import PATIENCE, Watch
+from guarantee_email_agent.agent.daemon import PATIENCE, Daemon
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
@@ -30,17 +30,17 @@ class Inbox:
     def __init__(self, ledger: Ledger, *names: str) -> None:
         self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
         worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
-        self.watch = Watch(self.mailbox, worker, SystemClock(), concurrency=4, poll_s=0.05)
+        self.daemon = Daemon(self.mailbox, worker, SystemClock(), concurrency=4, poll_s=0.05)
         self.stop = asyncio.Event()
 
     def drain(self) -> bool:
-        return asyncio.run(self.watch.drain(self.stop))
+        return asyncio.run(self.daemon.drain(self.stop))
 
     def run_until(self, moment: Coroutine[Any, Any, None]) -> None:
-        """Watch until `moment` is over, and then to the end."""
+        """Daemon until `moment` is over, and then to the end."""
 
         async def run() -> None:
-            watching = asyncio.create_task(self.watch.run(self.stop))
+            watching = asyncio.create_task(self.daemon.run(self.stop))
             await moment
             self.stop.set()
             await asyncio.wait_for(watching, 10)
@@ -54,15 +54,15 @@ class TestDrain:
         for name in inbox.mailbox.mails:
             inbox.mailbox.mails[name] = mail(name).replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
         assert inbox.drain()
-        assert inbox.watch.tally == {"not_answered": 1200}
+        assert inbox.daemon.tally == {"not_answered": 1200}
         assert max(inbox.mailbox.limits) < 510
 
     def test_a_mail_in_the_hands_of_another_agent_is_named_and_not_taken_for_done(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second")
         place = content_identity(b"place the inbox first", KEY)
-        ledger.claim(content_identity(b"first", KEY), place=place, owner="other:1", lease_s=100)
+        ledger.claim(content_identity(b"first", KEY), location_key=place, owner="other:1", lease_s=100)
         assert not inbox.drain()
-        assert (inbox.watch.tally, inbox.watch.left) == ({"answered": 1}, {"first": "busy"})
+        assert (inbox.daemon.tally, inbox.daemon.left) == ({"answered": 1}, {"first": "busy"})
 
     def test_a_twin_is_no_reason_to_come_again(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -76,14 +76,14 @@ class TestDrain:
         inbox.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
-        assert len(inbox.watch.left) <= PATIENCE + 3  # with those that were in work already
+        assert len(inbox.daemon.left) <= PATIENCE + 3  # with those that were in work already
 
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.hangs = True
 
         async def interrupted() -> None:
-            draining = asyncio.create_task(inbox.watch.drain(inbox.stop))
+            draining = asyncio.create_task(inbox.daemon.drain(inbox.stop))
             await asyncio.sleep(0.3)
             draining.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -104,21 +104,21 @@ class TestRun:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(answered())
-        assert (inbox.watch.tally, inbox.watch.left) == ({"answered": 1}, {})
+        assert (inbox.daemon.tally, inbox.daemon.left) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")]
 
         async def taken_away() -> None:
-            while not inbox.watch.left:
+            while not inbox.daemon.left:
                 await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
-            while inbox.watch.left:
+            while inbox.daemon.left:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(taken_away())
-        assert inbox.watch.tally == {}
+        assert inbox.daemon.tally == {}
 
     def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger)

@@ -14,10 +14,11 @@ import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, trouble, worker_on
 
 from guarantee_email_agent.agent import mail_worker as worker_module
-from guarantee_email_agent.agent.mail_worker import Worked
+from guarantee_email_agent.agent.mail_worker import WorkResult
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.ledger.ledger import Ledger, LedgerError, open_ledger
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 
 MINUTE = 60.0
 
@@ -33,7 +34,7 @@ class Desk:
         self.warranties, self.tickets = Warranties(), Tickets()
         self.worker = worker_on(self.mailbox, self.ledger, self.warranties, self.tickets)
 
-    def work(self, name: str = "first") -> Worked:
+    def work(self, name: str = "first") -> WorkResult:
         return asyncio.run(self.worker.work(self.entry(name), self.now))
 
     def entry(self, name: str) -> InboxEntry:
@@ -57,12 +58,12 @@ class TestWhoseFault:
         desk.warranties.troubles = [trouble(code)] * 3
         waits = []
         for _ in range(2):
-            worked = desk.work()
-            waits.append(worked.retry_s)
-            assert worked.fate == "failed"
-            desk.now += worked.retry_s
+            result = desk.work()
+            waits.append(result.retry_s)
+            assert result.disposition == "failed"
+            desk.now += result.retry_s
         assert waits == [5 * MINUTE, 60 * MINUTE]
-        assert desk.work().fate == "quarantined"
+        assert desk.work().disposition == "quarantined"
 
     def test_what_is_the_mails_own_is_known_soon(self, desk: Desk) -> None:
         desk.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
@@ -75,14 +76,14 @@ class TestWhoseFault:
     def test_an_outage_uses_up_no_try(self, desk: Desk) -> None:
         for _ in range(5):
             desk.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)]
-            assert desk.work().fate == "outage"
-        assert desk.work().fate == "answered"
+            assert desk.work().disposition == "outage"
+        assert desk.work().disposition == "answered"
 
     def test_a_mail_over_its_time_waits_for_a_service_that_may_be_slow(self, desk: Desk) -> None:
         desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, budget_s=0.05))
         desk.warranties.hangs = True
-        worked = desk.work()
-        assert (worked.fate, worked.retry_s) == ("failed", 5 * MINUTE)
+        result = desk.work()
+        assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
 
     def test_being_stopped_is_no_fault_of_the_mail(self, desk: Desk) -> None:
         desk.warranties.hangs = True
@@ -101,7 +102,7 @@ class TestWhoseFault:
             assert desk.rows() == [("claimed", None, 0, "stopped")]
             desk.now += 31
         desk.warranties.hangs = False
-        assert desk.work().fate == "answered"
+        assert desk.work().disposition == "answered"
 
 
 class TestProof:
@@ -109,16 +110,16 @@ class TestProof:
         desk.mailbox.lost_answers = 1
         desk.mailbox.troubles["send_email"] = [trouble("mail_timeout", uncertain=True)]
         desk.mailbox.troubles["find_sent"] = [trouble("mail_timeout", retryable=True)]
-        assert desk.work().fate == "failed"
+        assert desk.work().disposition == "failed"
         desk.now += 2000
         desk.mailbox.troubles["read_raw"] = [trouble("mail_timeout")]
-        assert (desk.work().fate, desk.mailbox.marks) == ("answered", {"first": "answered"})
+        assert (desk.work().disposition, desk.mailbox.marks) == ("answered", {"first": "answered"})
         assert len(desk.mailbox.sent) == len(desk.rows()) == 1
 
     def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, desk: Desk) -> None:
         desk.mailbox.troubles["send_email"] = [trouble("mail_unavailable", uncertain=True, outage=True)]
         desk.mailbox.troubles["find_sent"] = [trouble("mail_unavailable", retryable=True, outage=True)]
-        assert desk.work() == Worked("outage")
+        assert desk.work() == WorkResult("outage")
         assert desk.rows() == [("sending", None, 0, "mail_unavailable")]
 
     def test_a_mail_that_breaks_the_parser_counts_its_tries(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ class TestProof:
         monkeypatch.setattr("guarantee_email_agent.email.processor.parse_email", broken)
         for _ in range(2):
             desk.now += desk.work().retry_s
-        assert desk.work().fate == "quarantined"
+        assert desk.work().disposition == "quarantined"
         assert desk.rows() == [("claimed", "quarantined", 3, "processing_unexpected")]
 
 
@@ -141,18 +142,18 @@ class TestTheEnd:
         desk.warranties.troubles = [trouble("warranty_api_invalid_argument")]
         desk.mailbox.troubles["mark"] = [trouble("mail_unavailable", outage=True)]
         with caplog.at_level(logging.INFO):
-            assert desk.work().fate == "outage"
+            assert desk.work().disposition == "outage"
         assert "Email first failed 1 times (warranty_api_invalid_argument)" in caplog.text
-        assert desk.work().fate == "quarantined"
+        assert desk.work().disposition == "quarantined"
 
     def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, desk: Desk) -> None:
         desk.mailbox.troubles["mark"] = [trouble("mail_not_found")]
-        assert desk.work().fate == "answered"
+        assert desk.work().disposition == "answered"
 
     def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, desk: Desk) -> None:
         entry = desk.entry("first")
         del desk.mailbox.mails["first"]
-        assert asyncio.run(desk.worker.work(entry, desk.now)).fate == "gone"
+        assert asyncio.run(desk.worker.work(entry, desk.now)).disposition == "gone"
         assert desk.rows() == []
 
 
@@ -165,15 +166,15 @@ class TestAlone:
             desk.mailbox.mails[name] = b"From: a@example.org\r\n\r\n" + name.encode() * (1 + large * 400_000)
             if not large:
                 place = content_identity(f"place {desk.worker.mailbox} {name}".encode(), KEY)
-                desk.ledger.claim(content_identity(name.encode(), KEY), place=place, owner="dead:1", lease_s=1)
+                desk.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
         desk.now += 2
         desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, max_mail_bytes=10_000_000))
         desk.mailbox.reading_s = 0.1
 
-        async def all_at_once() -> list[Worked]:
+        async def all_at_once() -> list[WorkResult]:
             return await asyncio.gather(*(desk.worker.work(desk.entry(name), desk.now) for name in names))
 
-        assert [worked.fate for worked in asyncio.run(all_at_once())] == ["answered"] * 3
+        assert [result.disposition for result in asyncio.run(all_at_once())] == ["answered"] * 3
         assert desk.mailbox.most_read_at_once == 1
 
 
@@ -184,8 +185,8 @@ def test_a_ledger_that_is_away_costs_nothing_but_time(desk: Desk, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(desk.ledger, "intend_send", away)
         patch.setattr(desk.ledger, "release", away)
-        assert desk.work().fate == "outage"
+        assert desk.work().disposition == "outage"
     assert desk.mailbox.sent == []
     desk.now += 101
-    assert desk.work().fate == "answered"
+    assert desk.work().disposition == "answered"
     assert len(desk.tickets.created) == len(desk.mailbox.sent) == 1

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, LeaseLostError, Ledger, LedgerError, open_ledger
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, LeaseLostError, Ledger, open_ledger
 
 LEASE_S = 180.0
 WAIT_S = 30.0
@@ -76,7 +77,7 @@ def test_what_the_ledger_promises(ledger: Ledger, ledger_sql: Any, events: list[
 
 
 def claim_it(ledger: Ledger, mail: str, owner: str, known: Known) -> None:
-    answer = ledger.claim(mail, place=mail, owner=owner, lease_s=LEASE_S)
+    answer = ledger.claim(mail, location_key=mail, owner=owner, lease_s=LEASE_S)
     if isinstance(answer, Claim):
         assert known.outcome is None
         assert known.lease_over, "taken from a living owner, or before its wait was over"

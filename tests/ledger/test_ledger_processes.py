@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
-from guarantee_email_agent.ledger.mail_state import Stage
+from guarantee_email_agent.ledger.tables import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +25,11 @@ RACER = """
 import random, sys
 from guarantee_email_agent.ledger.ledger import Claim, open_ledger
 
-ledger = open_ledger(sys.argv[1], key=b"k" * 32, patience_s=60)
+ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)
 mails = [f"{number:032x}" for number in range(100)]
 random.Random(sys.argv[2]).shuffle(mails)
 for mail in mails:
-    claim = ledger.claim(mail, place=mail, owner=f"racer:{sys.argv[2]}", lease_s=180)
+    claim = ledger.claim(mail, location_key=mail, owner=f"racer:{sys.argv[2]}", lease_s=180)
     if isinstance(claim, Claim):
         print(mail, claim.fence, claim.attempts, flush=True)
 """
@@ -41,7 +41,7 @@ from guarantee_email_agent.ledger.ledger import open_ledger
 ledger = open_ledger(sys.argv[1], key=b"k" * 32)
 for number in range(100_000):
     mail = f"{int(sys.argv[2]):016x}{number:016x}"
-    claim = ledger.claim(mail, place=mail, owner="writer:1", lease_s=180)
+    claim = ledger.claim(mail, location_key=mail, owner="writer:1", lease_s=180)
     print(mail, "claimed", flush=True)
     ledger.intend_ticket(claim, f"mail-{mail}")
     print(mail, "ticketing", flush=True)
@@ -108,12 +108,12 @@ def test_a_writer_that_is_killed_leaves_what_it_was_told_is_written(
     found: Counter[str] = Counter()
     with closing(open_ledger(ledger_location, key=KEY)) as ledger:
         for mail, step in reached.items():
-            standing = ledger.claim(mail, place=mail, owner="two:2", lease_s=LEASE_S)
-            assert isinstance(standing, Claim | Done)
-            state = standing.outcome if isinstance(standing, Done) else standing.previous
+            state = ledger.claim(mail, location_key=mail, owner="two:2", lease_s=LEASE_S)
+            assert isinstance(state, Claim | Done)
+            stage = state.outcome if isinstance(state, Done) else state.previous
             # The one write after the last that was reported may have been made as well, and no other.
-            assert STEPS.index(state) - STEPS.index(step) in ((0, 1) if mail == last_of(reached, mail) else (0,))
-            found[state] += 1
+            assert STEPS.index(stage) - STEPS.index(step) in ((0, 1) if mail == last_of(reached, mail) else (0,))
+            found[stage] += 1
     assert found["answered"] > 0
     assert ROUNDS >= sum(found.values()) - found["answered"] > 0
 

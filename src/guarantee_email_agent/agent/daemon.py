@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from guarantee_email_agent.agent.mail_worker import Fate, MailWorker, Worked
+from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort
-from guarantee_email_agent.ledger.ledger_errors import LedgerError
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.utils.retry import Backoff
@@ -36,15 +36,15 @@ SHUTDOWN_S: Final = 60.0
 """Seconds that mails in work have to come to their end."""
 
 
-OnWorked: TypeAlias = Callable[[InboxEntry, Worked], None]
+OnWorked: TypeAlias = Callable[[InboxEntry, WorkResult], None]
 
 
-def nobody_listens(_entry: InboxEntry, _worked: Worked) -> None:
-    """The default of `Watch.on_worked`."""
+def nobody_listens(_entry: InboxEntry, _result: WorkResult) -> None:
+    """The default of `Daemon.on_worked`."""
 
 
 @dataclass
-class Watch:
+class Daemon:
     """The one loop of the daemon. `tally` counts the mails that ended by how they did; `left` has those that did not.
 
     concurrency: mails in work at a time. poll_s: seconds between two looks, if nothing wakes us earlier. on_worked: is
@@ -57,8 +57,8 @@ class Watch:
     concurrency: int
     poll_s: float
     on_worked: OnWorked = nobody_listens
-    tally: Counter[Fate] = field(default_factory=Counter)
-    left: dict[str, Fate] = field(default_factory=dict)
+    tally: Counter[Disposition] = field(default_factory=Counter)
+    left: dict[str, Disposition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._in_work: dict[str, asyncio.Task[None]] = {}
@@ -76,8 +76,8 @@ class Watch:
         async with self._in_our_hands():
             # What was busy at first may have been so because of its twin: a second copy of the same mail.
             for _ in range(2):
-                for mail, fate in self.left.items():
-                    if fate == "busy":
+                for mail, disposition in self.left.items():
+                    if disposition == "busy":
                         del self._not_before[mail]
                 try:
                     while await self._round(stop, once=True) and not stop.is_set():
@@ -139,7 +139,7 @@ class Watch:
         entries = await self.inbox.list_unprocessed(most)
         if len(entries) < most:
             listed = {entry.id for entry in entries}
-            self.left = {mail: fate for mail, fate in self.left.items() if mail in listed}
+            self.left = {mail: disposition for mail, disposition in self.left.items() if mail in listed}
         # They take turns to find out whether a service is back: it may be down for one of them.
         turns = {mail: turn for turn, mail in enumerate(self.left, 1)}
         entries.sort(key=lambda entry: turns.get(entry.id, 0))
@@ -174,35 +174,35 @@ class Watch:
 
     async def _work(self, entry: InboxEntry, listed_at: float, once: bool) -> None:
         try:
-            worked = await self.worker.work(entry, listed_at)
-            self._note(entry, worked, once)
+            result = await self.worker.work(entry, listed_at)
+            self._note(entry, result, once)
         except Exception as error:
             # A bug of ours in one mail must not end the watch over all others.
             logger.error("Email %s is left unprocessed: unexpected %s", entry.id, type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
-            self._note(entry, Worked("failed", REST.longest_s), once)
+            self._note(entry, WorkResult("failed", REST.longest_s), once)
         finally:
             del self._in_work[entry.id]
 
-    def _note(self, entry: InboxEntry, worked: Worked, once: bool) -> None:
-        self.on_worked(entry, worked)
+    def _note(self, entry: InboxEntry, result: WorkResult, once: bool) -> None:
+        self.on_worked(entry, result)
         self.left.pop(entry.id, None)
         now = self.clock.monotonic()
-        if worked.fate in ("failed", "outage", "waiting", "busy"):
-            self.left[entry.id] = worked.fate
-            self._not_before[entry.id] = float("inf") if once else now + max(worked.retry_s, 1.0)
+        if result.disposition in ("failed", "outage", "waiting", "busy"):
+            self.left[entry.id] = result.disposition
+            self._not_before[entry.id] = float("inf") if once else now + max(result.retry_s, 1.0)
         else:
-            self.tally[worked.fate] += 1
-        if worked.fate == "gone":
+            self.tally[result.disposition] += 1
+        if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
-        if worked.fate == "outage":
+        if result.disposition == "outage":
             self._failures += 1
             if not once:
                 rest_s = REST.delay_s(self._failures)
                 self._rest_until = now + rest_s
                 self._not_before[entry.id] += rest_s
                 logger.warning("A service is down; next try in %d s", rest_s)
-        elif worked.fate not in ("busy", "waiting"):
+        elif result.disposition not in ("busy", "waiting"):
             self._failures, self._rest_until = 0, 0.0
             self._ended.add(entry.id)
         self._changed.set()

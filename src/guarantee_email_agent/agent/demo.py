@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.connections import connected
-from guarantee_email_agent.agent.mail_worker import Worked
-from guarantee_email_agent.agent.startup import agent_watch
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.startup import build_daemon
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
@@ -46,10 +46,10 @@ def _demonstrate(folder: Path, out: TextStream) -> int:
     terminal = Terminal(out)
     mails = {file.name: parse_email(file.read_bytes()) for file in _new(config).iterdir()}
     terminal.line(f"Demo: {len(mails)} sample mails to {_ADDRESS}, answered offline")
-    fates, tickets, complete = asyncio.run(_answer(config))
+    dispositions, tickets, complete = asyncio.run(_answer(config))
     replies = _replies(config)
     for name, mail in sorted(mails.items()):
-        _show(terminal, mail, fates.get(name, "left unprocessed"), replies.get(mail.message_id))
+        _show(terminal, mail, dispositions.get(name, "left unprocessed"), replies.get(mail.message_id))
     terminal.line(f"Tickets: {len(tickets)}")
     for ticket in reversed(tickets):
         terminal.line(f"    {ticket['ticket_id']}  {ticket['serial_number']}  {ticket['customer_email']}")
@@ -92,14 +92,14 @@ def _configuration(folder: Path) -> str:
 
 async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]], bool]:
     """What became of each mail by the name of its file, the tickets, and whether every mail came to an end."""
-    fates: dict[str, str] = {}
+    dispositions: dict[str, str] = {}
 
-    def note(entry: InboxEntry, worked: Worked) -> None:
-        fates[entry.id] = f"{worked.fate.replace('_', ' ')} ({worked.reason})"
+    def note(entry: InboxEntry, result: WorkResult) -> None:
+        dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
 
     async with connected(config, SystemClock()) as connections:
-        complete = await agent_watch(config, connections, note).drain(asyncio.Event())
-        return fates, await connections.services.ticketing.list_tickets(), complete
+        complete = await build_daemon(config, connections, note).drain(asyncio.Event())
+        return dispositions, await connections.services.ticketing.list_tickets(), complete
 
 
 def _new(config: Config) -> Path:
@@ -112,10 +112,10 @@ def _replies(config: Config) -> dict[str, Email]:
     return {"".join(reply.headers.get("in-reply-to", ())): reply for reply in replies}
 
 
-def _show(terminal: Terminal, mail: Email, fate: str, reply: Email | None) -> None:
+def _show(terminal: Terminal, mail: Email, disposition: str, reply: Email | None) -> None:
     """The mail, what became of it, and the paragraph after the greeting, which is what the reply comes to."""
-    sign = "✓" if fate.startswith(("answered", "not answered")) else "✗"
-    terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {fate}")
+    sign = "✓" if disposition.startswith(("answered", "not answered")) else "✗"
+    terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {disposition}")
     paragraphs = reply.new_text.split("\n\n") if reply else []
     for line in paragraphs[1].splitlines() if len(paragraphs) > 1 else ():
         terminal.line(f"    {printable(line)}")

@@ -10,22 +10,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from guarantee_email_agent.agent.outbox import LedgeredMail, LedgeredTicketing
+from guarantee_email_agent.agent.outbox import OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort, Outcome
-from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.ledger_errors import LeaseLostError, LedgerError
-from guarantee_email_agent.ledger.mail_state import Busy, Claim, Done, Free, Standing, Waiting
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, MailState, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
-Fate = Literal["answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"]
+Disposition = Literal[
+    "answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"
+]
 """What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
 
 RETRY = Backoff(30.0, longest_s=3600.0)
@@ -59,10 +60,10 @@ class WorkLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class WorkResult:
     """retry_s: seconds until a mail without an outcome may be taken up again. reason: a code or a scenario."""
 
-    fate: Fate
+    disposition: Disposition
     retry_s: float = 0.0
     reason: str = ""
 
@@ -83,7 +84,7 @@ class MailWorker:
     owner: str
     alone: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
-    async def work(self, entry: InboxEntry, listed_at: float) -> Worked:
+    async def work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         """A mail without an outcome stays in the inbox as it was. Raises nothing that is an AgentError.
 
         listed_at: the ledger's time just before the list was asked for in which the mail stood.
@@ -92,37 +93,39 @@ class MailWorker:
             return await self._work(entry, listed_at)
         except LeaseLostError:
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            return Worked("busy", self.limits.lease_s)
+            return WorkResult("busy", self.limits.lease_s)
         except AgentError as error:
             if error.code == _GONE:
                 logger.info("Email %s is no longer in the inbox", entry.id)
-                return Worked("gone")
+                return WorkResult("gone")
             logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
             logger.debug("%s", error.message)
-            return Worked("outage")
+            return WorkResult("outage")
 
-    async def _work(self, entry: InboxEntry, listed_at: float) -> Worked:
-        place = content_identity(f"place {self.mailbox} {entry.id}".encode(), self.processor.identity_key)
-        standing = (await asyncio.to_thread(self.ledger.places, [place])).get(place)
-        if standing is not None and (known := await self._known(entry, place, standing, listed_at)) is not None:
+    async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
+        location_key = content_identity(f"place {self.mailbox} {entry.id}".encode(), self.processor.identity_key)
+        state = await asyncio.to_thread(self.ledger.state, location_key)
+        if state is not None and (known := await self._known(entry, location_key, state, listed_at)) is not None:
             return known
-        if entry.size > LARGE_BYTES or (isinstance(standing, Free) and standing.attempts):
+        if entry.size > LARGE_BYTES or (isinstance(state, Free) and state.attempts):
             async with self.alone:
-                return await self._take_up(entry, place, standing, listed_at)
-        return await self._take_up(entry, place, standing, listed_at)
+                return await self._take_up(entry, location_key, state, listed_at)
+        return await self._take_up(entry, location_key, state, listed_at)
 
-    async def _take_up(self, entry: InboxEntry, place: str, standing: Standing | None, listed_at: float) -> Worked:
+    async def _take_up(
+        self, entry: InboxEntry, location_key: str, state: MailState | None, listed_at: float
+    ) -> WorkResult:
         logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
         raw = await self._read(entry)
-        if standing is not None and standing.mail_key != place:
-            key = standing.mail_key  # what it is known by, though it cannot be read today, or is read otherwise
+        if state is not None and state.mail_key != location_key:
+            key = state.mail_key  # what it is known by, though it cannot be read today, or is read otherwise
         else:
-            key = self._key(raw) if isinstance(raw, bytes) else place
+            key = self._key(raw) if isinstance(raw, bytes) else location_key
         claim = await asyncio.to_thread(
-            self.ledger.claim, key, place=place, owner=self.owner, lease_s=self.limits.lease_s
+            self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.limits.lease_s
         )
         if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
-            return await self._known(entry, place, claim, listed_at) or Worked("busy")
+            return await self._known(entry, location_key, claim, listed_at) or WorkResult("busy")
         try:
             return await self._claimed(entry, claim, raw)
         except asyncio.CancelledError:
@@ -133,24 +136,26 @@ class MailWorker:
                 )
             raise
 
-    async def _claimed(self, entry: InboxEntry, claim: Claim, raw: bytes | AgentError) -> Worked:
-        if (worked := await self._proved(entry, claim)) is not None:
-            return worked
+    async def _claimed(self, entry: InboxEntry, claim: Claim, raw: bytes | AgentError) -> WorkResult:
+        if (result := await self._proved(entry, claim)) is not None:
+            return result
         if isinstance(raw, AgentError):
             return await self._unreadable(entry, claim, raw)
         if claim.attempts > self.limits.max_attempts:
             return await self._quarantine(entry, claim, claim.reason or "crash")
         return await self._process(entry, claim, raw)
 
-    async def _known(self, entry: InboxEntry, place: str, standing: Standing, listed_at: float) -> Worked | None:
+    async def _known(
+        self, entry: InboxEntry, location_key: str, state: MailState, listed_at: float
+    ) -> WorkResult | None:
         """What the ledger's word on a mail comes to; None if the mail may be taken up."""
-        match standing:
+        match state:
             case Busy():
-                return Worked("busy", standing.retry_in_s)
+                return WorkResult("busy", state.retry_in_s)
             case Waiting():
-                return Worked("waiting", standing.retry_in_s)
+                return WorkResult("waiting", state.retry_in_s)
             case Done():
-                return await self._done_before(entry, place, standing, listed_at)
+                return await self._done_before(entry, location_key, state, listed_at)
         return None
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
@@ -164,7 +169,7 @@ class MailWorker:
                 raise
             return error
 
-    async def _unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> Worked:
+    async def _unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> WorkResult:
         if error.code == _TOO_LARGE:
             logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
             return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
@@ -179,18 +184,18 @@ class MailWorker:
                 logger.debug("Unexpected failure", exc_info=True)
             return content_identity(raw, key)
 
-    async def _done_before(self, entry: InboxEntry, place: str, done: Done, listed_at: float) -> Worked:
+    async def _done_before(self, entry: InboxEntry, location_key: str, done: Done, listed_at: float) -> WorkResult:
         """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
         if done.marked and done.outcome in ("quarantined", "unknown"):
-            if not await asyncio.to_thread(self.ledger.reopen, place, listed_at=listed_at):
-                return Worked("waiting", RETRY.first_s)  # the list may be older than the mark
+            if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
+                return WorkResult("waiting", RETRY.first_s)  # the list may be older than the mark
             logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
-            return Worked("busy")
+            return WorkResult("busy")
         logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
-        await self._mark(entry, place, done.outcome)
-        return Worked(done.outcome)
+        await self._mark(entry, location_key, done.outcome)
+        return WorkResult(done.outcome)
 
-    async def _proved(self, entry: InboxEntry, claim: Claim) -> Worked | None:
+    async def _proved(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
         """The end of a mail whose reply an earlier try sent, or may have sent; None where none went out."""
         if claim.previous == "sending":
             try:
@@ -207,13 +212,13 @@ class MailWorker:
         logger.info("Email %s was answered before the agent stopped", entry.id)
         return await self._finish(entry, claim, "answered", "proved")
 
-    async def _process(self, entry: InboxEntry, claim: Claim, raw: bytes) -> Worked:
+    async def _process(self, entry: InboxEntry, claim: Claim, raw: bytes) -> WorkResult:
         model = MeteredModel(self.processor.llm)
         processor = replace(
             self.processor,
             llm=model,
-            mail=LedgeredMail(self.processor.mail, self.inbox, self.ledger, claim),
-            ticketing=LedgeredTicketing(self.processor.ticketing, self.ledger, claim),
+            mail=OutboxMailbox(self.processor.mail, self.inbox, self.ledger, claim),
+            ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim),
         )
         try:
             async with asyncio.timeout(self.limits.budget_s):
@@ -227,7 +232,7 @@ class MailWorker:
             return await self._success(entry, claim, result)
         return await self._failure(entry, claim, result)
 
-    async def _success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> Worked:
+    async def _success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
         took_ms = result.processing_time_ms
         if not result.email_sent:
             logger.info("Email not answered: %s (%s) in %d ms", entry.id, result.skip_reason, took_ms)
@@ -236,7 +241,7 @@ class MailWorker:
         logger.info("Email answered: %s (%s%s) in %d ms", entry.id, result.scenario_used, ticket, took_ms)
         return await self._finish(entry, claim, "answered", str(result.scenario_used))
 
-    async def _failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> Worked:
+    async def _failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
         code, step = str(result.error_code), str(result.failed_step)
         logger.debug("%s", result.error_message)
         if code == _LEASE_LOST:
@@ -245,7 +250,7 @@ class MailWorker:
             entry, claim, f"in step {step}", code, counts=not _is_outage(step, result.error_details)
         )
 
-    async def _try_again(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> Worked:
+    async def _try_again(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
         """Later; or leave the mail for a person where it was its own fault once too often."""
         if counts and claim.attempts >= self.limits.max_attempts:
             return await self._quarantine(entry, claim, code)
@@ -253,15 +258,15 @@ class MailWorker:
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
         return await self._release(claim, code, counts=counts)
 
-    async def _release(self, claim: Claim, code: str, *, counts: bool) -> Worked:
+    async def _release(self, claim: Claim, code: str, *, counts: bool) -> WorkResult:
         """Leave the mail for another try."""
         retry_s = _retry_s(claim.attempts, code) if counts else 0.0
         await asyncio.to_thread(
             self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
         )
-        return Worked("failed", retry_s) if counts else Worked("outage")
+        return WorkResult("failed", retry_s) if counts else WorkResult("outage")
 
-    async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> Worked:
+    async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> WorkResult:
         try:
             await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
         except LedgerError as error:
@@ -269,10 +274,10 @@ class MailWorker:
                 raise
             return await self._release(claim, code, counts=True)  # its reply may be out: first the proof, next time
         logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
-        await self._mark(entry, claim.place, "quarantined")
-        return Worked("quarantined", reason=code)
+        await self._mark(entry, claim.location_key, "quarantined")
+        return WorkResult("quarantined", reason=code)
 
-    async def _unknown(self, entry: InboxEntry, claim: Claim) -> Worked:
+    async def _unknown(self, entry: InboxEntry, claim: Claim) -> WorkResult:
         logger.error(
             "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer it by "
             "hand or take its mark away",
@@ -280,12 +285,12 @@ class MailWorker:
         )
         return await self._finish(entry, claim, "unknown", "no_proof")
 
-    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> Worked:
+    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> WorkResult:
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
-        await self._mark(entry, claim.place, outcome)
-        return Worked(outcome, reason=code)
+        await self._mark(entry, claim.location_key, outcome)
+        return WorkResult(outcome, reason=code)
 
-    async def _mark(self, entry: InboxEntry, place: str, outcome: Outcome) -> None:
+    async def _mark(self, entry: InboxEntry, location_key: str, outcome: Outcome) -> None:
         """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
         try:
             await self.inbox.mark(entry.id, outcome)
@@ -294,7 +299,7 @@ class MailWorker:
                 raise
             logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
             return
-        await asyncio.to_thread(self.ledger.marked, place)
+        await asyncio.to_thread(self.ledger.marked, location_key)
 
 
 def _retry_s(attempts: int, code: str) -> float:

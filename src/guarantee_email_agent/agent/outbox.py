@@ -14,13 +14,12 @@ from typing import Any
 
 from guarantee_email_agent.integrations.answers import ticket_id
 from guarantee_email_agent.integrations.ports import InboxPort, MailPort, TicketingPort
-from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.mail_state import Claim
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.utils.errors import IntegrationError
 
 
 @dataclass(frozen=True, slots=True)
-class LedgeredTicketing:
+class OutboxTicketing:
     """Opens tickets for one claimed mail."""
 
     ticketing: TicketingPort
@@ -36,7 +35,7 @@ class LedgeredTicketing:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgeredMail:
+class OutboxMailbox:
     """Sends the reply to one claimed mail."""
 
     mail: MailPort

@@ -10,14 +10,14 @@ import socket
 from typing import Final
 
 from guarantee_email_agent.agent.connections import Connections, connected
-from guarantee_email_agent.agent.daemon import OnWorked, Watch, nobody_listens
+from guarantee_email_agent.agent.daemon import Daemon, OnWorked, nobody_listens
 from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.ledger_errors import LedgerError
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import reopen_log_files
@@ -49,14 +49,14 @@ async def _run(config: Config, once: bool) -> int:
     try:
         async with connected(config, SystemClock()) as connections:
             watching.set()
-            return await _watch(agent_watch(config, connections), connections.ledger, stop, once)
+            return await _watch(build_daemon(config, connections), connections.ledger, stop, once)
     except asyncio.CancelledError:
         if stop.is_set() and not watching.is_set():
             return EXIT_SUCCESS
         raise
 
 
-async def _watch(watch: Watch, ledger: Ledger, stop: asyncio.Event, once: bool) -> int:
+async def _watch(daemon: Daemon, ledger: Ledger, stop: asyncio.Event, once: bool) -> int:
     try:
         await asyncio.to_thread(ledger.prune, KEPT_DAYS)
     except LedgerError as error:  # the next start does it
@@ -65,15 +65,15 @@ async def _watch(watch: Watch, ledger: Ledger, stop: asyncio.Event, once: bool) 
     complete = True
     try:
         if once:
-            complete = await watch.drain(stop)
+            complete = await daemon.drain(stop)
         else:
-            await watch.run(stop)
+            await daemon.run(stop)
     finally:
-        logger.info("%s", _tally_line(watch))
+        logger.info("%s", _tally_line(daemon))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-def agent_watch(config: Config, connections: Connections, on_worked: OnWorked = nobody_listens) -> Watch:
+def build_daemon(config: Config, connections: Connections, on_worked: OnWorked = nobody_listens) -> Daemon:
     """The agent, put together. Raises ConfigurationError for limits that contradict each other."""
     copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
     needed_s = config.agent.mail_budget_s + copy_wait_s
@@ -105,7 +105,7 @@ def agent_watch(config: Config, connections: Connections, on_worked: OnWorked = 
     )
     owner = f"{socket.gethostname()}:{os.getpid()}"
     worker = MailWorker(services.mail, connections.ledger, processor, limits, _mailbox_name(config), owner)
-    return Watch(
+    return Daemon(
         services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_worked
     )
 
@@ -120,11 +120,11 @@ def _mailbox_name(config: Config) -> str:
     return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
 
 
-def _tally_line(watch: Watch) -> str:
-    ended, busy = watch.tally, sum(fate == "busy" for fate in watch.left.values())
+def _tally_line(daemon: Daemon) -> str:
+    ended, busy = daemon.tally, sum(disposition == "busy" for disposition in daemon.left.values())
     return (
         f"Emails answered: {ended['answered']}, not answered: {ended['not_answered']}, quarantined: "
-        f"{ended['quarantined']}, unknown: {ended['unknown']}, left unprocessed: {len(watch.left) - busy}, with "
+        f"{ended['quarantined']}, unknown: {ended['unknown']}, left unprocessed: {len(daemon.left) - busy}, with "
         f"another agent: {busy}"
     )
 

@@ -1,148 +1,263 @@
 """The database under the ledger: a SQLite file for one machine, PostgreSQL for several.
 
-What both have to give: a committed write survives a power cut, one write after the other on each mail, one clock
-(`ledger_clock`) for all who share the ledger, and an end to every wait.
+What both have to give: a committed write survives a power cut, one write after the other on each mail, one clock for
+all who share the ledger (`tables.NOW`), and an end to every wait.
 """
 
 from __future__ import annotations
 
 import os
-import time
+import sqlite3
+import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from guarantee_email_agent.ledger.database_clock import SQLITE_FUNCTION
-from guarantee_email_agent.ledger.fair_lock import Turns
-from guarantee_email_agent.ledger.ledger_errors import ledger_error
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 
 if TYPE_CHECKING:
     import psycopg
 
-Result = TypeVar("Result")
+SQLITE_CLOCK_FUNCTION: Final = "ledger_now"
 
-_READS: Final = "ledger_reads"
-_LOCK_FOR_CREATION: Final = 4711_2026  # any number that every agent takes
+_READ_ONLY_OPTION: Final = "ledger_reads"
+_CREATION_LOCK: Final = 4711_2026  # any number that every agent takes
+_MAX_DETAIL_CHARS = 200
+
+_LOCKED = ("ledger_locked", "is locked: somebody else has been writing for too long. End what holds it")
+_FULL = ("ledger_disk_full", "cannot be written: its disk is full. Make room")
+_READ_ONLY = ("ledger_read_only", "cannot be written: it is read-only. Give the agent's user write access")
+_CORRUPT = (
+    "ledger_corrupt",
+    "is damaged, or no ledger. Stop every agent and restore it from a backup (docs/ledger.md)",
+)
+_AUTH = ("ledger_auth", "refuses the login. Check the user and password in LEDGER_URL")
+_PERMISSION = ("ledger_permission", "denies the agent's user what it needs. Grant it the rights in docs/ledger.md")
+_MISSING = ("ledger_database_missing", "does not exist. Create the database, or correct its name")
+_UNREACHABLE = ("ledger_unreachable", "cannot be reached. Check that it runs, and the host and port")
+_INVALID_URL = ("ledger_invalid_location", "has a URL that PostgreSQL's client does not understand. Correct it")
+_FAILED = ("ledger_failed", "failed")
+
+_SQLITE: Final = {
+    "locked": _LOCKED,
+    "disk_full": _FULL,
+    "read_only": _READ_ONLY,
+    "denied": _READ_ONLY,
+    "cannot_open": (
+        "ledger_cannot_open",
+        "cannot be opened. Check that its folder exists and can be written",
+    ),
+    "not_a_database": _CORRUPT,
+    "corrupt": _CORRUPT,
+    "io_error": (
+        "ledger_disk_error",
+        "cannot be read or written: the disk reports an error. Check the disk and its space",
+    ),
+    "other": _FAILED,
+}
+# SQLSTATE codes and classes, PostgreSQL documentation, appendix A; the longest that fits counts.
+_POSTGRESQL: Final = {
+    "08": _UNREACHABLE,
+    "25006": _READ_ONLY,  # a standby
+    "28": _AUTH,
+    "3D": _MISSING,
+    "40": _LOCKED,  # deadlock, serialisation
+    "42501": _PERMISSION,
+    "42": _CORRUPT,  # a table or column that is not as we made it
+    "53100": _FULL,
+    "53": _UNREACHABLE,  # no connection or memory left
+    "55P03": _LOCKED,
+    "57014": _LOCKED,  # the statement's time was up
+    "57": _UNREACHABLE,  # shutting down or starting
+    "XX": _CORRUPT,
+}
+# A refused connection carries no SQLSTATE, only a message.
+_POSTGRESQL_MESSAGES: Final = (
+    ("password authentication failed", _AUTH),
+    ("no password supplied", _AUTH),
+    ("no pg_hba.conf entry", _AUTH),
+    ("role ", _AUTH),  # role "x" does not exist, is not permitted to log in
+    ("permission denied for database", _PERMISSION),
+    ("database ", _MISSING),  # database "x" does not exist
+)
+
+
+class LedgerError(AgentError):
+    """The ledger refuses a call (`ledger_wrong_stage`, `ledger_invalid_value`) or cannot answer now.
+
+    `details["outage"]` tells the two apart: an outage is no mail's fault, and what was being written may or may not
+    have been. Asking anew is always safe.
+    """
+
+    @property
+    def outage(self) -> bool:
+        return bool(self.details.get("outage", False))
+
+
+class FairLock:
+    """A lock for threads, acquired in the order in which they asked.
+
+    A plain lock, or a pool of one connection, goes back to a thread that releases it and asks at once, nearly every
+    time: the others were seen to wait ten seconds for one millisecond of it.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._locked = False
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s` seconds; True if the lock is held now."""
+        with self._guard:
+            if not self._locked:
+                self._locked = True
+                return True
+            ticket = threading.Lock()
+            ticket.acquire()
+            self._waiting.append(ticket)
+        if ticket.acquire(timeout=timeout_s):
+            return True
+        with self._guard:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+                return False
+        return True  # handed over at the very last moment
+
+    def release(self) -> None:
+        """Hand the lock to whoever has waited longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._locked = False
 
 
 class Database:
     """Transactions on the ledger's tables; whatever fails in one comes out as a LedgerError."""
 
-    def __init__(self, engine: Engine, where: str, secrets: Sequence[str], patience_s: float) -> None:
-        self.where = where
+    def __init__(self, engine: Engine, name: str, secrets: Sequence[str], lock_timeout_s: float) -> None:
+        self.name = name
         self.dialect = engine.dialect.name
         self._engine = engine
-        self._reader = engine.execution_options(**{_READS: True})
+        self._reader = engine.execution_options(**{_READ_ONLY_OPTION: True})
         self._secrets = secrets
-        self._patience_s = patience_s
-        self._turns = Turns() if self.dialect == "sqlite" else None
+        self._lock_timeout_s = lock_timeout_s
+        self._lock = FairLock() if self.dialect == "sqlite" else None
         # A listener that fails while it connects raises the driver's own error.
-        self._errors: tuple[type[Exception], ...] = (SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
+        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def write_transaction(self) -> AbstractContextManager[Connection]:
         """One transaction that writes; it is durable when the block is left."""
-        with self._turn(), self._transaction(self._engine) as connection:
-            yield connection
+        return self._transaction(self._engine)
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def read_transaction(self) -> AbstractContextManager[Connection]:
         """One transaction that only reads, and does not wait for the writes of other processes."""
-        with self._turn(), self._transaction(self._reader) as connection:
-            yield connection
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if self._turns is None:
-            yield
-            return
-        if not self._turns.take(self._patience_s):
-            raise ledger_error(TimeoutError(), self.where, self._secrets)
-        try:
-            yield
-        finally:
-            self._turns.give()
+        return self._transaction(self._reader)
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        if self._lock is not None and not self._lock.acquire(self._lock_timeout_s):
+            raise self._ledger_error(TimeoutError())
         try:
             with engine.begin() as connection:
                 yield connection
         except self._errors as error:
-            raise ledger_error(error, self.where, self._secrets) from None
+            raise self._ledger_error(error) from None
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _ledger_error(self, error: Exception) -> LedgerError:
+        """What a database driver raised (or SQLAlchemy around it), as one line that contains no password."""
+        cause: Any = getattr(error, "orig", None) or error
+        if isinstance(cause, sqlite3.Error):
+            code, problem = _SQLITE[sqlite_error_kind(cause)]
+            detail = getattr(cause, "sqlite_errorname", "") or str(cause)
+        elif hasattr(cause, "sqlstate"):
+            code, problem = _postgresql_problem(cause)
+            detail = str(cause)
+        else:  # a time-out: neither our lock nor a connection of the pool became free
+            code, problem = _LOCKED if isinstance(error, TimeoutError | exc.TimeoutError) else _FAILED
+            detail = type(error).__name__
+        if detail and not any(secret in detail for secret in self._secrets):
+            problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
+        return LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
 
     def lock_for_creation(self, connection: Connection) -> None:
         """Hold off others who would create the tables, until the transaction ends. SQLite's writer is alone anyway."""
         if self.dialect == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK_FOR_CREATION})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
 
     def close(self) -> None:
         """Close every connection; the last one out of a SQLite file folds its write-ahead log into it."""
         self._engine.dispose()
 
 
-def open_database(location: str, now: Callable[[], float], patience_s: float) -> Database:
+def open_database(location: str, now: Callable[[], float], lock_timeout_s: float) -> Database:
     """location: a file, or a URL that starts with `sqlite:` or `postgresql:`. now: the wall clock, for SQLite.
 
     Raises ConfigurationError for a location that can never work. Nothing is connected yet.
     """
     if "://" not in location:
-        return _sqlite(Path(location), now, patience_s)
+        return _open_sqlite(Path(location), now, lock_timeout_s)
     try:
         url = make_url(location)
-    except (ArgumentError, ValueError):  # their words may hold the password
-        raise _unusable("is no database URL. Write it like postgresql://user:password@host:5432/database") from None
+    except (exc.ArgumentError, ValueError):  # their messages may hold the password
+        raise _invalid_location(
+            "is no database URL. Write it like postgresql://user:password@host:5432/database"
+        ) from None
     if url.get_backend_name() == "sqlite":
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
-            raise _unusable("names no file. Write it like ledger.db; a ledger in memory would not survive a crash")
-        return _sqlite(Path(url.database), now, patience_s)
+            raise _invalid_location(
+                "names no file. Write it like ledger.db; a ledger in memory would not survive a crash"
+            )
+        return _open_sqlite(Path(url.database), now, lock_timeout_s)
     if url.get_backend_name() not in ("postgresql", "postgres"):
-        raise _unusable(f"asks for {url.get_backend_name()!r}. Use a file (SQLite) or a postgresql:// URL")
-    return _postgresql(url.set(drivername="postgresql+psycopg"), patience_s)
+        raise _invalid_location(f"asks for {url.get_backend_name()!r}. Use a file (SQLite) or a postgresql:// URL")
+    return _open_postgresql(url.set(drivername="postgresql+psycopg"), lock_timeout_s)
 
 
-def _sqlite(path: Path, now: Callable[[], float], patience_s: float) -> Database:
+def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float) -> Database:
     path = path.absolute()
-    _make_private_file(path)
+    _create_private_file(path)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": patience_s, "isolation_level": None},
-        # Writers take turns in any case: in our own queue they get the file at once, in SQLite's they sleep and poll.
+        connect_args={"timeout": lock_timeout_s, "isolation_level": None},
+        # Writers wait for each other in any case: on our own lock they get the file at once, in SQLite they poll.
         pool_size=1,
         max_overflow=0,
         hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
-    def _connected(connection: Any, _record: object) -> None:
-        connection.create_function(SQLITE_FUNCTION, 0, now)
-        cursor = connection.cursor()
-        mode = _patiently(lambda: cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0], patience_s)
-        if mode != "wal":
+    def _configure_connection(connection: Any, _record: object) -> None:
+        connection.create_function(SQLITE_CLOCK_FUNCTION, 0, now)
+        if not enable_wal(connection, lock_timeout_s):
             raise ConfigurationError(
                 f"The ledger {path} lies on a file system without shared memory. Put it on a local disk",
                 "ledger_no_wal",
             )
-        cursor.execute("PRAGMA synchronous = FULL")
-        cursor.execute("PRAGMA fullfsync = ON")  # macOS: past the disk's own cache
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.close()
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: past the disk's own cache
+        connection.execute("PRAGMA foreign_keys = ON")
 
     @event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
+    def _begin(connection: Connection) -> None:
         # A transaction that turned writer halfway would fail at once where another one writes, without waiting.
-        connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(_READS) else "BEGIN IMMEDIATE")
+        read_only = connection.get_execution_options().get(_READ_ONLY_OPTION)
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
-    return Database(engine, str(path), (), patience_s)
+    return Database(engine, str(path), (), lock_timeout_s)
 
 
-def _make_private_file(path: Path) -> None:
+def _create_private_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except FileNotFoundError:
@@ -158,21 +273,7 @@ def _make_private_file(path: Path) -> None:
         ) from None
 
 
-def _patiently(action: Callable[[], Result], patience_s: float) -> Result:
-    """The switch to the write-ahead log does not wait for others who switch as well (no busy handler is called)."""
-    import sqlite3
-
-    end = time.monotonic() + patience_s
-    while True:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-        time.sleep(0.01)
-
-
-def _postgresql(url: URL, patience_s: float) -> Database:
+def _open_postgresql(url: URL, lock_timeout_s: float) -> Database:
     try:
         import psycopg
     except ImportError:
@@ -181,15 +282,15 @@ def _postgresql(url: URL, patience_s: float) -> Database:
             "ledger_no_driver",
         ) from None
 
-    class PunctualConnection(psycopg.Connection[Any]):
+    class TimedConnection(psycopg.Connection[Any]):
         """Gives up on a server that neither answers nor hangs up: neither TCP nor libpq would, ever."""
 
         def wait(self, gen: Generator[Any, Any, Any], interval: float = 0.1, timeout: float | None = None) -> Any:
             try:
-                return super().wait(gen, interval, 2 * patience_s if timeout is None else timeout)
+                return super().wait(gen, interval, 2 * lock_timeout_s if timeout is None else timeout)
             except psycopg.OperationalError:
                 if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
-                    self.pgconn.finish()  # what it would still say belongs to nobody any more
+                    self.pgconn.finish()  # a late answer would be taken for that of the next statement
                 raise
 
     engine = create_engine(
@@ -198,34 +299,33 @@ def _postgresql(url: URL, patience_s: float) -> Database:
         pool_pre_ping=True,
         pool_size=5,
         max_overflow=10,
-        pool_timeout=patience_s,
+        pool_timeout=lock_timeout_s,
         hide_parameters=True,
         use_native_hstore=False,
     )
 
     @event.listens_for(engine, "do_connect")
     def _connect(_dialect: object, _record: object, args: list[Any], parameters: dict[str, Any]) -> psycopg.Connection:
-        ours = {
+        defaults = {
             "application_name": "guarantee-email-agent",
             "client_encoding": "utf8",  # a database in SQL_ASCII would give bytes
-            "connect_timeout": max(2, round(patience_s)),
+            "connect_timeout": max(2, round(lock_timeout_s)),
             "keepalives_idle": 30,
             "keepalives_interval": 10,
             "keepalives_count": 3,
-            "tcp_user_timeout": round(2000 * patience_s),
+            "tcp_user_timeout": round(2000 * lock_timeout_s),
         }
-        return PunctualConnection.connect(*args, **{**ours, **parameters})
+        return TimedConnection.connect(*args, **{**defaults, **parameters})
 
     @event.listens_for(engine, "connect")
-    def _connected(connection: Any, _record: object) -> None:
-        milliseconds = str(round(1000 * patience_s))
-        settings = {
-            "lock_timeout": milliseconds,
-            "statement_timeout": str(round(1500 * patience_s)),
-            "idle_in_transaction_session_timeout": str(round(3000 * patience_s)),
+    def _configure_connection(connection: Any, _record: object) -> None:
+        timeouts_ms = {
+            "lock_timeout": 1000 * lock_timeout_s,
+            "statement_timeout": 1500 * lock_timeout_s,
+            "idle_in_transaction_session_timeout": 3000 * lock_timeout_s,
         }
-        for name, value in settings.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        for name, milliseconds in timeouts_ms.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (name, str(round(milliseconds))))
         # An intent that a crash of the server forgets would be no intent; a stricter setting than ours is left alone.
         connection.execute(
             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
@@ -235,8 +335,16 @@ def _postgresql(url: URL, patience_s: float) -> Database:
     secrets = [url.password] if url.password else []
     secrets += [value for name, value in url.query.items() if "password" in name and isinstance(value, str)]
     server = f"{url.host or url.query.get('host', 'local socket')}:{url.port or 5432}"
-    return Database(engine, f"postgresql://{server}/{url.database or ''}", secrets, patience_s)
+    return Database(engine, f"postgresql://{server}/{url.database or ''}", secrets, lock_timeout_s)
 
 
-def _unusable(what: str) -> ConfigurationError:
-    return ConfigurationError(f"agent.ledger (or LEDGER_URL) {what}", "ledger_invalid_location")
+def _postgresql_problem(error: Any) -> tuple[str, str]:
+    if error.sqlstate is not None:
+        return next((_POSTGRESQL[key] for key in (error.sqlstate, error.sqlstate[:2]) if key in _POSTGRESQL), _FAILED)
+    if type(error).__name__ == "ProgrammingError":  # an option that there is not; no server was asked
+        return _INVALID_URL
+    return next((problem for start, problem in _POSTGRESQL_MESSAGES if f"FATAL:  {start}" in str(error)), _UNREACHABLE)
+
+
+def _invalid_location(problem: str) -> ConfigurationError:
+    return ConfigurationError(f"agent.ledger (or LEDGER_URL) {problem}", "ledger_invalid_location")

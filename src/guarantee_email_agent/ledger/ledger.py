@@ -1,100 +1,140 @@
 """The agent's memory across crashes and machines: who works on which mail, how far it got, and how it ended.
 
 The mailbox is the queue and the only place with content; here stand keyed hashes, states, ids and counts. Calls block
-for as long as a disk or a server takes, so a coroutine puts them on a thread (`asyncio.to_thread`). Importing this
-module loads SQLAlchemy; `ledger_entries` and `ledger_errors` do not.
+for as long as a disk or a server takes, so a coroutine puts them on a thread (`asyncio.to_thread`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, get_args
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Row, Update
+from sqlalchemy import Row, Select, Update
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger import statements as sql
-from guarantee_email_agent.ledger.database import Database, open_database
-from guarantee_email_agent.ledger.ledger_errors import LeaseLostError, LedgerError
-from guarantee_email_agent.ledger.mail_state import (
-    Busy,
-    Claim,
-    Done,
-    Entry,
-    Free,
-    Standing,
-    Waiting,
-)
-from guarantee_email_agent.ledger.tables import prepare
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.database import Database, LedgerError, open_database
+from guarantee_email_agent.ledger.tables import LedgerEntry, Stage, prepare_schema
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
-__all__ = [
-    "Busy",
-    "Claim",
-    "Done",
-    "Entry",
-    "Free",
-    "LeaseLostError",
-    "Ledger",
-    "LedgerError",
-    "Outcome",
-    "Standing",
-    "Waiting",
-    "open_ledger",
-]
-
-PATIENCE_S: Final = 10.0  # how long one call waits for others' writes
-SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
+LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
 MIN_PRUNE_DAYS: Final = 30
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
-_WORD = re.compile(r"[!-~]{1,300}")
+_TOKEN = re.compile(r"[!-~]{1,300}")
 _TICKET_ID = re.compile(r"[\w./#-]{1,64}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
 
-# An open-time failure of these is the user's to mend (exit code 2); any other may heal.
+# While opening, these are the user's to mend (exit code 2); any other may heal.
 _CONFIGURATION: Final = frozenset(
     "ledger_" + problem
     for problem in ("auth", "cannot_open", "database_missing", "invalid_location", "permission", "read_only")
 )
 
 
-class Ledger:
-    """One row for each mail, and one for each place in a mailbox where it was seen.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lease on one mail: whoever holds the latest one may write, and no one else.
 
-    mail_key, place: keyed hashes, 32 to 128 lower-case hexadecimal digits. Every write under a claim renews its lease
-    in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a claim
-    that somebody else has taken over, and LedgerError (`outage`) where the database does not do its part.
+    fence: higher at every claim of this mail. attempts: this one included; released outages are not counted.
+    previous: where an earlier claim left it. `sending` asks for proof before anything else is done, `sent` only for
+    its end. ticket_key, ticket_id, reply_message_id, reason: what earlier claims wrote down.
+    """
+
+    mail_key: str
+    location_key: str
+    fence: int
+    attempts: int
+    previous: Literal["new"] | Stage
+    ticket_key: str | None
+    ticket_id: str | None
+    reply_message_id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Not finished, and nobody works on it: it can be claimed."""
+
+    mail_key: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """`owner` holds a lease that ends in `retry_in_s` seconds, unless it is renewed."""
+
+    mail_key: str
+    retry_in_s: float
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Failed with `reason`, and is to be tried again in `retry_in_s` seconds."""
+
+    mail_key: str
+    retry_in_s: float
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It has ended. `marked`: the mailbox is known to carry the mark at the location that was asked for."""
+
+    mail_key: str
+    outcome: Outcome
+    reason: str
+    marked: bool
+    ticket_id: str | None
+    reply_message_id: str | None
+
+
+MailState: TypeAlias = Free | Busy | Waiting | Done
+
+
+class LeaseLostError(AgentError):
+    """Somebody else has claimed the mail since: nothing was written, and nothing more may be done for it."""
+
+
+class Ledger:
+    """One row for each mail, and one for each location in a mailbox where it was seen.
+
+    mail_key, location_key: keyed hashes, 32 to 128 lower-case hexadecimal digits. Every write under a claim renews its
+    lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
+    claim that somebody else has taken over, and LedgerError (`outage`) where the database does not do its part.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = sql.DIALECTS[database.dialect]
+        self._claim = tables.CLAIM[database.dialect]
+        self._save_location = tables.SAVE_LOCATION[database.dialect]
 
-    def claim(self, mail_key: str, *, place: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
-        """Take a mail on, for `lease_s` seconds from now, if it is not finished, waiting, or in somebody's hands.
+    def claim(self, mail_key: str, *, location_key: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
+        """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
 
-        A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `place`.
+        A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
         owner: who claims, for people to read, e.g. `host:pid`.
         """
-        mail_key, place, owner = _hash("mail_key", mail_key), _hash("place", place), _checked("owner", owner, _WORD)
-        with self._database.writing() as connection:
-            taken = connection.execute(self._sql.claim, {"mail_key": mail_key, "owner": owner, "span_s": lease_s})
-            row = taken.one_or_none()
-            connection.execute(self._sql.remember, {"place": place, "mail_key": mail_key})
+        ids = {"mail_key": _hash("mail_key", mail_key), "place": _hash("place", location_key)}
+        owner = _checked("owner", owner, _TOKEN)
+        with self._database.write_transaction() as connection:
+            row = connection.execute(self._claim, {**ids, "owner": owner, "span_s": lease_s}).one_or_none()
+            connection.execute(self._save_location, ids)
             if row is None:
-                found = connection.execute(sql.SEEN_AT, {"the_place": place}).one()
-                if _clock_went_back(found):
-                    connection.execute(sql.HEAL)
-                standing = _standing(found)
+                found = connection.execute(tables.STATE, {"at_location": location_key}).one()
+                if _starts_in_future(found):
+                    connection.execute(tables.RESTART_FUTURE_SPANS)
+                state = _mail_state(found)
                 # Its time ran out between the two statements: whoever asks next can have it.
-                return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(standing, Free) else standing
+                return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
         return Claim(
             mail_key=mail_key,
-            place=place,
+            location_key=location_key,
             fence=row.fence,
             attempts=row.attempts,
             previous="new" if row.fence == 1 else row.stage,
@@ -106,27 +146,27 @@ class Ledger:
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
-        self._write(claim, sql.INTEND_TICKET, ticket_key=_checked("ticket_key", ticket_key, _WORD))
+        self._write(claim, tables.INTEND_TICKET, ticket_key=_checked("ticket_key", ticket_key, _TOKEN))
 
     def ticket_created(self, claim: Claim, ticket_id: str) -> None:
         """Write down which ticket there is."""
-        self._write(claim, sql.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, _TICKET_ID))
+        self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, _TICKET_ID))
 
     def intend_send(self, claim: Claim, reply_message_id: str) -> None:
         """Write down that the reply with this Message-ID is about to be sent.
 
         Refused (`ledger_wrong_stage`) while an earlier sending is open: look for its proof, then `sent` or `not_sent`.
         """
-        message_id = _checked("reply_message_id", reply_message_id, _WORD)
-        self._write(claim, sql.INTEND_SEND, reply_message_id=message_id)
+        message_id = _checked("reply_message_id", reply_message_id, _TOKEN)
+        self._write(claim, tables.INTEND_SEND, reply_message_id=message_id)
 
     def sent(self, claim: Claim) -> None:
         """The reply is known to have left, even if it was once taken for not sent."""
-        self._write(claim, sql.SENT)
+        self._write(claim, tables.SENT)
 
     def not_sent(self, claim: Claim) -> None:
         """The reply is known not to have left, so it may be written and sent anew."""
-        self._write(claim, sql.NOT_SENT)
+        self._write(claim, tables.NOT_SENT)
 
     def finish(self, claim: Claim, outcome: Outcome, reason: str = "") -> None:
         """The mail has ended; the lease is over. To be repeated where it is not known whether it was written.
@@ -135,7 +175,7 @@ class Ledger:
         outcome that does not go with what may have happened: `answered` takes an intended reply, and a mail whose
         reply may have left ends `answered` or `unknown`.
         """
-        self._write(claim, sql.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
+        self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
 
     def release(self, claim: Claim, *, count_attempt: bool, retry_after_s: float, reason: str = "") -> None:
         """Give the mail back unfinished, to be claimed again in `retry_after_s` seconds.
@@ -143,66 +183,57 @@ class Ledger:
         count_attempt: False for an outage, which is not this mail's fault. To be repeated as `finish` is.
         """
         reason, uncounted = _checked("reason", reason, _REASON), 0 if count_attempt else 1
-        self._write(claim, sql.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
+        self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
 
-    def marked(self, place: str) -> None:
-        """The mailbox now carries the mark at this place."""
-        with self._database.writing() as connection:
-            if connection.execute(sql.MARK, {"the_place": _hash("place", place)}).rowcount != 1:
-                raise LedgerError(f"The ledger knows no mail at {place}. Claim it first", "ledger_unknown_place")
+    def marked(self, location_key: str) -> None:
+        """The mailbox now carries the mark at this location."""
+        location = {"at_location": _hash("place", location_key)}
+        with self._database.write_transaction() as connection:
+            if connection.execute(tables.MARK, location).rowcount != 1:
+                raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
-    def reopen(self, place: str, *, listed_at: float, settled_s: float = SETTLED_S) -> bool:
+    def reopen(self, location_key: str, *, listed_at: float) -> bool:
         """Staff took the mark off a parked mail: it may be claimed again, as if it had never been tried.
 
         listed_at: `time()` just before the mailbox was asked for the list in which the mail stood without its mark.
-        False, and nothing changes, where the mail is not parked, or was marked less than `settled_s` before that list,
+        False, and nothing changes, where the mail is not parked, or was marked less than a minute before that list,
         which may then have been drawn up without the mark.
         """
-        here = {"the_place": _hash("place", place)}
-        with self._database.writing() as connection:
-            if connection.execute(sql.REOPEN, {**here, "listed_at": listed_at, "settled_s": settled_s}).rowcount == 0:
+        location = {"at_location": _hash("place", location_key)}
+        with self._database.write_transaction() as connection:
+            if connection.execute(tables.REOPEN, {**location, "listed_at": listed_at}).rowcount == 0:
                 return False
-            connection.execute(sql.UNMARK, here)
+            connection.execute(tables.UNMARK, location)
         return True
 
-    def places(self, wanted: Iterable[str]) -> dict[str, Standing]:
-        """How the mails at these places stand, in one query; a place that the ledger has not seen is left out."""
-        listed = [_hash("place", place) for place in wanted]
-        parameter = json.dumps(listed) if self._database.dialect == "sqlite" else listed
-        with self._database.reading() as connection:
-            rows = connection.execute(self._sql.seen_among, {"the_places": parameter}).all()
-        if any(map(_clock_went_back, rows)):
-            with self._database.writing() as connection:
-                connection.execute(sql.HEAL)
-        return {row.place: _standing(row) for row in rows}
+    def state(self, location_key: str) -> MailState | None:
+        """The state of the mail at this location; None for a location that the ledger has not seen."""
+        with self._database.read_transaction() as connection:
+            row = connection.execute(tables.STATE, {"at_location": _hash("place", location_key)}).one_or_none()
+        if row is None:
+            return None
+        if _starts_in_future(row):
+            with self._database.write_transaction() as connection:
+                connection.execute(tables.RESTART_FUTURE_SPANS)
+        return _mail_state(row)
 
     def time(self) -> float:
         """Seconds since 1970 on the clock of all who share this ledger."""
-        with self._database.reading() as connection:
-            return float(connection.execute(sql.TIME).scalar_one())
+        with self._database.read_transaction() as connection:
+            return float(connection.execute(tables.CURRENT_TIME).scalar_one())
 
-    def tally(self) -> dict[str, int]:
-        """How many mails stand where: the four outcomes, `in_work` (a lease, alive or not), and `waiting`."""
-        counts = dict.fromkeys((*get_args(Outcome), "in_work", "waiting"), 0)
-        with self._database.reading() as connection:
-            for name, count in connection.execute(sql.TALLY):
-                counts[name] = count
-        return counts
-
-    def unfinished(self, limit: int = 100) -> list[Entry]:
+    def unfinished(self, limit: int = 100) -> list[LedgerEntry]:
         """Mails that have not ended, those that have not moved for longest first."""
-        with self._database.reading() as connection:
-            return [Entry(*row) for row in connection.execute(sql.UNFINISHED, {"most": limit})]
+        return self._entries(tables.UNFINISHED, limit)
 
-    def parked(self, limit: int = 100) -> list[Entry]:
+    def parked(self, limit: int = 100) -> list[LedgerEntry]:
         """Mails that wait for a person: quarantined, or not known to be answered. The oldest first."""
-        with self._database.reading() as connection:
-            return [Entry(*row) for row in connection.execute(sql.PARKED, {"most": limit})]
+        return self._entries(tables.PARKED, limit)
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago; returns how many.
 
-        Only mails answered or deliberately not answered whose every known place carries the mark, since from then on
+        Only mails answered or deliberately not answered whose every known location carries the mark, since from then on
         the mark alone keeps the mail from being answered again. Parked mails stay. Raises ConfigurationError for
         fewer than 30 days.
         """
@@ -212,9 +243,9 @@ class Ledger:
                 "ledger_prune_too_young",
             )
         total = 0
-        while True:  # in portions: everybody else waits for each
-            with self._database.writing() as connection:
-                count = connection.execute(sql.PRUNE, {"age_s": older_than_days * 86_400.0}).rowcount
+        while True:  # in batches: everybody else waits for each
+            with self._database.write_transaction() as connection:
+                count = connection.execute(tables.PRUNE, {"age_s": older_than_days * 86_400.0}).rowcount
             total += count
             if count == 0:
                 return total
@@ -223,22 +254,26 @@ class Ledger:
         """Give back every connection. The ledger can't be used afterwards."""
         self._database.close()
 
+    def _entries(self, statement: Select[Any], limit: int) -> list[LedgerEntry]:
+        with self._database.read_transaction() as connection:
+            return [LedgerEntry(*row) for row in connection.execute(statement, {"limit": limit})]
+
     def _write(
-        self, claim: Claim, statement: Update, ends_in: Outcome | Literal["open"] | None = None, **values: Any
+        self, claim: Claim, statement: Update, end_state: Outcome | Literal["open"] | None = None, **values: Any
     ) -> None:
-        """Write under a claim that is still the mail's latest. ends_in: of a write that ends the lease."""
-        its = {"the_mail": claim.mail_key, "the_fence": claim.fence}
-        with self._database.writing() as connection:
-            if connection.execute(statement, {**its, **values}).rowcount:
+        """Write under a claim that is still the mail's latest. end_state: of a write that ends the lease."""
+        held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
+        with self._database.write_transaction() as connection:
+            if connection.execute(statement, {**held, **values}).rowcount:
                 return
-            row = connection.execute(sql.HOW_IT_STANDS, its).one_or_none()
+            row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
         if row is not None and row.fence == claim.fence:
             if row.owner is not None:
                 raise LedgerError(
                     f"The ledger has mail {claim.mail_key} as {row.stage}, which this step cannot follow",
                     "ledger_wrong_stage",
                 )
-            if ends_in == (row.outcome or "open"):
+            if end_state == (row.outcome or "open"):
                 return  # the same end of the lease, written before
         raise LeaseLostError(
             f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent took it on. Leave it alone",
@@ -247,21 +282,21 @@ class Ledger:
 
 
 def open_ledger(
-    location: str, *, key: bytes, now: Callable[[], float] = time.time, patience_s: float = PATIENCE_S
+    location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
 ) -> Ledger:
     """Open the ledger, and create it where there is none.
 
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
-    with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only. patience_s:
-    how long a call waits for others' writes; a server that is silent for twice as long counts as gone.
+    with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
+    lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
     Raises ConfigurationError for what a user has to mend, LedgerError for what may heal.
     """
     if not key:
         raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
-    database = open_database(location, now, patience_s)
+    database = open_database(location, now, lock_timeout_s)
     try:
-        with database.writing() as connection:
-            prepare(database, connection, key)
+        with database.write_transaction() as connection:
+            prepare_schema(database, connection, key)
     except BaseException as error:
         database.close()
         if isinstance(error, LedgerError) and error.code in _CONFIGURATION:
@@ -270,19 +305,20 @@ def open_ledger(
     return Ledger(database)
 
 
-def _standing(row: Row[Any]) -> Standing:
+def _mail_state(row: Row[Any]) -> MailState:
     if row.outcome is not None:
         marked = row.marked_at is not None
         return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
-    for_s = min(row.since + row.span_s - row.now, row.span_s)
-    if for_s <= 0:
+    remaining_s = min(row.since + row.span_s - row.now, row.span_s)
+    if remaining_s <= 0:
         return Free(row.mail_key, row.attempts)
     if row.owner is not None:
-        return Busy(row.mail_key, for_s, row.owner)
-    return Waiting(row.mail_key, for_s, row.attempts, row.reason)
+        return Busy(row.mail_key, remaining_s, row.owner)
+    return Waiting(row.mail_key, remaining_s, row.attempts, row.reason)
 
 
-def _clock_went_back(row: Row[Any]) -> bool:
+def _starts_in_future(row: Row[Any]) -> bool:
+    """Whether the clock went back since its lease or wait began."""
     return row.outcome is None and bool(row.since > row.now)
 
 

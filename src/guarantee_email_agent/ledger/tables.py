@@ -1,15 +1,21 @@
-"""The ledger's three tables, and who may open them. docs/ledger.md says what each column means."""
+"""The ledger's three tables, who may open them, and every statement on them.
+
+docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
+as to execute it. Its open parameters are named in a comment behind it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    ColumnElement,
     Connection,
     Double,
     ForeignKey,
@@ -18,18 +24,32 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    Update,
+    and_,
+    bindparam,
+    case,
+    delete,
     inspect,
+    literal_column,
+    or_,
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
-from guarantee_email_agent.ledger.ledger_errors import LedgerError
+from guarantee_email_agent.integrations.ports import Outcome
+from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database, LedgerError
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from guarantee_email_agent.ledger.database import Database
+Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
+"""How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
+(`ticketed`, `sent`). A new claim leaves the stage alone: what may have happened is not undone by a crash."""
 
 SCHEMA_VERSION: Final = 1
+PRUNE_BATCH_SIZE: Final = 1000
+SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
 
 metadata = MetaData()
 
@@ -70,7 +90,7 @@ mails = Table(
 )
 Index("ledger_mails_by_outcome", mails.c.outcome)
 
-places = Table(
+locations = Table(
     "ledger_places",
     metadata,
     Column("place", Text, primary_key=True),
@@ -78,10 +98,10 @@ places = Table(
     Column("marked_at", Double),
     sqlite_with_rowid=False,
 )
-Index("ledger_places_by_mail", places.c.mail_key)
+Index("ledger_places_by_mail", locations.c.mail_key)
 
 
-def prepare(database: Database, connection: Connection, key: bytes) -> None:
+def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
     """Create the tables where there are none; check that those there are ours, of a schema we know, made with `key`."""
     fingerprint = hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
     database.lock_for_creation(connection)
@@ -89,7 +109,7 @@ def prepare(database: Database, connection: Connection, key: bytes) -> None:
     if facts.name not in tables:
         if database.dialect == "sqlite" and tables:
             raise ConfigurationError(
-                f"{database.where} is another program's database ({', '.join(sorted(tables)[:3])}). "
+                f"{database.name} is another program's database ({', '.join(sorted(tables)[:3])}). "
                 "Name a file of its own in agent.ledger",
                 "ledger_not_ours",
             )
@@ -100,18 +120,187 @@ def prepare(database: Database, connection: Connection, key: bytes) -> None:
     known = {row.name: row.value for row in connection.execute(select(facts))}
     version = known.get("schema_version", "")
     if not version.isdecimal() or "key_fingerprint" not in known:
-        raise LedgerError(f"The ledger {database.where} is damaged. Restore it from a backup", "ledger_corrupt")
+        raise LedgerError(f"The ledger {database.name} is damaged. Restore it from a backup", "ledger_corrupt")
     if int(version) > SCHEMA_VERSION:
         raise ConfigurationError(
-            f"The ledger {database.where} was written by a newer version of the agent (schema {version}; this one "
+            f"The ledger {database.name} was written by a newer version of the agent (schema {version}; this one "
             f"knows {SCHEMA_VERSION}). Update this agent",
             "ledger_newer_schema",
         )
     if not hmac.compare_digest(known["key_fingerprint"], fingerprint):
         raise ConfigurationError(
-            f"The ledger {database.where} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
+            f"The ledger {database.name} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
             "beside it): with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
     # A disk without room and a user without rights show here, and not with the first mail.
     connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=version))
+
+
+class Now(FunctionElement[float]):
+    """Seconds since 1970 on the one clock of all who share a ledger, when the statement runs (after it got its locks).
+
+    Machines differ, so PostgreSQL's own clock counts, or on SQLite that of the machine that the file lies on. It jumps:
+
+    - Backwards: a lease seems to begin in the future. Whoever sees that lets it begin anew (RESTART_FUTURE_SPANS), so
+      it ends late, never early, and by no more than its own length.
+    - Forwards: leases end early, and a second agent may claim a mail that the first still works on. The fence refuses
+      the first one's writes, and the second finds its intent and asks for proof before it repeats anything.
+    """
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(Now, "sqlite")
+def _compile_for_sqlite(_element: Now, _compiler: Any, **_options: Any) -> str:
+    return f"{SQLITE_CLOCK_FUNCTION}()"
+
+
+@compiles(Now, "postgresql")
+def _compile_for_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+NOW: Final = Now()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One mail for people to read. outcome: None while it is not finished. changed_at: seconds since 1970, UTC.
+
+    owner: who works on it, or did when it crashed.
+    """
+
+    mail_key: str
+    stage: Stage
+    outcome: Outcome | None
+    reason: str
+    attempts: int
+    owner: str | None
+    ticket_id: str | None
+    reply_message_id: str | None
+    changed_at: float
+
+
+_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+_BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
+_HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
+_STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
+_AT_LOCATION: Final = locations.c.place == bindparam("at_location")
+
+
+def _in_literals(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
+    return column.in_([literal_column(f"'{value}'") for value in values])
+
+
+def _under_claim(stages: tuple[Stage, ...], **values: Any) -> Update:
+    """A write under the mail's latest claim, at one of `stages`; it renews the lease. Open: at_mail, at_fence."""
+    held = and_(
+        mails.c.mail_key == bindparam("at_mail"),
+        mails.c.fence == bindparam("at_fence"),
+        mails.c.owner.is_not(None),
+        _in_literals(mails.c.stage, *stages),
+    )
+    return update(mails).where(held).values(since=NOW, changed_at=NOW, **values)
+
+
+def _finish(outcome: Outcome, *stages: Stage) -> Update:
+    return _under_claim(stages, owner=None, span_s=0.0, outcome=outcome)
+
+
+INTEND_TICKET: Final = _under_claim(_BEFORE_SENDING, stage="ticketing")  # ticket_key
+TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
+INTEND_SEND: Final = _under_claim(_BEFORE_SENDING, stage="sending")  # reply_message_id
+SENT: Final = _under_claim(_STAGES, stage="sent").where(_HAS_REPLY_INTENT)
+NOT_SENT: Final = _under_claim(("sending",), stage=_STAGE_WITHOUT_REPLY)
+RELEASE: Final = _under_claim(  # span_s, reason, uncounted
+    _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
+)
+# What a mail may end in, by how far it may have got: none that may have been sent can end as not answered.
+FINISH: Final[dict[Outcome, Update]] = {  # reason
+    "answered": _finish("answered", *_STAGES).where(_HAS_REPLY_INTENT),
+    "not_answered": _finish("not_answered", *_BEFORE_SENDING),
+    "quarantined": _finish("quarantined", *_BEFORE_SENDING),
+    "unknown": _finish("unknown", *_BEFORE_SENDING, "sending"),
+}
+CURRENT_CLAIM: Final = select(mails.c.stage, mails.c.fence, mails.c.owner, mails.c.outcome).where(
+    mails.c.mail_key == bindparam("at_mail")
+)
+# Leases and waits that seem to begin in the future: the clock went back.
+RESTART_FUTURE_SPANS: Final = update(mails).where(mails.c.outcome.is_(None), mails.c.since > NOW).values(since=NOW)
+
+MARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=NOW)
+UNMARK: Final = update(locations).where(_AT_LOCATION).values(marked_at=None)
+REOPEN: Final = (  # listed_at
+    update(mails)
+    .where(
+        mails.c.mail_key
+        == select(locations.c.mail_key)
+        .where(
+            _AT_LOCATION,
+            locations.c.marked_at <= bindparam("listed_at") - SETTLED_S,
+            locations.c.marked_at <= NOW - SETTLED_S,  # the clock may have gone back since the list
+        )
+        .scalar_subquery(),
+        _in_literals(mails.c.outcome, "quarantined", "unknown"),
+    )
+    .values(outcome=None, stage=_STAGE_WITHOUT_REPLY, attempts=0, span_s=0.0, changed_at=NOW)
+)
+
+CURRENT_TIME: Final = select(NOW)
+STATE: Final = (
+    select(mails, locations.c.place, locations.c.marked_at, NOW.label("now")).join(locations).where(_AT_LOCATION)
+)
+_ENTRIES: Final = (  # limit
+    select(*(mails.c[name] for name in LedgerEntry.__slots__))
+    .order_by(mails.c.changed_at, mails.c.mail_key)
+    .limit(bindparam("limit"))
+)
+UNFINISHED: Final = _ENTRIES.where(mails.c.outcome.is_(None))
+PARKED: Final = _ENTRIES.where(_in_literals(mails.c.outcome, "quarantined", "unknown"))
+
+_LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
+PRUNE: Final = delete(mails).where(  # age_s
+    mails.c.mail_key.in_(
+        select(mails.c.mail_key)
+        .where(
+            _in_literals(mails.c.outcome, "answered", "not_answered"),
+            mails.c.changed_at < NOW - bindparam("age_s"),
+            _LOCATIONS_OF_MAIL.exists(),
+            ~_LOCATIONS_OF_MAIL.where(locations.c.marked_at.is_(None)).exists(),
+        )
+        .limit(PRUNE_BATCH_SIZE)
+    )
+)
+
+
+def _claim(insert: Any) -> Any:
+    """Insert the mail, or claim it anew where it is free; then it returns the row. Open: mail_key, owner, span_s."""
+    claim = insert(mails).values(
+        stage="claimed", attempts=1, fence=1, since=NOW, reason="", created_at=NOW, changed_at=NOW
+    )
+    return claim.on_conflict_do_update(
+        index_elements=[mails.c.mail_key],
+        set_={
+            "attempts": mails.c.attempts + 1,
+            "fence": mails.c.fence + 1,
+            **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
+        },
+        where=and_(mails.c.outcome.is_(None), or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)),
+    ).returning(mails)
+
+
+def _save_location(insert: Any) -> Any:
+    """Remember which mail lies there, even if another one did before. Open: place, mail_key."""
+    save = insert(locations)
+    return save.on_conflict_do_update(
+        index_elements=[locations.c.place],
+        set_={"mail_key": save.excluded.mail_key, "marked_at": None},
+        where=locations.c.mail_key != save.excluded.mail_key,
+    )
+
+
+# The two that the databases word differently, by dialect.
+CLAIM: Final = {"sqlite": _claim(sqlite.insert), "postgresql": _claim(postgresql.insert)}
+SAVE_LOCATION: Final = {"sqlite": _save_location(sqlite.insert), "postgresql": _save_location(postgresql.insert)}

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from guarantee_email_agent.ledger.ledger import Claim, Ledger, LedgerError, open_ledger
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Claim, Ledger, open_ledger
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
 
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -22,12 +23,12 @@ MAIL = "a1" * 16
 
 
 def claim(ledger: Ledger, mail: str = MAIL) -> Claim:
-    claim = ledger.claim(mail, place=mail, owner="one:1", lease_s=180)
+    claim = ledger.claim(mail, location_key=mail, owner="one:1", lease_s=180)
     assert isinstance(claim, Claim)
     return claim
 
 
-def trouble(call: Callable[[], object]) -> LedgerError:
+def outage(call: Callable[[], object]) -> LedgerError:
     with pytest.raises(LedgerError) as caught:
         call()
     assert caught.value.outage
@@ -38,7 +39,7 @@ def trouble(call: Callable[[], object]) -> LedgerError:
 
 def misconfigured(location: str, key: bytes = KEY) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
-        open_ledger(location, key=key, patience_s=1)
+        open_ledger(location, key=key, lock_timeout_s=1)
     assert caught.value.exit_code == EXIT_CONFIGURATION
     assert "\n" not in caught.value.message
     return caught.value
@@ -111,7 +112,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_text("serial_number,expiration_date\n" * 100)
-    error = trouble(lambda: open_ledger(str(path), key=KEY))
+    error = outage(lambda: open_ledger(str(path), key=KEY))
     assert error.code == "ledger_corrupt"
     assert str(path) in error.message
 
@@ -131,7 +132,7 @@ def test_a_file_that_was_damaged(tmp_path: Path) -> None:
             for number in range(100, 200):
                 claim(ledger, f"{number:032x}")
 
-    assert trouble(work_on).code == "ledger_corrupt"
+    assert outage(work_on).code == "ledger_corrupt"
 
 
 def test_a_file_that_this_user_may_not_write(tmp_path: Path) -> None:
@@ -162,22 +163,22 @@ def test_a_write_waits_for_another_one_to_end(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY, patience_s=0.3)) as ledger:
+    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
         held = claim(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
-        error = trouble(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        error = outage(lambda: ledger.intend_send(held, "<reply@example.com>"))
         assert error.code == "ledger_locked"
         ledger_sql.rows("ROLLBACK")
         ledger.intend_send(held, "<reply@example.com>")
 
 
 def test_reading_does_not_wait_for_a_writer(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY, patience_s=0.3)) as ledger:
+    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
         claim(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
-        assert ledger.tally()["in_work"] == 1
+        assert len(ledger.unfinished()) == 1
         ledger_sql.rows("ROLLBACK")
 
 
@@ -185,7 +186,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     written = []
     with closing(open_ledger(str(path), key=KEY)) as ledger:
-        with ledger._database.reading() as connection:  # the only connection of a SQLite ledger
+        with ledger._database.read_transaction() as connection:  # the only connection of a SQLite ledger
             connection.exec_driver_sql("PRAGMA max_page_count = 20")
 
         def fill() -> None:
@@ -193,19 +194,20 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
                 claim(ledger, f"{number:032x}")
                 written.append(f"{number:032x}")
 
-        assert trouble(fill).code == "ledger_disk_full"
-        assert ledger.places(written).keys() == set(written)
-        assert ledger.tally()["in_work"] == len(written) > 0
+        assert outage(fill).code == "ledger_disk_full"
+        assert len(written) > 0
+        assert {entry.mail_key for entry in ledger.unfinished(limit=3000)} == set(written)
 
 
 def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
     script = (
         "import sys, resource, signal\n"
-        "from guarantee_email_agent.ledger.ledger import open_ledger, LedgerError\n"
+        "from guarantee_email_agent.ledger.database import LedgerError\n"
+        "from guarantee_email_agent.ledger.ledger import open_ledger\n"
         "ledger = open_ledger(sys.argv[1], key=b'k' * 32)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
         "try:\n"
-        "    for n in range(2000): ledger.claim(f'{n:032x}', place=f'{n:032x}', owner='one:1', lease_s=1)\n"
+        "    for n in range(2000): ledger.claim(f'{n:032x}', location_key=f'{n:032x}', owner='one:1', lease_s=1)\n"
         "except LedgerError as error: print(error.code, error.outage)\n"
     )
     done = subprocess.run(
@@ -213,12 +215,12 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
     )
     assert done.stdout == "ledger_disk_error True\n"
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=b"k" * 32)) as ledger:
-        assert ledger.tally()["in_work"] > 0
+        assert ledger.unfinished()
 
 
 def test_a_server_that_is_not_there(postgresql_server: Any) -> None:
     url = postgresql_server.url("postgres").replace(str(postgresql_server.port), "1")
-    error = trouble(lambda: open_ledger(url, key=KEY, patience_s=1))
+    error = outage(lambda: open_ledger(url, key=KEY, lock_timeout_s=1))
     assert error.code == "ledger_unreachable"
     assert "postgresql://127.0.0.1:1/postgres" in error.message
     assert_secret(error, "fixture-password")
@@ -278,7 +280,7 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
         postgresql_server.execute(f"ALTER DATABASE {name} SET {setting}")
     with closing(open_ledger(url, key=KEY)) as ledger:
         assert claim(ledger).mail_key == MAIL
-        with ledger._database.writing() as connection:
+        with ledger._database.write_transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
 
@@ -299,7 +301,7 @@ def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgres
         other.execute("UPDATE ledger_mails SET reason = ''")
         cut = threading.Timer(0.3, lambda: cut_connections(postgresql_server, postgresql_url))
         cut.start()
-        error = trouble(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        error = outage(lambda: ledger.intend_send(held, "<reply@example.com>"))
         cut.join()
         assert error.code == "ledger_unreachable"
         other.rollback()
@@ -307,22 +309,22 @@ def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgres
 
 
 def test_a_server_that_crashes_and_comes_back(postgresql_server: Any, postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY, patience_s=1)) as ledger:
+    with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=1)) as ledger:
         held = claim(ledger)
         postgresql_server.stop()
         try:
-            assert trouble(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
-            assert trouble(ledger.tally).code == "ledger_unreachable"
+            assert outage(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
+            assert outage(ledger.unfinished).code == "ledger_unreachable"
         finally:
             postgresql_server.start()
         ledger.intend_send(held, "<reply@example.com>")
 
 
 def test_a_server_that_neither_answers_nor_hangs_up(postgresql_server: Any, postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY, patience_s=0.5)) as ledger:
+    with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=0.5)) as ledger:
         held = claim(ledger)
         with suspended(postgresql_server):
-            assert trouble(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
+            assert outage(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
         ledger.intend_send(held, "<reply@example.com>")
 
 
