@@ -1,93 +1,171 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp_program import CallError, McpProgram
+from pydantic import Field, ValidationError
 
-from guarantee_email_agent.mcp_servers.dispatcher import CALLS_AT_ONCE
+from guarantee_email_agent.mcp_servers.dispatcher import MAX_THREADS, ToolArguments, format_problems
 
 SAMPLE = """
 import asyncio, os, sys, time
-from guarantee_email_agent.mcp_servers.dispatcher import Tool, in_thread, serve
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread, serve
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
-NOTHING = {"type": "object"}
+class Text(ToolArguments):
+    text: str
+    times: int = 2
 
-async def echo(arguments):
+class Echo(ToolOutput):
+    text: str
+    times: int = 0
+
+class File(ToolArguments):
+    file: str
+
+class Done(ToolOutput):
+    done: bool = True
+
+class Limits(ToolOutput):
+    core: int
+    stdin: str
+
+async def echo(arguments: Text) -> Echo:
+    \'\'\'Says it
+    again.\'\'\'
     print("a stray print", flush=True)
-    return {"text": arguments["text"], "times": arguments["times"]}
+    return Echo(text=arguments.text, times=arguments.times)
 
-async def fail(_):
+async def fail(_: ToolArguments) -> ToolOutput:
     raise ToolError("sample_full", "no room\\nat all", retryable=True, uncertain=True)
 
-async def bug(_):
+async def bug(_: ToolArguments) -> ToolOutput:
     raise KeyError("what a customer wrote")
 
-async def work(arguments):
+async def work(arguments: File) -> Done:
     await asyncio.sleep(0.3)
-    with open(arguments["file"], "a") as file:
+    with open(arguments.file, "a") as file:
         file.write("done")
-    return {"done": True}
+    return Done(done=True)
 
-async def late_bug(_):
+async def late_bug(_: ToolArguments) -> ToolOutput:
     await asyncio.sleep(0.3)
     raise KeyError("what a customer wrote")
 
-async def wait(_):
+async def wait(_: ToolArguments) -> ToolOutput:
     await asyncio.sleep(3600)
-    return {}
+    return ToolOutput()
 
-async def large(_):
-    return {"text": "x" * 100_000}
+async def large(_: ToolArguments) -> Echo:
+    return Echo(text="x" * 100_000)
 
-async def half(_):
-    return {"text": "half a character: \\udcff"}
+async def half(_: ToolArguments) -> Echo:
+    return Echo(text="half a character: \\udcff")
 
 def block(file):
     while not os.path.exists(file):
         time.sleep(0.01)
 
-async def hold(arguments):
-    await in_thread(block, arguments["file"])
-    return {}
+async def hold(arguments: File) -> ToolOutput:
+    await in_thread(block, arguments.file)
+    return ToolOutput()
 
-async def write(arguments):
-    await in_thread(lambda: open(arguments["file"], "w").close())
-    return {}
+async def write(arguments: File) -> ToolOutput:
+    await in_thread(lambda: open(arguments.file, "w").close())
+    return ToolOutput()
 
-async def limits(_):
+async def limits(_: ToolArguments) -> Limits:
     import resource
-    return {"core": resource.getrlimit(resource.RLIMIT_CORE)[0], "stdin": sys.stdin.read()}
+    return Limits(core=resource.getrlimit(resource.RLIMIT_CORE)[0], stdin=sys.stdin.read())
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}, "times": {"type": "integer", "default": 2}},
-        "required": ["text"]}
-FILE = {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]}
-sys.exit(serve("sample", [
-    Tool("echo", "Says it again.", TEXT, {"type": "object", "required": ["text"]}, echo, read_only=True),
-    Tool("fail", "", NOTHING, NOTHING, fail),
-    Tool("bug", "", NOTHING, None, bug),
-    Tool("work", "", FILE, NOTHING, work),
-    Tool("wait", "", NOTHING, NOTHING, wait, interruptible=True),
-    Tool("large", "", NOTHING, NOTHING, large),
-    Tool("limits", "", NOTHING, NOTHING, limits),
-    Tool("half", "", NOTHING, NOTHING, half),
-    Tool("hold", "", FILE, NOTHING, hold),
-    Tool("write", "", FILE, NOTHING, write),
-    Tool("late_bug", "", NOTHING, NOTHING, late_bug),
-], "How to use it."))
+rest = [ServerTool(handler) for handler in (fail, bug, work, large, limits, half, hold, write, late_bug)]
+tools = [ServerTool(echo, read_only=True), ServerTool(wait, interruptible=True), *rest]
+sys.exit(serve("sample", tools, "How to use it."))
 """
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
+
+
+class SampleArguments(ToolArguments):
+    name: str = Field(min_length=2, max_length=5)
+    kind: Literal["a", "b"] = "a"
+    count: int = Field(3, ge=1, le=9)
+    seconds: float = 0
+    wanted: bool = False
+    headers: dict[str, Annotated[str, Field(max_length=3)]] = Field({})
+
+
+def problems(arguments: dict[str, Any]) -> str:
+    with pytest.raises(ValidationError) as caught:
+        SampleArguments.model_validate(arguments)
+    return format_problems(caught.value, SampleArguments)
+
+
+def test_arguments_that_fit_pass_and_defaults_are_filled_in() -> None:
+    given = {"name": "ab", "kind": "b", "count": 9, "seconds": 2, "wanted": True, "headers": {"X-A": "1"}}
+    assert SampleArguments.model_validate(given).model_dump() == given
+    assert SampleArguments.model_validate({"name": "abc"}).count == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"name": 1}, "'name': Input should be a valid string"),
+        ({"name": None}, "'name': Input should be a valid string"),
+        ({"name": "a"}, "'name': String should have at least 2 characters"),
+        ({"name": "abcdef"}, "'name': String should have at most 5 characters"),
+        ({"kind": "c"}, "'kind': Input should be 'a' or 'b'"),
+        ({"count": True}, "'count': Input should be a valid integer"),
+        ({"count": 2.0}, "'count': Input should be a valid integer"),
+        ({"count": "2"}, "'count': Input should be a valid integer"),
+        ({"count": 0}, "'count': Input should be greater than or equal to 1"),
+        ({"count": 10}, "'count': Input should be less than or equal to 9"),
+        ({"seconds": math.nan}, "'seconds': Input should be a finite number"),
+        ({"wanted": 1}, "'wanted': Input should be a valid boolean"),
+        ({"headers": []}, "'headers': Input should be a valid dictionary"),
+        ({"headers": {"X-A": 1}}, "'headers'['X-A']: Input should be a valid string"),
+        ({"headers": {"X-A": "long"}}, "'headers'['X-A']: String should have at most 3 characters"),
+        ({"nmae": "x"}, "unknown argument 'nmae'; its arguments are name, kind, count, seconds, wanted, headers"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(arguments: dict[str, Any], told: str) -> None:
+    assert problems({"name": "ab", **arguments}) == told
+
+
+def test_half_a_character_is_no_string() -> None:
+    assert problems({"name": "ab\ud800"}).startswith("'name': Input should be a valid string")
+
+
+def test_several_wrong_arguments_are_all_named() -> None:
+    assert problems({"kind": "c"}) == "the argument 'name' is missing; 'kind': Input should be 'a' or 'b'"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SampleArguments.model_fields, "other"]) | st.text(), JSON))
+def test_whatever_comes_is_valid_or_refused_without_its_values(arguments: dict[str, Any]) -> None:
+    arguments["name"] = "a customer's own words"
+    told = problems(arguments)
+    assert told.isprintable()
+    assert "customer" not in told
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +247,7 @@ def test_tools_are_declared_with_their_schemas(program: McpProgram) -> None:
     echo = program.tools()["echo"]
     assert echo.description == "Says it again."
     assert echo.input_schema["additionalProperties"] is False
-    assert echo.output_schema == {"type": "object", "required": ["text"]}
+    assert echo.output_schema["required"] == ["text"]
     assert echo.annotations.read_only_hint is True
 
 
@@ -197,13 +275,13 @@ def test_a_tool_error_is_a_typed_result(program: McpProgram) -> None:
     ("tool", "arguments", "told"),
     [
         ("echo", {}, "sample_invalid_argument: echo: the argument 'text' is missing"),
-        ("echo", {"text": 1}, "sample_invalid_argument: echo: 'text' must be a string, and is an integer"),
+        ("echo", {"text": 1}, "sample_invalid_argument: echo: 'text': Input should be a valid string"),
         ("fail", {"a": 1}, "sample_invalid_argument: fail: unknown argument 'a'; its arguments are none"),
         (
             "ehco",
             {},
             (
-                "sample_unknown_tool: there is no tool 'ehco'; there are echo, fail, bug, work, wait, large, limits, "
+                "sample_unknown_tool: there is no tool 'ehco'; there are echo, wait, fail, bug, work, large, limits, "
                 "half, hold, write, late_bug"
             ),
         ),
@@ -320,7 +398,7 @@ def test_an_answer_that_is_no_json_is_an_error_of_that_call_alone(raw: RawServer
 
 
 def test_calls_that_wait_for_something_keep_no_answer_back(raw: RawServer, tmp_path: Path) -> None:
-    for number in range(CALLS_AT_ONCE):
+    for number in range(MAX_THREADS):
         raw.call(number, "hold", file=str(tmp_path / "go on"))
     raw.call(100, "echo", text="on")
     assert raw.await_line()["id"] == 100
@@ -329,7 +407,7 @@ def test_calls_that_wait_for_something_keep_no_answer_back(raw: RawServer, tmp_p
 
 
 def test_a_call_given_up_before_a_thread_was_free_is_not_begun(raw: RawServer, tmp_path: Path) -> None:
-    for number in range(CALLS_AT_ONCE):
+    for number in range(MAX_THREADS):
         raw.call(number, "hold", file=str(tmp_path / "go on"))
     for number in (100, 101):
         raw.call(number, "write", file=str(tmp_path / str(number)))

@@ -1,8 +1,10 @@
-"""The command line of a server program: `--help` on stdout, anything wrong as one line on stderr, exit code 2."""
+"""What the server programs have in common before they serve: options, exit codes, and lines on stderr."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -26,10 +28,21 @@ class CommandLine(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        fail(f"{message}; see --help")
+        exit_with_error(f"{message}; see --help")
 
 
-def fail(message: str) -> NoReturn:
+def exit_with_error(message: str) -> NoReturn:
     """One line on stderr, and exit code 2."""
-    print(printable(message), file=sys.stderr, flush=True)  # noqa: T201
+    log_diagnostic(message)
     sys.exit(2)
+
+
+def log_diagnostic(text: str) -> None:
+    """One line on stderr. Never with text from a customer."""
+    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
+
+
+def exit_on_signals() -> None:
+    """End at once on SIGTERM and SIGINT, while there are no calls to finish: before serving, and after it."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))

@@ -16,7 +16,7 @@ from guarantee_email_agent.mcp_servers.mail import imap
 from guarantee_email_agent.mcp_servers.mail.compose import Reply, compose
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
-from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:

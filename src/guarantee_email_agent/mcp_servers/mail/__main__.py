@@ -10,30 +10,33 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.mcp_servers.command_line import CommandLine, fail
-from guarantee_email_agent.mcp_servers.dispatcher import serve
-from guarantee_email_agent.mcp_servers.mail.mailbox import Mailbox
+from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
+from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.utils.imports import gc_paused
 
 _SECURITY = ("tls", "starttls", "none")
 
 
 def main() -> int:
-    options = _arguments()
+    exit_on_signals()
+    options = _parse_options()
     if parse_address(options.sender) != options.sender or not options.sender.isascii():
-        fail("--from is not one bare address like support@example.com")
+        exit_with_error("--from is not one bare address like support@example.com")
     try:
-        mailbox = _maildir(options) if options.maildir is not None else _imap(options)
+        store = _open_maildir(options) if options.maildir is not None else _open_imap(options)
     except ToolError as error:
-        fail(error.message)
-    from guarantee_email_agent.mcp_servers.mail.tools import INSTRUCTIONS, MailTools
+        exit_with_error(error.message)
+    with gc_paused():
+        from guarantee_email_agent.mcp_servers.dispatcher import serve
+        from guarantee_email_agent.mcp_servers.mail.mailbox_tools import INSTRUCTIONS, MailboxTools
+    try:
+        return serve("mail", MailboxTools(store, options.copy_wait).tools(), INSTRUCTIONS)
+    finally:
+        store.close()
 
-    code = serve("mail", MailTools(mailbox, options.copy_wait).tools(), INSTRUCTIONS)
-    mailbox.close()
-    return code
 
-
-def _arguments() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = CommandLine("mail", "A mailbox for MCP clients: a Maildir, or IMAP for the inbox and SMTP for replies.")
     parser.add_argument(
         "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
@@ -71,7 +74,7 @@ def _arguments() -> argparse.Namespace:
     return options
 
 
-def _maildir(options: argparse.Namespace) -> Mailbox:
+def _open_maildir(options: argparse.Namespace) -> MailStore:
     from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
     mailbox = Maildir(options.maildir, options.sender, _now)
@@ -79,7 +82,7 @@ def _maildir(options: argparse.Namespace) -> Mailbox:
     return mailbox
 
 
-def _imap(options: argparse.Namespace) -> Mailbox:
+def _open_imap(options: argparse.Namespace) -> MailStore:
     from guarantee_email_agent.mcp_servers.mail.connection import Server, is_loopback, tls_context
     from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
     from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
@@ -89,7 +92,7 @@ def _imap(options: argparse.Namespace) -> Mailbox:
     imap_password = os.environ.get("IMAP_PASSWORD")
     smtp_password = os.environ.get("SMTP_PASSWORD") or imap_password
     if not imap_password:
-        fail("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
+        exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
     imap = Server(
         "IMAP", options.imap_host, options.imap_port, options.imap_security, imap_user, imap_password, options.ca_file
     )
@@ -99,11 +102,13 @@ def _imap(options: argparse.Namespace) -> Mailbox:
     )
     for server in (imap, smtp):
         if server.security == "none" and not is_loopback(server.host):
-            fail(f"{server.option}-security none is for servers on this machine: {server.host} would get the password")
+            exit_with_error(
+                f"{server.option}-security none is for servers on this machine: {server.host} would get the password"
+            )
     try:
         tls_context(options.ca_file)
     except OSError as error:
-        fail(f"--ca-file {options.ca_file}: {error.strerror or 'holds no certificate in PEM format'}")
+        exit_with_error(f"--ca-file {options.ca_file}: {error.strerror or 'holds no certificate in PEM format'}")
     settings = ImapSettings(
         server=imap,
         folder=options.imap_folder,

@@ -27,12 +27,12 @@ from typing import Any, Final, Literal
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.mcp_servers.dispatcher import diagnose
+from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.connection import Server, told
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapWatch
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
-from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailEntry, MailListing, Outcome, SentState
 from guarantee_email_agent.mcp_servers.mail.send_attempts import Fates
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
@@ -82,18 +82,18 @@ class ImapMailbox:
         self._sizes: dict[int, int] = {}
         self.proof_lags = settings.sent_copy != "append"
 
-    def list_unprocessed(self, limit: int) -> Listing:
-        def work(client: IMAPClient) -> Listing:
+    def list_unprocessed(self, limit: int) -> MailListing:
+        def work(client: IMAPClient) -> MailListing:
             uids = self._unprocessed(client)
-            entries: list[Entry] = []
+            entries: list[MailEntry] = []
             for start in range(0, len(uids), _PAGE):
                 page = uids[start : min(start + _PAGE, start + limit - len(entries))]
                 for uid, parts in sorted(client.fetch(page, [b"RFC822.SIZE"]).items()):
                     self._remember_size(uid, parts[b"RFC822.SIZE"])
-                    entries.append(Entry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
+                    entries.append(MailEntry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
                 if len(entries) >= limit:
                     break
-            return Listing(tuple(entries), len(uids))
+            return MailListing(tuple(entries), len(uids))
 
         listing = self._inbox.run(work)
         self._miss_copies()
@@ -257,7 +257,7 @@ class ImapMailbox:
             self._fates.learn(overdue, "filed")
             return
         self._warned = True
-        diagnose(
+        log_diagnostic(
             f"mail: no copy of a reply came to {settings.folder} within {settings.copy_wait_s:g} s, so after a crash a "
             f"reply could be sent twice. Have mail to {settings.address} arrive there, or use --sent-copy append"
         )
@@ -273,7 +273,7 @@ class ImapMailbox:
         try:
             self._sent.append(raw)
         except ToolError as error:  # the reply is on its way; without its copy, only this process knows
-            diagnose(f"mail: a reply was sent, and its copy could not be put into the Sent folder: {error}")
+            log_diagnostic(f"mail: a reply was sent, and its copy could not be put into the Sent folder: {error}")
 
     def _open_inbox(self, client: IMAPClient) -> None:
         selected = self._select(client)

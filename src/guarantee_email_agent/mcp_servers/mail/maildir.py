@@ -19,9 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.mcp_servers.dispatcher import diagnose
+from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose
-from guarantee_email_agent.mcp_servers.mail.mailbox import KEYWORDS, Entry, Listing, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailEntry, MailListing, Outcome, SentState
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -71,7 +71,7 @@ class Maildir:
             for tmp in (self._directory / "tmp", self._sent / "tmp"):
                 _remove_abandoned(tmp)
 
-    def list_unprocessed(self, limit: int) -> Listing:
+    def list_unprocessed(self, limit: int) -> MailListing:
         with _explained("list", self._directory):
             changed_at = (self._directory / "new").stat().st_mtime_ns
             marked = self._marked()
@@ -79,13 +79,13 @@ class Maildir:
             waiting = [mail for mail in mails if marked.isdisjoint(mail.flags)]
             self._paths = {mail.base: mail.path for mail in waiting}
             self._seen_new = (changed_at, frozenset(mail.base for mail in mails))
-            entries: list[Entry] = []
+            entries: list[MailEntry] = []
             for mail in _oldest(waiting, limit):
                 if len(entries) == limit:
                     break
                 with suppress(FileNotFoundError):  # gone since
-                    entries.append(Entry(mail.base, os.stat(self._paths.get(mail.base, mail.path)).st_size))
-            return Listing(tuple(entries), len(waiting))
+                    entries.append(MailEntry(mail.base, os.stat(self._paths.get(mail.base, mail.path)).st_size))
+            return MailListing(tuple(entries), len(waiting))
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         def read(path: str) -> bytes:
@@ -203,7 +203,7 @@ class Maildir:
         if not self._complained:
             self._complained = True
             shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-            diagnose(f"mail: {shown}: such mails are passed over: their file names are not in UTF-8. Rename them")
+            log_diagnostic(f"mail: {shown}: such mails are passed over: their file names are not in UTF-8. Rename them")
 
     def _at(self, mail_id: str, doing: str, work: Callable[[str], _Result]) -> _Result:
         """`work` with the path of a mail, again where another program renamed the file meanwhile."""

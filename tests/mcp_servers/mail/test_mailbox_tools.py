@@ -128,7 +128,7 @@ def test_waiting_for_mail_wakes_and_keeps_nobody(inbox: Inbox) -> None:
         (
             "list_unprocessed",
             {"limit": 0},
-            "mail_invalid_argument: list_unprocessed: 'limit' must be at least 1, and is 0",
+            "mail_invalid_argument: list_unprocessed: 'limit': Input should be greater than or equal to 1",
         ),
         (
             "list_unprocessed",
@@ -140,7 +140,10 @@ def test_waiting_for_mail_wakes_and_keeps_nobody(inbox: Inbox) -> None:
         (
             "mark",
             {"id": "1", "outcome": "done"},
-            "mail_invalid_argument: mark: 'outcome' must be one of answered, not_answered, quarantined, unknown",
+            (
+                "mail_invalid_argument: mark: 'outcome': Input should be 'answered', 'not_answered', 'quarantined' or "
+                "'unknown'"
+            ),
         ),
         (
             "find_sent",

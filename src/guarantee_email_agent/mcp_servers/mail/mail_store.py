@@ -1,4 +1,4 @@
-"""What the tools need of a mailbox, whichever kind it is.
+"""What the tools need of a mailbox, whichever kind it is: the port to a Maildir, or to IMAP and SMTP.
 
 A mailbox is the queue of mails to answer. A mail leaves the queue by a keyword that says what became of it; nothing is
 ever marked as seen, so that people who read the same inbox notice no difference.
@@ -25,7 +25,7 @@ KEYWORDS: Final[Mapping[Outcome, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MailEntry:
     """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes."""
 
     id: str
@@ -33,20 +33,20 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class MailListing:
     """The oldest mails of those to answer, and how many there are in all."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MailEntry, ...]
     total: int
 
 
-class Mailbox(Protocol):
+class MailStore(Protocol):
     """Blocking; may be called from several threads at once. Every method raises ToolError with a code `mail_…`."""
 
     proof_lags: bool
     """Whether the proof of a sent reply may come later than the reply itself."""
 
-    def list_unprocessed(self, limit: int) -> Listing:
+    def list_unprocessed(self, limit: int) -> MailListing:
         """The oldest mails without an outcome, at most `limit`."""
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:

@@ -1,0 +1,220 @@
+"""The mailbox as MCP tools: calls in, results and errors out, and nothing decided here."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import Field
+
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID, Reply
+from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, Outcome, SentState
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.utils.retry import Backoff
+
+MAX_READ_BYTES: Final = 100_000_000
+_PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
+_Result = TypeVar("_Result")
+
+INSTRUCTIONS: Final = (
+    "An inbox whose mails are answered one by one. Take mails from list_unprocessed, read them with read_raw, answer "
+    "with send_reply, and mark each with what became of it, so that it is not listed again."
+)
+
+_MailId = Annotated[str, Field(min_length=1, max_length=300, description="id from list_unprocessed")]
+_MessageId = Annotated[
+    str, Field(min_length=3, max_length=902, description="Message-ID of the reply, with its angle brackets")
+]
+_Count = Annotated[int, Field(ge=0)]
+_Bytes = Annotated[int, Field(ge=0, description="bytes")]
+
+
+class ListUnprocessed(ToolArguments):
+    limit: int = Field(100, ge=1, le=10_000)
+
+
+class ListedMail(ToolOutput):
+    id: str
+    size: _Bytes
+
+
+class UnprocessedMails(ToolOutput):
+    messages: list[ListedMail]
+    total: _Count
+
+
+class ReadRaw(ToolArguments):
+    id: _MailId
+    max_bytes: int = Field(25_000_000, ge=1, le=MAX_READ_BYTES, description="a larger mail is an error, mail_too_large")
+
+
+class RawMail(ToolOutput):
+    raw: str = Field(description="the mail (RFC 5322), in base64")
+    size: _Bytes
+
+
+class SendReply(ToolArguments):
+    to: str = Field(max_length=320, description="one bare address: customer@example.org")
+    subject: str = Field(max_length=998)
+    body: str = Field(max_length=200_000, description="plain text")
+    message_id: _MessageId
+    in_reply_to: str = Field(
+        "", max_length=2_000, description="Message-ID of the mail answered; a malformed one is left out"
+    )
+    references: str = Field("", max_length=60_000, description="Message-IDs of the thread so far, with spaces between")
+    headers: dict[str, Annotated[str, Field(max_length=2_000)]] = Field(
+        {}, description="further headers: Precedence and X-…"
+    )
+
+
+class SentReply(ToolOutput):
+    message_id: str
+    status: Literal["sent", "already_sent"]
+
+
+class FindSent(ToolArguments):
+    message_id: _MessageId
+    wait_s: float = Field(0, ge=0, le=600, description="seconds")
+
+
+class FoundSent(ToolOutput):
+    state: SentState
+
+
+class Mark(ToolArguments):
+    id: _MailId
+    outcome: Outcome
+
+
+class Tally(ToolOutput):
+    unprocessed: _Count
+    answered: _Count
+    not_answered: _Count
+    quarantined: _Count
+    unknown: _Count
+
+
+class WaitForMail(ToolArguments):
+    timeout_s: float = Field(ge=0, le=3600, description="seconds")
+
+
+class InboxChange(ToolOutput):
+    changed: bool
+
+
+class TestedMailbox(ToolOutput):
+    mailbox: str
+
+
+class MailboxTools:
+    """The tools over one mailbox. copy_wait_s: after this many seconds the proof of a sent reply will not come."""
+
+    def __init__(self, store: MailStore, copy_wait_s: float) -> None:
+        self._store = store
+        self._copy_wait_s = copy_wait_s
+
+    def tools(self) -> list[ServerTool]:
+        return [
+            ServerTool(self.list_unprocessed, read_only=True),
+            ServerTool(self.read_raw, read_only=True),
+            ServerTool(self.send_reply),
+            ServerTool(self.find_sent, read_only=True, interruptible=True),
+            ServerTool(self.mark),
+            ServerTool(self.tally, read_only=True),
+            ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
+            ServerTool(self.test_connection, read_only=True),
+        ]
+
+    async def list_unprocessed(self, arguments: ListUnprocessed) -> UnprocessedMails:
+        """The mails that were not marked yet, oldest first, and how many there are in all."""
+        listing = await in_thread(self._store.list_unprocessed, arguments.limit)
+        messages = [ListedMail(id=entry.id, size=entry.size) for entry in listing.entries]
+        return UnprocessedMails(messages=messages, total=listing.total)
+
+    async def read_raw(self, arguments: ReadRaw) -> RawMail:
+        """One whole mail as it arrived, in base64. It stays unread and unmarked."""
+
+        def read() -> RawMail:
+            raw = self._store.read_raw(arguments.id, arguments.max_bytes)
+            return RawMail(raw=base64.b64encode(raw).decode("ascii"), size=len(raw))
+
+        return await in_thread(read)
+
+    async def send_reply(self, arguments: SendReply) -> SentReply:
+        """Send a reply in plain text to one address, from this mailbox's own address, marked as an automatic reply.
+
+        A second call with the same message_id sends nothing: already_sent.
+        """
+        status = await in_thread(self._store.send, Reply(**dict(arguments)))
+        return SentReply(message_id=arguments.message_id, status=status)
+
+    async def find_sent(self, arguments: FindSent) -> FoundSent:
+        """Whether a reply was sent, by its Message-ID: sent, not_sent, or unknown where nothing proves either.
+
+        The proof may take a while after the reply itself; wait_s waits for it.
+        """
+        if not MESSAGE_ID.fullmatch(arguments.message_id):
+            text = "find_sent: message_id is no Message-ID of the form <text@domain>"
+            raise ToolError("mail_invalid_argument", text)
+        wait_s = min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0
+        deadline = time.monotonic() + wait_s
+        for attempt in count(1):
+            state = await in_thread(self._store.find_sent, arguments.message_id)
+            left = deadline - time.monotonic()
+            if state == "sent" or left <= 0:
+                break
+            await asyncio.sleep(min(_PROOF_BACKOFF.delay_s(attempt), left))
+        return FoundSent(state=state)
+
+    async def mark(self, arguments: Mark) -> ToolOutput:
+        """Say what became of a mail. It is no longer listed; whether it was read stays as it is."""
+        await in_thread(self._store.mark, arguments.id, arguments.outcome)
+        return ToolOutput()
+
+    async def tally(self, _: ToolArguments) -> Tally:
+        """How many mails of the inbox are unprocessed, and how many were marked with each outcome."""
+        return Tally(**await in_thread(self._store.tally))
+
+    async def wait_for_mail(self, arguments: WaitForMail) -> InboxChange:
+        """Wait until the inbox may hold something new, at most timeout_s. List it then."""
+        stop = threading.Event()
+        try:
+            changed = await _in_own_thread(partial(self._store.wait, arguments.timeout_s, stop))
+            return InboxChange(changed=changed)
+        finally:
+            stop.set()
+
+    async def test_connection(self, _: ToolArguments) -> TestedMailbox:  # noqa: PT019 - no test
+        """Try the inbox, the folder for sent mail and the way to send, without sending anything."""
+        return TestedMailbox(mailbox=await in_thread(self._store.test_connection))
+
+
+async def _in_own_thread(work: Callable[[], _Result]) -> _Result:
+    """The result of `work`, in a thread that takes no other call's place, and that the end of the process cuts off."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[_Result] = loop.create_future()
+
+    def settle(settler: Callable[[], None]) -> None:
+        if not result.done():
+            settler()
+
+    def run() -> None:
+        try:
+            outcome = work()
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
+            settler = partial(result.set_exception, error)
+        else:
+            settler = partial(result.set_result, outcome)
+        with suppress(RuntimeError):  # the server has stopped meanwhile
+            loop.call_soon_threadsafe(settle, settler)
+
+    threading.Thread(target=run, daemon=True, name="wait").start()
+    return await result

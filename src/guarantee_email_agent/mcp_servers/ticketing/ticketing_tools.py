@@ -1,0 +1,90 @@
+"""The tickets as MCP tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
+from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore
+
+_Key = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="Names the cause of the ticket: the same key always gives the same ticket.",
+    ),
+]
+
+
+class TicketFields(ToolArguments):
+    serial_number: str = Field(max_length=100)
+    warranty_status: str = Field(max_length=40)
+    customer_email: str = Field(max_length=320)
+    priority: str = Field(max_length=40)
+    category: str = Field(max_length=100)
+    idempotency_key: _Key
+
+
+class CreatedTicket(ToolOutput):
+    ticket_id: str = Field(description="Such as TICKET-000001.")
+    status: Literal["created", "existing"]
+
+
+class FindTicket(ToolArguments):
+    idempotency_key: _Key
+
+
+class FoundTicket(ToolOutput):
+    ticket_id: str | None
+
+
+class ListTickets(ToolArguments):
+    limit: int = Field(50, ge=1, le=1000)
+
+
+class StoredTicket(TicketFields):
+    ticket_id: str
+    created_at: str
+
+
+class LatestTickets(ToolOutput):
+    tickets: list[StoredTicket]
+    total: int
+
+
+class TicketingTools:
+    """The tools over one store. now: in UTC, for created_at."""
+
+    def __init__(self, store: TicketStore, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = now
+
+    def tools(self) -> list[ServerTool]:
+        return [
+            ServerTool(self.create_ticket),
+            ServerTool(self.find_ticket, read_only=True),
+            ServerTool(self.list_tickets, read_only=True),
+        ]
+
+    async def create_ticket(self, arguments: TicketFields) -> CreatedTicket:
+        """Create a ticket, or get the one that there is with the same idempotency key, unchanged.
+
+        Harmless to repeat.
+        """
+        created_at = self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        ticket_id, new = await in_thread(self._store.create, arguments.model_dump(), created_at)
+        return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
+
+    async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
+        """The id of the ticket with this idempotency key; null where there is none."""
+        return FoundTicket(ticket_id=await in_thread(self._store.find, arguments.idempotency_key))
+
+    async def list_tickets(self, arguments: ListTickets) -> LatestTickets:
+        """The latest tickets, newest first, and how many there are in all."""
+        tickets, total = await in_thread(self._store.latest, arguments.limit)
+        return LatestTickets(tickets=[StoredTicket(**ticket) for ticket in tickets], total=total)

@@ -1,0 +1,96 @@
+"""What clients are told of the arguments of every tool."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any, cast
+
+import pytest
+
+from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
+from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
+
+NOTHING = cast("Any", None)
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        *MailboxTools(NOTHING, 0).tools(),
+        *TicketingTools(NOTHING, datetime.now).tools(),
+        *WarrantyTools(NOTHING, date.today).tools(),
+    )
+}
+MAIL_ID = {"type": "string", "minLength": 1, "maxLength": 300}
+MESSAGE_ID = {"type": "string", "minLength": 3, "maxLength": 902}
+KEY = {"type": "string", "minLength": 1, "maxLength": 200}
+OUTCOMES = {"type": "string", "enum": ["answered", "not_answered", "quarantined", "unknown"]}
+
+
+def integer(minimum: int, maximum: int, default: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default}
+
+
+def text(longest: int, **more: str) -> dict[str, Any]:
+    return {"type": "string", "maxLength": longest, **more}
+
+
+@pytest.mark.parametrize(
+    ("tool", "required", "optional"),
+    [
+        ("list_unprocessed", {}, {"limit": integer(1, 10_000, 100)}),
+        ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
+        (
+            "send_reply",
+            {"to": text(320), "subject": text(998), "body": text(200_000), "message_id": MESSAGE_ID},
+            {
+                "in_reply_to": text(2_000, default=""),
+                "references": text(60_000, default=""),
+                "headers": {"type": "object", "additionalProperties": text(2_000), "default": {}},
+            },
+        ),
+        (
+            "find_sent",
+            {"message_id": MESSAGE_ID},
+            {"wait_s": {"type": "number", "minimum": 0, "maximum": 600, "default": 0}},
+        ),
+        ("mark", {"id": MAIL_ID, "outcome": OUTCOMES}, {}),
+        ("tally", {}, {}),
+        ("wait_for_mail", {"timeout_s": {"type": "number", "minimum": 0, "maximum": 3600}}, {}),
+        ("test_connection", {}, {}),
+        (
+            "create_ticket",
+            {
+                "serial_number": text(100),
+                "warranty_status": text(40),
+                "customer_email": text(320),
+                "priority": text(40),
+                "category": text(100),
+                "idempotency_key": KEY,
+            },
+            {},
+        ),
+        ("find_ticket", {"idempotency_key": KEY}, {}),
+        ("list_tickets", {}, {"limit": integer(1, 1000, 50)}),
+        ("check_warranty", {"serial_number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
+    ],
+)
+def test_names_types_and_limits(tool: str, required: dict[str, Any], optional: dict[str, Any]) -> None:
+    declared = TOOLS[tool].declaration()
+    assert declared.description
+    schema = declared.input_schema
+    properties = {
+        name: {key: value for key, value in part.items() if key != "description"}
+        for name, part in schema["properties"].items()
+    }
+    assert properties == {**required, **optional}
+    assert schema.get("required", []) == list(required)
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+
+
+def test_results_are_objects_with_what_is_always_there() -> None:
+    required = {name: (tool.declaration().output_schema or {}).get("required", []) for name, tool in TOOLS.items()}
+    assert required["list_unprocessed"] == ["messages", "total"]
+    assert required["mark"] == []
+    assert required["check_warranty"] == ["serial_number", "status"]
+    assert [tool.name for tool in TOOLS.values() if not tool.read_only] == ["send_reply", "mark", "create_ticket"]
