@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.instructions.reading_rules import READING_ELEMENTS
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
 from guarantee_email_agent.instructions.router import INTENTS, SERIAL_COUNTS, WARRANTY_STATUSES, Condition
 from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
 
@@ -35,7 +35,7 @@ def _options_of_eval() -> list[str]:
     return sorted(set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", shown)) - {"--help"})
 
 
-@pytest.mark.parametrize("name", READING_ELEMENTS)
+@pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_every_element_of_the_main_instruction_is_explained(name: str) -> None:
     assert f"`<{name}>`" in _document("instructions.md")
 

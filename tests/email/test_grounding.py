@@ -22,8 +22,8 @@ def ground(**changes: str | None) -> Ground:
     return Ground(facts, "Our service team will write to you.", facts["warranty_status"] == "valid", True)
 
 
-def without_facts(may_mention_warranty: bool = True) -> Ground:
-    return Ground(NOTHING, "Look at the type plate (S/N).", False, may_mention_warranty)
+def without_facts(allows_warranty_mentions: bool = True) -> Ground:
+    return Ground(NOTHING, "Look at the type plate (S/N).", False, allows_warranty_mentions)
 
 
 def test_a_reply_that_says_what_the_facts_say_is_grounded() -> None:
@@ -119,8 +119,8 @@ def test_control_characters_are_refused(sign: str) -> None:
 
 @pytest.mark.parametrize("word", ["warranty", "Guarantee", "covered"])
 def test_an_answer_to_something_else_mentions_no_warranty(word: str) -> None:
-    assert unsupported_claims(f"We know nothing of any {word}.", without_facts(may_mention_warranty=False))
-    assert unsupported_claims("Please ask our general support.", without_facts(may_mention_warranty=False)) == ()
+    assert unsupported_claims(f"We know nothing of any {word}.", without_facts(allows_warranty_mentions=False))
+    assert unsupported_claims("Please ask our general support.", without_facts(allows_warranty_mentions=False)) == ()
 
 
 @pytest.mark.parametrize("reply", ["", "  \n"])
@@ -191,10 +191,10 @@ def test_a_hostile_reply_of_full_length_is_judged(part: str) -> None:
     ],
 )
 def test_a_promise_that_no_template_makes_is_refused(promise: str) -> None:
-    ground = Ground({"warranty_status": None}, approved="", has_ticket=False, may_mention_warranty=True)
+    ground = Ground({"warranty_status": None}, approved="", has_ticket=False, allows_warranty_mentions=True)
     assert any("promise" in claim for claim in unsupported_claims(promise, ground))
 
 
 def test_a_promise_that_the_template_makes_may_be_made() -> None:
-    ground = Ground({}, approved="The repair is free of charge.", has_ticket=False, may_mention_warranty=True)
+    ground = Ground({}, approved="The repair is free of charge.", has_ticket=False, allows_warranty_mentions=True)
     assert unsupported_claims("The repair is free of charge.", ground) == ()

@@ -1,37 +1,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
 
 import pytest
+from shipped_instructions import InstructionFolder
 
-from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.instruction_files import MAX_BYTES, InstructionFiles
-from guarantee_email_agent.instructions.router import Situation, every_situation, matching
+from guarantee_email_agent.instructions.instruction_files import MAX_BYTES
+from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
 from guarantee_email_agent.utils.errors import InstructionError
-
-Edit = Callable[[Path, str, str], int]
-
-
-class Folder(Protocol):
-    """See conftest."""
-
-    path: Path
-    main: Path
-    scenarios: Path
-    files: InstructionFiles
-
-    def scenario(self, name: str) -> Path: ...
-    def load(self) -> Instructions: ...
-    def problems(self) -> list[str]: ...
-
 
 # The shipped files ---------------------------------------------------------------------------------------------------
 
 
-def test_the_shipped_files_load(folder: Folder) -> None:
+def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     names = [scenario.name for scenario in folder.load().scenarios]
 
     assert names == sorted(
@@ -39,9 +20,9 @@ def test_the_shipped_files_load(folder: Folder) -> None:
     )
 
 
-@pytest.mark.parametrize("situation", list(every_situation()), ids=str)
-def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, folder: Folder) -> None:
-    assert len(matching(folder.load().scenarios, situation)) == 1
+@pytest.mark.parametrize("situation", list(all_situations()), ids=str)
+def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, folder: InstructionFolder) -> None:
+    assert sum(is_triggered(scenario.trigger, situation) for scenario in folder.load().scenarios) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,11 +40,11 @@ def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, 
     ],
     ids=str,
 )
-def test_a_situation_leads_to_its_scenario(situation: Situation, name: str, folder: Folder) -> None:
+def test_a_situation_leads_to_its_scenario(situation: Situation, name: str, folder: InstructionFolder) -> None:
     assert folder.load().route(situation).name == name
 
 
-def test_only_a_valid_warranty_opens_a_ticket(folder: Folder) -> None:
+def test_only_a_valid_warranty_opens_a_ticket(folder: InstructionFolder) -> None:
     tickets = {scenario.name: scenario.ticket for scenario in folder.load().scenarios if scenario.ticket is not None}
 
     assert tickets == {"valid-warranty": {"priority": "normal", "category": "warranty_claim"}}
@@ -72,26 +53,26 @@ def test_only_a_valid_warranty_opens_a_ticket(folder: Folder) -> None:
 # Reading anew --------------------------------------------------------------------------------------------------------
 
 
-def test_an_edit_counts_at_the_next_load(folder: Folder, edit: Edit) -> None:
+def test_an_edit_counts_at_the_next_load(folder: InstructionFolder) -> None:
     files = folder.files
     before = files.load().route(Situation(False, "warranty", "none"))
-    edit(folder.scenario("missing-info"), "We are glad to help", "We are happy to help")
+    folder.edit(folder.scenario("missing-info"), "We are glad to help", "We are happy to help")
     after = files.load().route(Situation(False, "warranty", "none"))
 
     assert "glad to help" in before.approved_text
     assert "happy to help" in after.approved_text
 
 
-def test_a_file_that_is_spoiled_later_is_an_error_then(folder: Folder, edit: Edit) -> None:
+def test_a_file_that_is_spoiled_later_is_an_error_then(folder: InstructionFolder) -> None:
     files = folder.files
     files.load()
-    edit(folder.scenario("missing-info"), "</reply>", "")
+    folder.edit(folder.scenario("missing-info"), "</reply>", "")
 
     with pytest.raises(InstructionError, match="never closed"):
         files.load()
 
 
-def test_a_new_scenario_file_is_seen(folder: Folder) -> None:
+def test_a_new_scenario_file_is_seen(folder: InstructionFolder) -> None:
     files = folder.files
     files.load()
     text = folder.scenario("out-of-scope").read_text(encoding="utf-8")
@@ -102,7 +83,7 @@ def test_a_new_scenario_file_is_seen(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("name", [".missing-info.md.swp", "._notes.md", "_draft.md", "README.txt"])
-def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: Folder) -> None:
+def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).write_text("anything", encoding="utf-8")
 
     assert len(folder.load().scenarios) == 6
@@ -111,59 +92,54 @@ def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: Folder) -
 # How a file may be saved ---------------------------------------------------------------------------------------------
 
 
-def test_a_byte_order_mark_changes_nothing(folder: Folder) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"---\n", b"\xef\xbb\xbf---\n"), (b"\n", b"\r\n")], ids=["byte order mark", "windows line ends"]
+)
+def test_how_a_file_is_saved_changes_nothing(old: bytes, new: bytes, folder: InstructionFolder) -> None:
     plain = folder.load()
     for path in (folder.main, folder.scenario("missing-info")):
-        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        count = 1 if old == b"---\n" else -1
+        path.write_bytes(path.read_bytes().replace(old, new, count))
 
     assert folder.load() == plain
 
 
-def test_windows_line_ends_change_nothing(folder: Folder) -> None:
-    plain = folder.load()
-    for path in (folder.main, folder.scenario("missing-info")):
-        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-
-    assert folder.load() == plain
-
-
-def test_windows_line_ends_keep_the_line_of_an_error(folder: Folder, edit: Edit) -> None:
+def test_windows_line_ends_keep_the_line_of_an_error(folder: InstructionFolder) -> None:
     path = folder.scenario("missing-info")
-    line = edit(path, "Thank you for your message", "Thank {name}")
+    line = folder.edit(path, "Thank you for your message", "Thank {name}")
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line}: unknown placeholder {{name}}")
 
 
-def test_a_file_that_is_not_utf8_is_told(folder: Folder) -> None:
+def test_a_file_that_is_not_utf8_is_told(folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_bytes("---\nname: größe\n---\n".encode("latin-1"))
 
     (problem,) = folder.problems()
-    assert problem.startswith("scenarios/missing-info.md: is not UTF-8")
-    assert problem.endswith("Save it as UTF-8")
+    assert problem.startswith("scenarios/missing-info.md: the file is not UTF-8 text (line 2")
+    assert problem.endswith("save it as UTF-8")
 
 
-def test_a_file_that_is_too_large_is_told(folder: Folder) -> None:
+def test_a_file_that_is_too_large_is_told(folder: InstructionFolder) -> None:
     with folder.main.open("ab") as file:
         file.write(b"x" * MAX_BYTES)
 
     assert folder.problems() == ["main.md: larger than 256 KiB. Shorten it: a model reads all of it with every mail"]
 
 
-def test_a_missing_file_is_told(folder: Folder) -> None:
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_that_cannot_be_read_is_told(is_folder: bool, folder: InstructionFolder) -> None:
     folder.main.unlink()
+    if is_folder:
+        folder.main.mkdir()
 
-    (problem,) = folder.problems()
-    assert problem.startswith("main.md: cannot read the instruction file (No such file or directory)")
-
-
-def test_a_folder_in_place_of_a_file_is_told(folder: Folder) -> None:
-    (folder.scenarios / "extra.md").mkdir()
-
-    assert folder.problems()[0].startswith("scenarios/extra.md: cannot read the instruction file (Is a directory)")
+    reason = "this is a folder, not a file" if is_folder else "the file does not exist"
+    assert folder.problems() == [
+        f"main.md: cannot read the instruction file ({reason}). Restore it, or correct the configuration"
+    ]
 
 
-def test_a_missing_scenario_folder_is_told(folder: Folder) -> None:
+def test_a_missing_scenario_folder_is_told(folder: InstructionFolder) -> None:
     os.rename(folder.scenarios, folder.path / "elsewhere")
 
     (problem,) = folder.problems()
@@ -175,14 +151,14 @@ def test_a_missing_scenario_folder_is_told(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no frontmatter\n", "---\nname: x\n", " ---\nname: x\n---\n"])
-def test_a_file_without_frontmatter_is_told(text: str, folder: Folder) -> None:
+def test_a_file_without_frontmatter_is_told(text: str, folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_text(text, encoding="utf-8")
 
     assert folder.problems()[0].startswith("scenarios/missing-info.md:1: has no frontmatter. Begin the file with '---'")
 
 
 @pytest.mark.parametrize("key", ["name", "description", "trigger", "version"])
-def test_a_missing_key_is_told(key: str, folder: Folder) -> None:
+def test_a_missing_key_is_told(key: str, folder: InstructionFolder) -> None:
     path = folder.main
     lines = path.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(line for line in lines if not line.startswith(f"{key}:")), encoding="utf-8")
@@ -190,35 +166,44 @@ def test_a_missing_key_is_told(key: str, folder: Folder) -> None:
     assert folder.problems() == [f"main.md:1: {key} is missing. Add it to the frontmatter"]
 
 
-def test_an_unknown_key_is_told_with_its_line_and_the_nearest_known_one(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.scenario("valid-warranty"), "ticket:\n", "tickets:\n")
+@pytest.mark.parametrize(
+    ("scenario", "old", "new", "problem"),
+    [
+        ("valid-warranty", "ticket:\n", "tickets:\n", ":LINE: tickets: unknown key 'tickets' – did you mean 'ticket'"),
+        ("missing-info", "serial_numbers: none", "serial_numbers: zero", ":LINE: trigger[0].serial_numbers: must be"),
+        ("missing-info", "name: missing-info", "name: missing-information", "the file is called missing-info.md. Make"),
+        *(
+            (
+                "valid-warranty",
+                "  priority: normal\n",
+                f"  priority: normal\n  {name}: mine\n",
+                f"ticket.{name} is decided",
+            )
+            for name in ("serial_number", "warranty_status", "customer_email", "idempotency_key")
+        ),
+    ],
+)
+def test_a_wrong_key_or_value_is_told_with_its_place(
+    scenario: str, old: str, new: str, problem: str, folder: InstructionFolder
+) -> None:
+    line = folder.edit(folder.scenario(scenario), old, new)
 
     assert any(
-        problem.startswith(f"scenarios/valid-warranty.md:{line}: tickets: unknown key 'tickets'")
-        and "'ticket'" in problem
-        for problem in folder.problems()
+        told.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in told
+        for told in folder.problems()
     )
 
 
-def test_a_wrong_value_deep_in_the_trigger_is_told_with_its_line(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.scenario("missing-info"), "serial_numbers: none", "serial_numbers: zero")
-
-    (problem,) = folder.problems()
-    assert problem.startswith(f"scenarios/missing-info.md:{line}: trigger")
-    assert "serial_numbers" in problem
-    assert "zero" in problem
-
-
-def test_frontmatter_that_is_no_yaml_is_told_with_its_line(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.scenario("missing-info"), "trigger:\n", "trigger: [\n")
+def test_frontmatter_that_is_no_yaml_is_told_with_its_line(folder: InstructionFolder) -> None:
+    line = folder.edit(folder.scenario("missing-info"), "trigger:\n", "trigger: [\n")
 
     (problem,) = folder.problems()
     assert problem.startswith("scenarios/missing-info.md:")
     assert int(problem.split(":")[1]) >= line
 
 
-def test_a_duplicate_key_is_told(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.scenario("missing-info"), 'version: "1.0.0"\n', 'version: "1.0.0"\nversion: "1.0.1"\n')
+def test_a_duplicate_key_is_told(folder: InstructionFolder) -> None:
+    line = folder.edit(folder.scenario("missing-info"), 'version: "1.0.0"\n', 'version: "1.0.0"\nversion: "1.0.1"\n')
 
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line + 1}:")
 
@@ -226,14 +211,56 @@ def test_a_duplicate_key_is_told(folder: Folder, edit: Edit) -> None:
 # Bodies --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_bad_pattern_is_told_with_file_line_and_remedy(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.main, "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
+@pytest.mark.parametrize(
+    ("scenario", "old", "new", "problem"),
+    [
+        (
+            "valid-warranty",
+            "Serial number: {serial_number}",
+            "Serial number: {serial}",
+            ":LINE: unknown placeholder {serial}. Known are: ",
+        ),
+        (
+            "valid-warranty",
+            '<if expiration_date="known">',
+            '<if serial_number="known">',
+            (
+                "{expiration_date} has no value where 'intent: warranty, serial_numbers: one, warranty_status: valid'. "
+                'Put it inside <if expiration_date="known">'
+            ),
+        ),
+        (
+            "invalid-warranty",
+            '<reply warranty_status="not_found">',
+            '<reply warranty_status="valid">',
+            ":1: has no <reply> for warranty_status not_found. Add one",
+        ),
+        (
+            "invalid-warranty",
+            "We can still help:",
+            "Ticket {ticket_number}. We can still help:",
+            "{ticket_number} stands in a reply without a ticket. Add 'ticket:'",
+        ),
+    ],
+)
+def test_a_reply_that_cannot_be_written_is_told(
+    scenario: str, old: str, new: str, problem: str, folder: InstructionFolder
+) -> None:
+    line = folder.edit(folder.scenario(scenario), old, new)
+
+    (told,) = folder.problems()
+    assert told.startswith(f"scenarios/{scenario}.md:")
+    assert problem.replace("LINE", str(line)) in told
+
+
+def test_a_bad_pattern_is_told_with_file_line_and_remedy(folder: InstructionFolder) -> None:
+    line = folder.edit(folder.main, "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
 
     (problem,) = folder.problems()
     assert problem.startswith(f"main.md:{line + 1}: pattern '[A-Z]+[0-9]+' can match more than 100 characters. Use")
 
 
-def test_a_missing_element_is_told(folder: Folder) -> None:
+def test_a_missing_element_is_told(folder: InstructionFolder) -> None:
     text = folder.main.read_text(encoding="utf-8")
     folder.main.write_text(text.replace("denials>", "refusals>"), encoding="utf-8")
 
@@ -241,38 +268,23 @@ def test_a_missing_element_is_told(folder: Folder) -> None:
     assert "<denials> is missing. Add the element; docs/instructions.md shows" in problem
 
 
-def test_an_unclosed_element_is_told_with_the_line_where_it_opens(folder: Folder, edit: Edit) -> None:
+def test_an_unclosed_element_is_told_with_the_line_where_it_opens(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     opening = path.read_text(encoding="utf-8").split("\n").index("<reply>") + 1
-    edit(path, "</reply>", "")
+    folder.edit(path, "</reply>", "")
 
     assert folder.problems() == [
         f"scenarios/out-of-scope.md:{opening}: <reply> is never closed. Add </reply>",
     ]
 
 
-def test_an_unknown_placeholder_is_told_with_file_line_and_the_known_ones(folder: Folder, edit: Edit) -> None:
-    line = edit(folder.scenario("valid-warranty"), "Serial number: {serial_number}", "Serial number: {serial}")
-
-    (problem,) = folder.problems()
-    assert problem.startswith(f"scenarios/valid-warranty.md:{line}: unknown placeholder {{serial}}. Known are: ")
-
-
-def test_a_fact_that_may_be_unknown_needs_a_condition(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("valid-warranty"), '<if expiration_date="known">', '<if serial_number="known">')
-
-    (problem,) = folder.problems()
-    assert "{expiration_date} has no value where" in problem
-    assert 'Put it inside <if expiration_date="known">' in problem
-
-
-def test_a_serial_number_in_a_reply_that_knows_none_is_told(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("missing-info"), "the serial number of your device", "{serial_number}")
+def test_a_serial_number_in_a_reply_that_knows_none_is_told(folder: InstructionFolder) -> None:
+    folder.edit(folder.scenario("missing-info"), "the serial number of your device", "{serial_number}")
 
     assert any("{serial_number} has no value where 'intent: warranty" in problem for problem in folder.problems())
 
 
-def test_a_scenario_without_a_reply_is_told(folder: Folder) -> None:
+def test_a_scenario_without_a_reply_is_told(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index("<reply>")], encoding="utf-8")
@@ -280,38 +292,7 @@ def test_a_scenario_without_a_reply_is_told(folder: Folder) -> None:
     assert folder.problems() == ["scenarios/out-of-scope.md:1: has no <reply>. Add one"]
 
 
-def test_a_status_without_a_reply_is_named(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("invalid-warranty"), '<reply warranty_status="not_found">', '<reply warranty_status="valid">')
-
-    assert folder.problems() == [
-        "scenarios/invalid-warranty.md:1: has no <reply> for warranty_status not_found. Add one",
-    ]
-
-
-def test_a_ticket_number_without_a_ticket_is_told(folder: Folder, edit: Edit) -> None:
-    path = folder.scenario("invalid-warranty")
-    edit(path, "We can still help:", "Ticket {ticket_number}. We can still help:")
-
-    (problem,) = folder.problems()
-    assert "{ticket_number} stands in a reply without a ticket. Add 'ticket:'" in problem
-
-
-@pytest.mark.parametrize("name", ["serial_number", "warranty_status", "customer_email", "idempotency_key"])
-def test_a_ticket_field_that_code_decides_is_refused(name: str, folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("valid-warranty"), "  priority: normal\n", f"  priority: normal\n  {name}: mine\n")
-
-    (problem,) = folder.problems()
-    assert f"ticket.{name} is decided by the agent" in problem
-
-
-def test_a_name_that_is_not_the_files_is_told(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("missing-info"), "name: missing-info", "name: missing-information")
-
-    (problem,) = folder.problems()
-    assert "name is 'missing-information' but the file is called missing-info.md. Make them the same" in problem
-
-
-def test_a_reply_to_automatic_mail_is_refused(folder: Folder) -> None:
+def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None:
     path = folder.scenario("no-reply")
     path.write_text(path.read_text(encoding="utf-8") + "\n<reply>\nThank you!\n</reply>\n", encoding="utf-8")
 
@@ -322,7 +303,7 @@ def test_a_reply_to_automatic_mail_is_refused(folder: Folder) -> None:
 # The set -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_situation_that_no_scenario_answers_is_told(folder: Folder) -> None:
+def test_a_situation_that_no_scenario_answers_is_told(folder: InstructionFolder) -> None:
     folder.scenario("missing-info").unlink()
 
     (problem,) = folder.problems()
@@ -332,8 +313,10 @@ def test_a_situation_that_no_scenario_answers_is_told(folder: Folder) -> None:
     )
 
 
-def test_a_situation_that_two_scenarios_answer_is_told(folder: Folder, edit: Edit) -> None:
-    edit(folder.scenario("graceful-degradation"), "warranty_status: [other]", "warranty_status: [other, expired]")
+def test_a_situation_that_two_scenarios_answer_is_told(folder: InstructionFolder) -> None:
+    folder.edit(
+        folder.scenario("graceful-degradation"), "warranty_status: [other]", "warranty_status: [other, expired]"
+    )
 
     (problem,) = folder.problems()
     assert problem == (
@@ -342,17 +325,17 @@ def test_a_situation_that_two_scenarios_answer_is_told(folder: Folder, edit: Edi
     )
 
 
-def test_an_empty_scenario_folder_leaves_every_situation_open(folder: Folder) -> None:
+def test_an_empty_scenario_folder_leaves_every_situation_open(folder: InstructionFolder) -> None:
     for path in folder.scenarios.glob("*.md"):
         path.unlink()
 
-    assert len(folder.problems()) == len(list(every_situation()))
+    assert len(folder.problems()) == len(list(all_situations()))
 
 
-def test_all_problems_are_told_at_once(folder: Folder, edit: Edit) -> None:
-    edit(folder.main, "</never-serial>", "")
-    edit(folder.scenario("missing-info"), "name: missing-info", "name: missing")
-    edit(folder.scenario("out-of-scope"), "</reply>", "")
+def test_all_problems_are_told_at_once(folder: InstructionFolder) -> None:
+    folder.edit(folder.main, "</never-serial>", "")
+    folder.edit(folder.scenario("missing-info"), "name: missing-info", "name: missing")
+    folder.edit(folder.scenario("out-of-scope"), "</reply>", "")
 
     problems = folder.problems()
     assert [problem.partition(":")[0] for problem in problems] == [
@@ -362,7 +345,7 @@ def test_all_problems_are_told_at_once(folder: Folder, edit: Edit) -> None:
     ]
 
 
-def test_an_error_ends_in_exit_code_2(folder: Folder) -> None:
+def test_an_error_ends_in_exit_code_2(folder: InstructionFolder) -> None:
     folder.main.unlink()
 
     with pytest.raises(InstructionError) as caught:

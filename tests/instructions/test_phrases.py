@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.instructions.phrases import PhraseIndex, UnusablePhraseError, fold, parse_phrase, split_words
+from guarantee_email_agent.instructions.phrases import InvalidPhraseError, PhraseMatcher, fold, parse_phrase, tokenize
 
 
 def found(phrases: list[str], text: str) -> list[str]:
     return [
-        hit.payload for hit in PhraseIndex(parse_phrase(phrase, phrase) for phrase in phrases).find(split_words(text))
+        hit.payload for hit in PhraseMatcher(parse_phrase(phrase, phrase) for phrase in phrases).find(tokenize(text))
     ]
 
 
@@ -76,8 +76,8 @@ def test_every_place_is_found() -> None:
 
 
 def test_a_hit_tells_which_words_carry_it() -> None:
-    words = split_words("my serial no. is 5")
-    (hit,) = PhraseIndex([parse_phrase("serial no", "label")]).find(words)
+    words = tokenize("my serial no. is 5")
+    (hit,) = PhraseMatcher([parse_phrase("serial no", "label")]).find(words)
 
     assert words.folded[hit.first : hit.end] == ["serial", "no"]
     assert words.gap_before(hit.end) == ". "
@@ -85,13 +85,13 @@ def test_a_hit_tells_which_words_carry_it() -> None:
 
 @pytest.mark.parametrize("phrase", ["a*", "ab*", "serial n*"])
 def test_a_star_after_too_few_letters_is_refused(phrase: str) -> None:
-    with pytest.raises(UnusablePhraseError, match="would match far too much"):
+    with pytest.raises(InvalidPhraseError, match="would match far too much"):
         parse_phrase(phrase, None)
 
 
 @pytest.mark.parametrize("phrase", ["", "***", " - "])
 def test_a_phrase_without_a_word_is_refused(phrase: str) -> None:
-    with pytest.raises(UnusablePhraseError, match="has no word"):
+    with pytest.raises(InvalidPhraseError, match="has no word"):
         parse_phrase(phrase, None)
 
 
@@ -105,7 +105,7 @@ def test_folding_drops_case_and_accents(text: str, folded: str) -> None:
 
 @given(st.text())
 def test_words_stand_where_they_say(text: str) -> None:
-    words = split_words(text)
+    words = tokenize(text)
 
     for index, (start, end) in enumerate(zip(words.starts, words.ends, strict=True)):
         assert words.folded[index] == fold(text[start:end])
@@ -118,7 +118,7 @@ def test_words_stand_where_they_say(text: str) -> None:
 @given(st.text(max_size=40))
 def test_any_phrase_is_usable_or_refused(phrase: str) -> None:
     try:
-        index = PhraseIndex([parse_phrase(phrase, True)])
-    except UnusablePhraseError:
+        index = PhraseMatcher([parse_phrase(phrase, True)])
+    except InvalidPhraseError:
         return
-    assert all(hit.payload for hit in index.find(split_words(phrase)))
+    assert all(hit.payload for hit in index.find(tokenize(phrase)))

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
+from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.template import (
     MissingFactError,
     ReplyTemplate,
-    reply_templates,
+    parse_templates,
     select_template,
 )
 
@@ -19,7 +19,7 @@ FACTS = {
 
 
 def templates(text: str) -> tuple[ReplyTemplate, ...]:
-    return reply_templates(parse_elements(text))
+    return parse_templates(text)
 
 
 def rendered(text: str, **facts: str | None) -> str:

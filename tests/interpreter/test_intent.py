@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.instructions.phrases import split_words
-from guarantee_email_agent.instructions.reading_rules import ReadingRules
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.interpreter.intent import tell_intent
 
 ABOUT_A_DEVICE = [
@@ -60,36 +60,36 @@ SAYS_TOO_LITTLE = [
 ]
 
 
-def intent_of(text: str, rules: ReadingRules, quoted: str = "", has_serial_number: bool = False) -> str:
-    return tell_intent(split_words(text), split_words(quoted), has_serial_number, rules)
+def intent_of(text: str, lexicon: Lexicon, quoted: str = "", has_serial_number: bool = False) -> str:
+    return tell_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon)
 
 
 @pytest.mark.parametrize("text", ABOUT_A_DEVICE)
-def test_a_mail_about_a_device(text: str, rules: ReadingRules) -> None:
-    assert intent_of(text, rules) == "warranty"
+def test_a_mail_about_a_device(text: str, lexicon: Lexicon) -> None:
+    assert intent_of(text, lexicon) == "warranty"
 
 
 @pytest.mark.parametrize("text", ABOUT_SOMETHING_ELSE)
-def test_a_mail_about_something_else(text: str, rules: ReadingRules) -> None:
-    assert intent_of(text, rules) == "other"
+def test_a_mail_about_something_else(text: str, lexicon: Lexicon) -> None:
+    assert intent_of(text, lexicon) == "other"
 
 
 @pytest.mark.parametrize("text", SAYS_TOO_LITTLE)
-def test_a_mail_that_says_too_little(text: str, rules: ReadingRules) -> None:
-    assert intent_of(text, rules) == "unclear"
+def test_a_mail_that_says_too_little(text: str, lexicon: Lexicon) -> None:
+    assert intent_of(text, lexicon) == "unclear"
 
 
-def test_a_serial_number_alone_speaks_for_a_device(rules: ReadingRules) -> None:
-    assert intent_of("SN12345", rules, has_serial_number=True) == "warranty"
+def test_a_serial_number_alone_speaks_for_a_device(lexicon: Lexicon) -> None:
+    assert intent_of("SN12345", lexicon, has_serial_number=True) == "warranty"
 
 
-def test_quoted_text_counts_where_the_new_text_says_nothing(rules: ReadingRules) -> None:
-    assert intent_of("Any news?", rules, quoted="My dryer is broken.") == "warranty"
+def test_quoted_text_counts_where_the_new_text_says_nothing(lexicon: Lexicon) -> None:
+    assert intent_of("Any news?", lexicon, quoted="My dryer is broken.") == "warranty"
 
 
-def test_quoted_text_does_not_count_against_what_was_newly_written(rules: ReadingRules) -> None:
-    assert intent_of("Where is my order?", rules, quoted="My dryer is broken. The warranty is void.") == "other"
+def test_quoted_text_does_not_count_against_what_was_newly_written(lexicon: Lexicon) -> None:
+    assert intent_of("Where is my order?", lexicon, quoted="My dryer is broken. The warranty is void.") == "other"
 
 
-def test_repeating_a_word_does_not_make_it_weigh_more(rules: ReadingRules) -> None:
-    assert intent_of("Please send me the invoice copy. " + "device " * 50, rules) == "other"
+def test_repeating_a_word_does_not_make_it_weigh_more(lexicon: Lexicon) -> None:
+    assert intent_of("Please send me the invoice copy. " + "device " * 50, lexicon) == "other"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.instructions.phrases import split_words
-from guarantee_email_agent.instructions.reading_rules import ReadingRules
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.interpreter.serial_numbers import distinct, find_answer, find_serial_numbers, same_device_key
 
 LABELS_BEFORE = [
@@ -206,30 +206,30 @@ PIECES = ["serial number", "S/N", "SN", "SN123", "order", "is", "not", "\n", "|"
     ("text", "number"),
     [*LABELS_BEFORE, *LABELS_IN_OTHER_LANGUAGES, *OTHER_PLACES, *SIGNS_AROUND, *AMONG_OTHER_NUMBERS],
 )
-def test_finds_the_one_serial_number(text: str, number: str, rules: ReadingRules) -> None:
-    assert find_serial_numbers(split_words(text), rules).numbers == (number,)
+def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -> None:
+    assert find_serial_numbers(tokenize(text), lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_takes_nothing_else_for_a_serial_number(text: str, rules: ReadingRules) -> None:
-    assert find_serial_numbers(split_words(text), rules).numbers == ()
+def test_takes_nothing_else_for_a_serial_number(text: str, lexicon: Lexicon) -> None:
+    assert find_serial_numbers(tokenize(text), lexicon).numbers == ()
 
 
 @pytest.mark.parametrize(("text", "numbers"), SEVERAL)
-def test_finds_every_device(text: str, numbers: tuple[str, ...], rules: ReadingRules) -> None:
-    assert find_serial_numbers(split_words(text), rules).numbers == numbers
+def test_finds_every_device(text: str, numbers: tuple[str, ...], lexicon: Lexicon) -> None:
+    assert find_serial_numbers(tokenize(text), lexicon).numbers == numbers
 
 
 @pytest.mark.parametrize(("text", "number"), ONE_DEVICE_IN_TWO_SPELLINGS)
-def test_two_spellings_are_one_device(text: str, number: str, rules: ReadingRules) -> None:
-    assert find_serial_numbers(split_words(text), rules).numbers == (number,)
+def test_two_spellings_are_one_device(text: str, number: str, lexicon: Lexicon) -> None:
+    assert find_serial_numbers(tokenize(text), lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize(
     ("text", "labelled"), [("serial number HT20491", True), ("SN20491 broke", True), ("TRK9920418 broke", False)]
 )
-def test_tells_whether_a_number_carried_a_label(text: str, labelled: bool, rules: ReadingRules) -> None:
-    assert find_serial_numbers(split_words(text), rules).labelled is labelled
+def test_tells_whether_a_number_carried_a_label(text: str, labelled: bool, lexicon: Lexicon) -> None:
+    assert find_serial_numbers(tokenize(text), lexicon).labelled is labelled
 
 
 @pytest.mark.parametrize("spelling", ["SN12345", "sn-12345", "12345", "SN 123.45"])
@@ -242,27 +242,27 @@ def test_distinct_keeps_the_first_spelling() -> None:
 
 
 @pytest.mark.parametrize("text", ["it's HT20491", "HT20491", "Hi, here it is: 48817734. Thanks!"])
-def test_an_answer_may_be_the_bare_number(text: str, rules: ReadingRules) -> None:
-    assert len(find_answer(split_words(text), rules)) == 1
+def test_an_answer_may_be_the_bare_number(text: str, lexicon: Lexicon) -> None:
+    assert len(find_answer(tokenize(text), lexicon)) == 1
 
 
 @pytest.mark.parametrize("text", ["it's HT20491 or HT20492", "no idea", "my phone number is 0301234567"])
-def test_an_answer_that_is_not_one_number_is_none(text: str, rules: ReadingRules) -> None:
-    assert find_answer(split_words(text), rules) == ()
+def test_an_answer_that_is_not_one_number_is_none(text: str, lexicon: Lexicon) -> None:
+    assert find_answer(tokenize(text), lexicon) == ()
 
 
 @settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map(" ".join))
-def test_every_number_found_stands_in_the_text(text: str, rules: ReadingRules) -> None:
+def test_every_number_found_stands_in_the_text(text: str, lexicon: Lexicon) -> None:
     squashed = "".join(sign for sign in text.upper() if sign.isalnum())
-    for number in find_serial_numbers(split_words(text), rules).numbers:
+    for number in find_serial_numbers(tokenize(text), lexicon).numbers:
         assert "".join(sign for sign in number if sign.isalnum()) in squashed
 
 
 @pytest.mark.parametrize(
     "part", ["serial ", "S/N ", "SN-1-", "order no ", "a|", "\t", "1 ", "AB-12/", "\n", "https://", "not ", "X" * 50]
 )
-def test_a_hostile_text_is_read_to_its_end(part: str, rules: ReadingRules) -> None:
+def test_a_hostile_text_is_read_to_its_end(part: str, lexicon: Lexicon) -> None:
     text = part * (50_000 // len(part)) + "\n\nserial number: HT20491"
 
-    assert isinstance(find_serial_numbers(split_words(text), rules).numbers, tuple)
+    assert isinstance(find_serial_numbers(tokenize(text), lexicon).numbers, tuple)

@@ -1,14 +1,17 @@
-"""Fixtures: the instruction files as they are shipped."""
+"""The instruction files as they are shipped, and copies of them that a test may spoil."""
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.reading_rules import ReadingRules, rules_in
+from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.utils.errors import InstructionError
 
 SHIPPED = Path(__file__).parents[2] / "instructions"
 
@@ -20,5 +23,49 @@ def instructions() -> Instructions:
 
 
 @pytest.fixture(scope="session")
-def rules(instructions: Instructions) -> ReadingRules:
-    return rules_in(instructions.main.body)
+def lexicon(instructions: Instructions) -> Lexicon:
+    return parse_lexicon(instructions.main.body)
+
+
+@dataclass(frozen=True)
+class InstructionFolder:
+    """A copy of the shipped instruction files that a test may spoil."""
+
+    path: Path
+
+    @property
+    def main(self) -> Path:
+        return self.path / "main.md"
+
+    @property
+    def scenarios(self) -> Path:
+        return self.path / "scenarios"
+
+    def scenario(self, name: str) -> Path:
+        return self.scenarios / f"{name}.md"
+
+    @property
+    def files(self) -> InstructionFiles:
+        return InstructionFiles(self.main, self.scenarios)
+
+    def load(self) -> Instructions:
+        return self.files.load()
+
+    def problems(self) -> list[str]:
+        """The lines of the error, with paths relative to the folder."""
+        with pytest.raises(InstructionError) as caught:
+            self.load()
+        return caught.value.message.replace(f"{self.path}/", "").splitlines()
+
+    def edit(self, path: Path, old: str, new: str) -> int:
+        """Replace a text that stands once in a file; the line on which it stood, from 1."""
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path.name}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        return text[: text.index(old)].count("\n") + 1
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> InstructionFolder:
+    shutil.copytree(SHIPPED, tmp_path / "instructions")
+    return InstructionFolder(tmp_path / "instructions")

@@ -61,7 +61,7 @@ class Ground:
     facts: Mapping[str, str | None]
     approved: str
     has_ticket: bool
-    may_mention_warranty: bool
+    allows_warranty_mentions: bool
 
 
 def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
@@ -78,12 +78,12 @@ def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
         if value := ground.facts.get(name):
             text = _without(text, value)
     status, is_full = ground.facts.get("warranty_status"), ground.facts.get("coverage") == "full"
-    return _claims_left(text, status, is_full, ground.may_mention_warranty, ground.approved)
+    return _claims_left(text, status, is_full, ground.allows_warranty_mentions, ground.approved)
 
 
 @lru_cache(maxsize=256)
 def _claims_left(
-    text: str, status: str | None, is_full: bool, may_mention_warranty: bool, approved: str
+    text: str, status: str | None, is_full: bool, allows_warranty_mentions: bool, approved: str
 ) -> tuple[str, ...]:
     """Claims in a reply without its facts. Pure, and most replies differ in their facts alone, hence cached."""
     found: list[str] = []
@@ -94,7 +94,7 @@ def _claims_left(
         found.append(f"The facts do not say '{match[0]}'.")
     if not is_full and _FULLY_COVERED.search(text):
         found.append("The facts do not say 'fully covered'.")
-    if not may_mention_warranty and (match := _ABOUT_WARRANTY.search(text)):
+    if not allows_warranty_mentions and (match := _ABOUT_WARRANTY.search(text)):
         found.append(f"This reply says nothing about a warranty: leave out '{match[0]}'.")
     approved = approved.lower()
     for kind, pattern in _CLAIMS:

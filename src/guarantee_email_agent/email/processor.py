@@ -170,7 +170,7 @@ class EmailProcessor:
             facts,
             approved=scenario.approved_text,
             has_ticket=scenario.ticket is not None,
-            may_mention_warranty=scenario.may_mention_warranty,
+            allows_warranty_mentions=scenario.allows_warranty_mentions,
         )
         objections: tuple[str, ...] = ()
         for _ in range(MAX_DRAFTS):

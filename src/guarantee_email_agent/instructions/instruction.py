@@ -1,11 +1,11 @@
-"""What an instruction file becomes once it is read and checked."""
+"""The instruction files once they are read and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from guarantee_email_agent.instructions.router import Condition, Situation, every_situation, matching
+from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 
 
@@ -54,7 +54,7 @@ class ScenarioInstruction:
         object.__setattr__(self, "approved_text", "\n".join(each.literal_text() for each in self.templates))
 
     @property
-    def may_mention_warranty(self) -> bool:
+    def allows_warranty_mentions(self) -> bool:
         return any(condition.intent != "other" for condition in self.trigger)
 
     @property
@@ -79,7 +79,10 @@ class Instructions:
     _routes: Mapping[Situation, ScenarioInstruction] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        routes = {each: self.scenarios[matching(self.scenarios, each)[0]] for each in every_situation()}
+        routes = {
+            situation: next(scenario for scenario in self.scenarios if is_triggered(scenario.trigger, situation))
+            for situation in all_situations()
+        }
         object.__setattr__(self, "_routes", routes)
 
     def route(self, situation: Situation) -> ScenarioInstruction:

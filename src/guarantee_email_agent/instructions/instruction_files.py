@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee_email_agent.files.text_file import InputFileError
-from guarantee_email_agent.files.validation import Problem, build
-from guarantee_email_agent.files.yaml import load_documents, locate
+from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import (
     Instructions,
     MainHeader,
@@ -19,10 +19,10 @@ from guarantee_email_agent.instructions.instruction import (
     ScenarioHeader,
     ScenarioInstruction,
 )
+from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.reading_rules import rules_in
-from guarantee_email_agent.instructions.router import Situation, every_situation, matching
-from guarantee_email_agent.instructions.template import MissingFactError, select_template, templates_in
+from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
+from guarantee_email_agent.instructions.template import FACTS, MissingFactError, parse_templates, select_template
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -30,18 +30,19 @@ TICKET_FIELDS_OF_CODE = ("serial_number", "warranty_status", "customer_email", "
 """Fields that follow from the mail and the warranty system; no instruction may set them."""
 
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
+_Body = TypeVar("_Body")
 
 
 @dataclass(slots=True)
 class InstructionFiles:
-    """Reads the files anew on every call; what follows from unchanged bytes is kept.
+    """Reads the files anew on every call, and parses them where one has changed.
 
     main: the main file. scenarios_dir: the folder whose `*.md` files are the scenarios.
     """
 
     main: Path
     scenarios_dir: Path
-    _seen: tuple[list[bytes], Instructions] | None = field(default=None, repr=False)
+    _cached: tuple[list[str], Instructions] | None = field(default=None, repr=False)
 
     def load(self) -> Instructions:
         """The set as it stands on disk now.
@@ -49,11 +50,11 @@ class InstructionFiles:
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
         paths = [str(self.main), *self._scenario_paths()]
-        contents = [_read(path) for path in paths]
-        if self._seen is not None and self._seen[0] == contents:
-            return self._seen[1]
-        instructions = parse_instructions(list(zip(paths, contents, strict=True)))
-        self._seen = (contents, instructions)
+        texts = [_read(path) for path in paths]
+        if self._cached is not None and self._cached[0] == texts:
+            return self._cached[1]
+        instructions = parse_instructions(list(zip(paths, texts, strict=True)))
+        self._cached = (texts, instructions)
         return instructions
 
     def _scenario_paths(self) -> list[str]:
@@ -69,20 +70,20 @@ class InstructionFiles:
         return [f"{folder}/{name}" for name in names]
 
 
-def parse_instructions(files: Sequence[tuple[str, bytes]]) -> Instructions:
-    """The set in `files`: (path for messages, content), the main file first.
+def parse_instructions(files: Sequence[tuple[str, str]]) -> Instructions:
+    """The set in `files`: (path for messages, text), the main file first.
 
     Raises InstructionError, whose message has one line for every problem.
     """
     problems: list[str] = []
     main: MainInstruction | None = None
     scenarios: list[ScenarioInstruction] = []
-    for index, (path, content) in enumerate(files):
+    for index, (path, text) in enumerate(files):
         try:
             if index == 0:
-                main = _main(path, content)
+                main = _parse_main(path, text)
             else:
-                scenarios.append(_scenario(path, content))
+                scenarios.append(_parse_scenario(path, text))
         except InstructionError as error:
             problems.append(error.message)
     if not problems:
@@ -93,56 +94,44 @@ def parse_instructions(files: Sequence[tuple[str, bytes]]) -> Instructions:
     return Instructions(main, tuple(scenarios))
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            content = os.read(descriptor, MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise InstructionError(
-            f"{path}: cannot read the instruction file ({error.strerror}). Restore it, or correct the configuration",
-            "instruction_file_unreadable",
-        ) from None
-    if len(content) > MAX_BYTES:
-        raise InstructionError(
-            f"{path}: larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail",
-            "instruction_file_too_large",
+        return read_text(path, MAX_BYTES)
+    except InputFileError as error:
+        code, message = {
+            "document_too_large": (
+                "instruction_file_too_large",
+                f"larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail",
+            ),
+            "document_not_utf8": ("instruction_encoding", error.message),
+        }.get(
+            error.code,
+            (
+                "instruction_file_unreadable",
+                f"cannot read the instruction file ({error.message}). Restore it, or correct the configuration",
+            ),
         )
-    return content
+        raise InstructionError(f"{path}: {message}", code) from None
 
 
-def _main(path: str, content: bytes) -> MainInstruction:
-    header, body, first_line = _split(path, content, MainHeader)
-    try:
-        rules_in(body)
-    except MarkupError as error:
-        raise _located(path, first_line, error) from None
+def _parse_main(path: str, text: str) -> MainInstruction:
+    header, body, _, _ = _parse(path, text, MainHeader, parse_lexicon)
     return MainInstruction(header, body)
 
 
-def _scenario(path: str, content: bytes) -> ScenarioInstruction:
-    header, body, first_line = _split(path, content, ScenarioHeader)
-    try:
-        templates = templates_in(body)
-    except MarkupError as error:
-        raise _located(path, first_line, error) from None
+def _parse_scenario(path: str, text: str) -> ScenarioInstruction:
+    header, body, templates, first_line = _parse(path, text, ScenarioHeader, parse_templates)
     scenario = ScenarioInstruction(header, body, templates)
     problems = [f"{path}:{line}: {problem}" for line, problem in _scenario_problems(path, scenario, first_line)]
     if problems:
-        raise InstructionError("\n".join(problems), "instruction_scenario_invalid")
+        raise InstructionError("\n".join(dict.fromkeys(problems)), "instruction_scenario_invalid")
     return scenario
 
 
-def _split(path: str, content: bytes, header_type: type[_Header]) -> tuple[_Header, str, int]:
-    """Header, body, and the 1-based line on which the body starts."""
-    try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise InstructionError(
-            f"{path}: is not UTF-8 ({error.reason}). Save it as UTF-8", "instruction_encoding"
-        ) from None
+def _parse(
+    path: str, text: str, header_type: type[_Header], parse_body: Callable[[str], _Body]
+) -> tuple[_Header, str, _Body, int]:
+    """Header, text of the body, what `parse_body` makes of it, and the line on which it starts (from 1)."""
     lines = text.split("\n")
     closing = next((index for index in range(1, len(lines)) if lines[index].rstrip() == "---"), None)
     if lines[0].rstrip() != "---" or closing is None:
@@ -155,33 +144,29 @@ def _split(path: str, content: bytes, header_type: type[_Header]) -> tuple[_Head
     try:
         documents = load_documents(header_text)
     except InputFileError as error:
-        line = error.details.get("line", 1)
-        raise InstructionError(f"{path}:{line}: {error.message}", "instruction_frontmatter_invalid") from None
-    built = build(header_type, documents[0] if documents else None)
-    if isinstance(built, list):
         raise InstructionError(
-            "\n".join(f"{path}:{_line(header_text, problem)}: {_said(problem)}" for problem in built),
+            f"{path}:{error.line or 1}: {error.message}", "instruction_frontmatter_invalid"
+        ) from None
+    header = build(header_type, documents[0] if documents else None)
+    if isinstance(header, list):
+        raise InstructionError(
+            "\n".join(
+                f"{path}:{problem.line or 1}: {_format_problem(problem)}" for problem in in_source(header, header_text)
+            ),
             "instruction_frontmatter_invalid",
         )
-    return built, "\n".join(lines[closing + 1 :]), closing + 2
+    body, first_line = "\n".join(lines[closing + 1 :]), closing + 2
+    try:
+        return header, body, parse_body(body), first_line
+    except MarkupError as error:
+        raise InstructionError(f"{path}:{first_line + error.line - 1}: {error.message}", error.code) from None
 
 
-def _line(header_text: str, problem: Problem) -> int:
-    for length in range(len(problem.path), 0, -1):
-        if (line := locate(header_text, problem.path[:length])) is not None:
-            return line
-    return 1
-
-
-def _said(problem: Problem) -> str:
-    where = ".".join(str(part) for part in problem.path)
+def _format_problem(problem: Problem) -> str:
+    key = dotted(problem.path)
     if problem.kind == "missing":
-        return f"{where} is missing. Add it to the frontmatter"
-    return f"{where}: {problem.message}" if where else problem.message
-
-
-def _located(path: str, first_line: int, error: MarkupError) -> InstructionError:
-    return InstructionError(f"{path}:{first_line + error.line - 1}: {error.message}", error.code)
+        return f"{key} is missing. Add it to the frontmatter"
+    return f"{key}: {problem.message}" if key else problem.message
 
 
 def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int) -> Iterator[tuple[int, str]]:
@@ -209,34 +194,28 @@ def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int
 
 def _template_problems(scenario: ScenarioInstruction, first_line: int) -> Iterator[tuple[int, str]]:
     """Every situation that triggers the scenario, with every mix of known and unknown facts, must give a reply."""
-    reported: set[tuple[int, str]] = set()
-    for situation in every_situation():
-        if not any(condition.holds(situation) for condition in scenario.trigger):
+    for situation in all_situations():
+        if not is_triggered(scenario.trigger, situation):
             continue
         for facts in _possible_facts(situation):
             template = select_template(scenario.templates, facts)
             if template is None:
                 status = facts["warranty_status"]
-                found = (1, "has no <reply>" + (f" for warranty_status {status}. Add one" if status else ". Add one"))
-            else:
-                try:
-                    template.render(facts)
-                    continue
-                except MissingFactError as error:
-                    name = str(error).partition("}")[0].lstrip("{")
-                    found = (
-                        first_line + template.line - 1,
-                        f"{error} where '{situation}'. Put it inside <if {name}=\"known\">…</if>",
-                    )
-            if found not in reported:
-                reported.add(found)
-                yield found
+                yield 1, "has no <reply>" + (f" for warranty_status {status}. Add one" if status else ". Add one")
+                continue
+            try:
+                template.render(facts)
+            except MissingFactError as error:
+                yield (
+                    first_line + template.line - 1,
+                    f"{error} where '{situation}'. Put it inside <if {error.name}=\"known\">…</if>",
+                )
 
 
 def _possible_facts(situation: Situation) -> Iterator[dict[str, str | None]]:
     if situation.warranty_status is None:
         # Without exactly one serial number and an answer from the warranty system nothing is known.
-        yield {"serial_number": None, "warranty_status": None, "expiration_date": None, "coverage": None}
+        yield dict.fromkeys(FACTS)
         return
     for date, coverage in itertools.product((None, "2030-01-01"), (None, "full")):
         yield {
@@ -248,11 +227,9 @@ def _possible_facts(situation: Situation) -> Iterator[dict[str, str | None]]:
 
 
 def _routing_problems(scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:
-    names = [scenario.name for scenario in scenarios]
-    for situation in every_situation():
-        found = matching(scenarios, situation)
-        if not found:
+    for situation in all_situations():
+        names = [scenario.name for scenario in scenarios if is_triggered(scenario.trigger, situation)]
+        if not names:
             yield f"no scenario is triggered by '{situation}'. Add it to the trigger of the scenario that should answer"
-        elif len(found) > 1:
-            claimed = " and ".join(names[index] for index in found)
-            yield f"'{situation}' triggers {claimed}. Leave it to one of them"
+        elif len(names) > 1:
+            yield f"'{situation}' triggers {' and '.join(names)}. Leave it to one of them"

@@ -50,7 +50,7 @@ class Element:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenElement:
     name: str
     attributes: Mapping[str, str]
     line: int
@@ -70,13 +70,13 @@ def parse_elements(text: str) -> tuple[Element, ...]:
 
     parser = ParserCreate()
     parser.buffer_text = True
-    stack: list[_Open] = []
+    stack: list[_OpenElement] = []
     roots: list[Element] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(stack) > MAX_DEPTH:
             raise _error(parser.CurrentLineNumber, f"elements nest deeper than {MAX_DEPTH}. Flatten them")
-        stack.append(_Open(name, attributes, parser.CurrentLineNumber))
+        stack.append(_OpenElement(name, attributes, parser.CurrentLineNumber))
 
     def end(_: str) -> None:
         closed = stack.pop()

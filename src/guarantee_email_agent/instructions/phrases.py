@@ -1,4 +1,4 @@
-"""Phrases that a person edits, found in a text in one pass.
+"""Find the phrases that a person edits in a text, in one pass.
 
 A phrase is one line of words. Case and accents do not count. A word that ends in `*` matches any ending. A space
 stands for blanks, a hyphen, a dot or a line break, so that `serial no` finds `Serial-No.`; any other sign (the slash of
@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _MAX_GAP = 4
-_MOST_REMEMBERED = 20_000
+_MAX_CACHED_WORDS = 20_000
 _LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
 
 
@@ -40,8 +40,8 @@ def _fold_accents(folded: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A text cut into words: `folded[i]` stands at text[starts[i]:ends[i]]."""
+class TokenizedText:
+    """A text and its words: text[starts[i]:ends[i]] is word i, `folded[i]` the same without case and accents."""
 
     text: str
     folded: Sequence[str]
@@ -53,23 +53,23 @@ class Words:
         return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
 
 
-def split_words(text: str) -> Words:
+def tokenize(text: str) -> TokenizedText:
     """Cut `text` into runs of letters and digits."""
     spans = [match.span() for match in _WORD.finditer(text)]
-    lowered = text.casefold() if text.isascii() else None
-    if lowered is not None:
+    if text.isascii():
+        lowered = text.casefold()
         folded = [lowered[start:end] for start, end in spans]
     else:
         folded = [fold(text[start:end]) for start, end in spans]
-    return Words(text, folded, [start for start, _ in spans], [end for _, end in spans])
+    return TokenizedText(text, folded, [start for start, _ in spans], [end for _, end in spans])
 
 
-class UnusablePhraseError(ValueError):
-    """A phrase that cannot be looked for. The message says why."""
+class InvalidPhraseError(ValueError):
+    """A phrase that cannot be matched. The message says why."""
 
 
-class Hit(NamedTuple, Generic[Payload]):
-    """A phrase found: words[first:end] carry it."""
+class PhraseMatch(NamedTuple, Generic[Payload]):
+    """A phrase found at words[first:end]."""
 
     first: int
     end: int
@@ -77,72 +77,72 @@ class Hit(NamedTuple, Generic[Payload]):
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase(Generic[Payload]):
-    """A phrase as it is looked for: (word, is only the beginning of one) pairs, and the signs between them."""
+class PhrasePattern(Generic[Payload]):
+    """A phrase to look for: (word, is a prefix) pairs, and the separators between them."""
 
     words: tuple[tuple[str, bool], ...]
-    signs: tuple[str, ...]
+    separators: tuple[str, ...]
     payload: Payload
 
 
-class PhraseIndex(Generic[Payload]):
-    """Looks for many phrases at once: a word meets only the phrases that begin with it."""
+class PhraseMatcher(Generic[Payload]):
+    """Looks for many phrases at once: a word is compared with the phrases that may begin with it."""
 
-    def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
-        self._beginning_with: dict[str, tuple[Phrase[Payload], ...]] = {}
-        self._by_key: dict[str, list[Phrase[Payload]]] = {}
+    def __init__(self, phrases: Iterable[PhrasePattern[Payload]]) -> None:
+        self._cache: dict[str, tuple[PhrasePattern[Payload], ...]] = {}
+        self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
         for phrase in phrases:
             self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
         for candidates in self._by_key.values():
             # The longest phrase wins where several begin at one word.
             candidates.sort(key=lambda phrase: (-len(phrase.words), -sum(len(word) for word, _ in phrase.words)))
 
-    def find(self, words: Words) -> list[Hit[Payload]]:
-        """Every place where a phrase begins, longest first at each word; hits may overlap."""
-        hits: list[Hit[Payload]] = []
-        known = self._beginning_with
+    def find(self, words: TokenizedText) -> list[PhraseMatch[Payload]]:
+        """Every place where a phrase begins, longest first at each word; matches may overlap."""
+        matches: list[PhraseMatch[Payload]] = []
+        cache = self._cache
         for index, word in enumerate(words.folded):
-            phrases = known.get(word)
+            phrases = cache.get(word)
             if phrases is None:
-                phrases = self._remember(word)
+                phrases = self._candidates(word)
             for phrase in phrases:
                 if _rest_matches(phrase, words, index):
-                    hits.append(Hit(index, index + len(phrase.words), phrase.payload))
+                    matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
                     break
-        return hits
+        return matches
 
-    def _remember(self, word: str) -> tuple[Phrase[Payload], ...]:
-        """The phrases whose first word `word` is; kept, since mails share most of their words."""
+    def _candidates(self, word: str) -> tuple[PhrasePattern[Payload], ...]:
+        """The phrases that may begin with `word`; cached, since mails share most of their words."""
         phrases = tuple(
             phrase
             for phrase in self._by_key.get(word[:_KEY_LENGTH], ())
             if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
         )
-        if len(self._beginning_with) >= _MOST_REMEMBERED:
-            self._beginning_with.clear()
-        self._beginning_with[word] = phrases
+        if len(self._cache) >= _MAX_CACHED_WORDS:
+            self._cache.clear()
+        self._cache[word] = phrases
         return phrases
 
 
-def parse_phrase(source: str, payload: Payload) -> Phrase[Payload]:
-    """Raises UnusablePhraseError."""
+def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
+    """Raises InvalidPhraseError."""
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
-        raise UnusablePhraseError("has no word in it")
+        raise InvalidPhraseError("has no word in it")
     words: list[tuple[str, bool]] = []
-    signs: list[str] = []
+    separators: list[str] = []
     for position, match in enumerate(matches):
         word, is_prefix = fold(match[1]), bool(match[2])
         shortest = 2 if position else _KEY_LENGTH
         if is_prefix and len(word) < shortest:
-            raise UnusablePhraseError(f"has a '*' after fewer than {shortest} letters and would match far too much")
+            raise InvalidPhraseError(f"has a '*' after fewer than {shortest} letters and would match far too much")
         words.append((word, is_prefix))
         if position:
-            signs.append(_sign(source[matches[position - 1].end() : match.start()]))
-    return Phrase(tuple(words), tuple(signs), payload)
+            separators.append(_separator(source[matches[position - 1].end() : match.start()]))
+    return PhrasePattern(tuple(words), tuple(separators), payload)
 
 
-def _rest_matches(phrase: Phrase[Payload], words: Words, index: int) -> bool:
+def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
     length = len(phrase.words)
     if length == 1:
         return True
@@ -154,11 +154,11 @@ def _rest_matches(phrase: Phrase[Payload], words: Words, index: int) -> bool:
         if not (word.startswith(expected) if is_prefix else word == expected):
             return False
         gap = words.gap_before(index + offset)
-        if len(gap) > _MAX_GAP or gap.count("\n") > 1 or _sign(gap) != phrase.signs[offset - 1]:
+        if len(gap) > _MAX_GAP or gap.count("\n") > 1 or _separator(gap) != phrase.separators[offset - 1]:
             return False
     return True
 
 
-def _sign(gap: str) -> str:
-    """The one sign that counts between two words."""
+def _separator(gap: str) -> str:
+    """What distinguishes one gap between two words from another."""
     return gap.strip(" \t\n-._").replace("’", "'")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 Intent = Literal["warranty", "other", "unclear"]
 SerialCount = Literal["none", "one", "several"]
@@ -17,7 +17,7 @@ WARRANTY_STATUSES: tuple[WarrantyStatus, ...] = ("valid", "expired", "not_found"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that routing looks at. `warranty_status` is known only for one serial number in a warranty mail."""
+    """All that routing depends on. `warranty_status` is known only for one serial number in a warranty mail."""
 
     automatic: bool = False
     intent: Intent | None = None
@@ -55,16 +55,7 @@ class Condition:
         )
 
 
-class Triggered(Protocol):
-    """A scenario as far as routing is concerned."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def trigger(self) -> Sequence[Condition]: ...
-
-
-def every_situation() -> Iterator[Situation]:
+def all_situations() -> Iterator[Situation]:
     """The whole, finite space of situations that a mail can be in."""
     yield Situation(automatic=True)
     for intent in INTENTS:
@@ -76,10 +67,6 @@ def every_situation() -> Iterator[Situation]:
                 yield Situation(False, intent, serial_numbers)
 
 
-def matching(scenarios: Sequence[Triggered], situation: Situation) -> list[int]:
-    """Indices of all scenarios that a situation triggers; a checked set has exactly one."""
-    return [
-        index
-        for index, scenario in enumerate(scenarios)
-        if any(condition.holds(situation) for condition in scenario.trigger)
-    ]
+def is_triggered(trigger: Iterable[Condition], situation: Situation) -> bool:
+    """Whether any of a scenario's conditions holds."""
+    return any(condition.holds(situation) for condition in trigger)

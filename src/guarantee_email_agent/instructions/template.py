@@ -23,12 +23,23 @@ _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 
 class MissingFactError(ValueError):
-    """A template needs a fact that is not known. The message names the placeholder."""
+    """A template needs a fact that is not known; `name` is that of the placeholder."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{{{name}}} has no value")
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
     name: str
+
+    def value(self, facts: Mapping[str, str | None]) -> str:
+        if self.name == "ticket_number":
+            return TICKET_PLACEHOLDER
+        if value := facts.get(self.name):
+            return value
+        raise MissingFactError(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +66,24 @@ class ReplyTemplate:
 
     def render(self, facts: Mapping[str, str | None]) -> str:
         """The reply's text. Raises MissingFactError where a placeholder has no value."""
-        text = "".join(_rendered(self.parts, facts))
+        text = "".join(part if isinstance(part, str) else part.value(facts) for part in _flatten(self.parts, facts))
         return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
 
     def literal_text(self) -> str:
         """Every word the author wrote, whatever the facts."""
-        return " ".join(_literals(self.parts))
+        return " ".join(part for part in _flatten(self.parts) if isinstance(part, str))
 
     def placeholders(self) -> frozenset[str]:
-        return frozenset(_placeholder_names(self.parts))
+        return frozenset(part.name for part in _flatten(self.parts) if isinstance(part, Placeholder))
 
 
 @lru_cache(maxsize=64)
-def templates_in(text: str) -> tuple[ReplyTemplate, ...]:
-    """The templates in an instruction text; cached, since they follow from the text alone. Raises MarkupError."""
-    return reply_templates(parse_elements(text))
+def parse_templates(text: str) -> tuple[ReplyTemplate, ...]:
+    """The `<reply>` elements of an instruction text; pure, hence cached.
 
-
-def reply_templates(elements: Sequence[Element]) -> tuple[ReplyTemplate, ...]:
-    """The `<reply>` elements among `elements`. Raises MarkupError, with the line, for one that cannot be used."""
-    return tuple(_template(element) for element in elements if element.name == "reply")
+    Raises MarkupError, with the line, for one that cannot be used.
+    """
+    return tuple(_template(element) for element in parse_elements(text) if element.name == "reply")
 
 
 def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str | None]) -> ReplyTemplate | None:
@@ -143,35 +152,13 @@ def _holds(conditions: Mapping[str, tuple[str, ...]], facts: Mapping[str, str | 
     return True
 
 
-def _rendered(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[str]:
+def _flatten(parts: Sequence[Part], facts: Mapping[str, str | None] | None = None) -> Iterator[str | Placeholder]:
+    """Texts and placeholders in order; with `facts`, only those whose conditions hold."""
     for part in parts:
-        if isinstance(part, str):
+        if not isinstance(part, Conditional):
             yield part
-        elif isinstance(part, Conditional):
-            if _holds(part.conditions, facts):
-                yield from _rendered(part.parts, facts)
-        elif part.name == "ticket_number":
-            yield TICKET_PLACEHOLDER
-        elif value := facts.get(part.name):
-            yield value
-        else:
-            raise MissingFactError(f"{{{part.name}}} has no value")
-
-
-def _literals(parts: Sequence[Part]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, Conditional):
-            yield from _literals(part.parts)
-
-
-def _placeholder_names(parts: Sequence[Part]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, Placeholder):
-            yield part.name
-        elif isinstance(part, Conditional):
-            yield from _placeholder_names(part.parts)
+        elif facts is None or _holds(part.conditions, facts):
+            yield from _flatten(part.parts, facts)
 
 
 def _error(line: int, message: str) -> MarkupError:

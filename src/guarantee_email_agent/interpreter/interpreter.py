@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.phrases import Words, split_words
-from guarantee_email_agent.instructions.reading_rules import ReadingRules, rules_in
-from guarantee_email_agent.instructions.template import MissingFactError, select_template, templates_in
+from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.instructions.template import MissingFactError, parse_templates, select_template
 from guarantee_email_agent.interpreter.intent import tell_intent
 from guarantee_email_agent.interpreter.serial_numbers import (
     asks_for_serial_number,
@@ -66,22 +66,22 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     mail = element_in(content, "mail")
     if not isinstance(mail, dict):
         raise _cannot("the request holds no mail")
-    rules = rules_in(texts[0])
+    rules = parse_lexicon(texts[0])
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
     quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
-    written = split_words(f"{subject}\n\n{new_text}")
+    written = tokenize(f"{subject}\n\n{new_text}")
     if mail.get("is_answer"):
         # The subject of an answer repeats what somebody wrote earlier.
-        tiers = (split_words(new_text), split_words(f"{subject}\n\n{quoted}"), split_words(signature))
+        tiers = (tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
     else:
-        tiers = (written, split_words(quoted), split_words(signature))
+        tiers = (written, tokenize(quoted), tokenize(signature))
     numbers = _numbers_by_tier(tiers, rules)
     if not numbers and asks_for_serial_number(tiers[1], rules):
         numbers = find_answer(tiers[0], rules)
     return {"intent": tell_intent(written, tiers[1], bool(numbers), rules), "serial_numbers": list(numbers)}
 
 
-def _numbers_by_tier(tiers: Sequence[Words], rules: ReadingRules) -> tuple[str, ...]:
+def _numbers_by_tier(tiers: Sequence[TokenizedText], rules: Lexicon) -> tuple[str, ...]:
     """What stands in the first tier that gives any; a labelled number further down beats a mere form further up."""
     unlabelled: tuple[str, ...] = ()
     for words in tiers:
@@ -98,7 +98,7 @@ def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise _cannot("the request holds no facts")
     for text in reversed(texts):
-        template = select_template(templates_in(text), facts)
+        template = select_template(parse_templates(text), facts)
         if template is not None:
             try:
                 return {"body": template.render(facts)}

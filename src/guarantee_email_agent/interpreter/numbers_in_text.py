@@ -9,8 +9,8 @@ import re
 from bisect import bisect_left
 from typing import NamedTuple
 
-from guarantee_email_agent.instructions.phrases import Words
-from guarantee_email_agent.instructions.reading_rules import ReadingRules
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import TokenizedText
 
 MAX_WORDS_IN_NUMBER = 6
 MAX_GROUPS = 6
@@ -49,7 +49,7 @@ def are_alike(first: Number, other: Number) -> bool:
     return first.text.isdigit() == other.text.isdigit() and abs(len(first.text) - len(other.text)) <= 3
 
 
-def words_in_addresses(words: Words) -> set[int]:
+def words_in_addresses(words: TokenizedText) -> set[int]:
     """Words inside a link or a mail address, where digits mean something else."""
     text, taken = words.text, set[int]()
     position = 0
@@ -67,7 +67,7 @@ def words_in_addresses(words: Words) -> set[int]:
 class NumberReader:
     """Reads the numbers of one text; `examples` holds the words at which an example begins."""
 
-    def __init__(self, words: Words, rules: ReadingRules, examples: frozenset[int]) -> None:
+    def __init__(self, words: TokenizedText, rules: Lexicon, examples: frozenset[int]) -> None:
         self._words = words
         self._rules = rules
         self._examples = examples

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from guarantee_email_agent.instructions.phrases import Hit, Words
-from guarantee_email_agent.instructions.reading_rules import LabelKind, ReadingRules
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 from guarantee_email_agent.interpreter.numbers_in_text import (
     SIGNS_INSIDE_ONE_NUMBER,
     Number,
@@ -69,17 +69,17 @@ def distinct(numbers: Iterable[str]) -> tuple[str, ...]:
     return tuple(by_key.values())
 
 
-def find_answer(words: Words, rules: ReadingRules) -> tuple[str, ...]:
+def find_answer(words: TokenizedText, rules: Lexicon) -> tuple[str, ...]:
     """The serial number in a text that answers the question for one: "it's 4711-A". Empty unless there is just one."""
     return _Reader(words, rules).read_answer()
 
 
-def asks_for_serial_number(words: Words, rules: ReadingRules) -> bool:
+def asks_for_serial_number(words: TokenizedText, rules: Lexicon) -> bool:
     """Whether a text speaks of a serial number at all."""
     return any(hit.payload == "serial" for hit in rules.labels.find(words))
 
 
-def find_serial_numbers(words: Words, rules: ReadingRules) -> SerialNumbers:
+def find_serial_numbers(words: TokenizedText, rules: Lexicon) -> SerialNumbers:
     """The serial numbers that a text gives; time is linear in its length."""
     return _Reader(words, rules).read() if _DIGIT.search(words.text) else _NONE
 
@@ -90,7 +90,7 @@ class _Reader:
     `_found` maps the first word of each number to it; `_taken` holds the words that count no more.
     """
 
-    def __init__(self, words: Words, rules: ReadingRules) -> None:
+    def __init__(self, words: TokenizedText, rules: Lexicon) -> None:
         self._words = words
         self._rules = rules
         # No honest mail has so many labels; a hostile one shall not buy more time with more of them.
@@ -204,7 +204,7 @@ class _Reader:
 
     # Where a value stands --------------------------------------------------------------------------------------
 
-    def _value_behind(self, label: Hit[LabelKind]) -> Number | None:
+    def _value_behind(self, label: PhraseMatch[LabelKind]) -> Number | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
@@ -261,10 +261,10 @@ class _Reader:
         """Whether a word like "is", or "is the", stands before word `index`."""
         folded, links = self._words.folded, self._rules.links
         return folded[index - 1] in links or (
-            index > 1 and folded[index - 2] in links and folded[index - 1] in self._rules.empty
+            index > 1 and folded[index - 2] in links and folded[index - 1] in self._rules.stop_words
         )
 
-    def _announces_another_number(self, hit: Hit[LabelKind]) -> bool:
+    def _announces_another_number(self, hit: PhraseMatch[LabelKind]) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
         words = self._words
         if hit.payload != "other" or hit.end - hit.first > 1:
@@ -273,7 +273,7 @@ class _Reader:
             return False
         return ":" in words.gap_before(hit.end) or bool(_DIGIT.search(self._numbers.run_at(hit.end).text))
 
-    def _is_denied(self, label: Hit[LabelKind]) -> bool:
+    def _is_denied(self, label: PhraseMatch[LabelKind]) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             gap = self._words.gap_before(index)
@@ -283,7 +283,7 @@ class _Reader:
                 return True
         return False
 
-    def _values_below(self, label: Hit[LabelKind]) -> list[Number]:
+    def _values_below(self, label: PhraseMatch[LabelKind]) -> list[Number]:
         """The cells below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
         words, text = self._words, self._words.text
         label_start = words.starts[label.first]
@@ -313,7 +313,7 @@ class _Reader:
                 break
         return values
 
-    def _value_before(self, label: Hit[LabelKind]) -> Number | None:
+    def _value_before(self, label: PhraseMatch[LabelKind]) -> Number | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
         for _ in range(MAX_WORDS_BEFORE_LABEL):
@@ -329,7 +329,7 @@ class _Reader:
             linked = linked or word in self._rules.links
         return None
 
-    def _refers_back(self, label: Hit[LabelKind]) -> bool:
+    def _refers_back(self, label: PhraseMatch[LabelKind]) -> bool:
         """Whether the label speaks of what was said before: "those are the serial numbers"."""
         for index in range(label.first - 1, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
             if self._words.folded[index] in self._rules.back_references:
@@ -338,7 +338,7 @@ class _Reader:
                 return False
         return False
 
-    def _values_before(self, label: Hit[LabelKind]) -> list[Number]:
+    def _values_before(self, label: PhraseMatch[LabelKind]) -> list[Number]:
         """All numbers before the label that look alike, the last of them first."""
         values: list[Number] = []
         index = label.first - 1
@@ -363,7 +363,7 @@ class _Reader:
         self._taken.update(range(value.first, value.end))
 
 
-def _outermost(hits: Iterable[Hit[LabelKind]]) -> Iterator[Hit[LabelKind]]:
+def _outermost(hits: Iterable[PhraseMatch[LabelKind]]) -> Iterator[PhraseMatch[LabelKind]]:
     """Labels that are no part of a longer one: the "code" of "serial code" is none."""
     end = 0
     for hit in hits:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
+from guarantee_email_agent.instructions.safe_regex import UnsafeRegexError, compile_safe_regex
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from guarantee_email_agent.instructions.patterns import UnsafePatternError, comp
     ],
 )
 def test_takes_what_people_write(pattern: str, matching: str) -> None:
-    assert compile_pattern(pattern).fullmatch(matching)
+    assert compile_safe_regex(pattern).fullmatch(matching)
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_takes_what_people_write(pattern: str, matching: str) -> None:
     ],
 )
 def test_refuses_what_could_hang_or_mislead(pattern: str, why: str) -> None:
-    with pytest.raises(UnsafePatternError, match=why):
-        compile_pattern(pattern)
+    with pytest.raises(UnsafeRegexError, match=why):
+        compile_safe_regex(pattern)
 
 
 def test_a_pattern_cannot_break_out_of_its_group() -> None:
-    with pytest.raises(UnsafePatternError, match="does not compile"):
-        compile_pattern("A)|(?:B")
+    with pytest.raises(UnsafeRegexError, match="does not compile"):
+        compile_safe_regex("A)|(?:B")
 
 
 def test_a_pattern_of_a_thousand_groups_is_refused_and_no_crash() -> None:
-    with pytest.raises(UnsafePatternError):
-        compile_pattern("(" * 5_000 + "A" + ")" * 5_000)
+    with pytest.raises(UnsafeRegexError):
+        compile_safe_regex("(" * 5_000 + "A" + ")" * 5_000)
 
 
 PIECES = st.sampled_from(
@@ -77,8 +77,8 @@ TOKENS = ["A" * 60, "A" * 59 + "!", "0" * 59 + "-", "A0" * 30, "-" * 60, "AAAAAA
 @given(st.lists(PIECES, min_size=1, max_size=12).map("".join))
 def test_what_is_accepted_decides_on_any_token(pattern: str) -> None:
     try:
-        compiled = compile_pattern(pattern)
-    except UnsafePatternError:
+        compiled = compile_safe_regex(pattern)
+    except UnsafeRegexError:
         return
     for token in TOKENS:
         matched = compiled.fullmatch(token)
@@ -88,7 +88,7 @@ def test_what_is_accepted_decides_on_any_token(pattern: str) -> None:
 @given(st.text(max_size=30))
 def test_any_text_is_a_pattern_or_refused(pattern: str) -> None:
     try:
-        compiled = compile_pattern(pattern)
-    except UnsafePatternError:
+        compiled = compile_safe_regex(pattern)
+    except UnsafeRegexError:
         return
     assert not compiled.fullmatch("")

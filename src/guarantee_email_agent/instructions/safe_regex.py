@@ -1,4 +1,4 @@
-"""Regular expressions that a person edits and that then meet hostile text: compiled only if they cannot blow up."""
+"""Compile regular expressions that a person edits, unless they could backtrack for ever on hostile text (ReDoS)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ MAX_PATHS = 20_000
 MAX_WIDTH = 100
 
 
-class UnsafePatternError(ValueError):
+class UnsafeRegexError(ValueError):
     """A pattern that does not compile, or whose matching could take unbounded time. The message says which and why."""
 
 
-def compile_pattern(source: str) -> re.Pattern[str]:
+def compile_safe_regex(source: str) -> re.Pattern[str]:
     """Compile `source` for full matches, ignoring case.
 
     A backtracking engine tries, from one starting point, at most as many paths as there are ways to choose every
     repeat count and every branch. That number is an upper bound on the work for one token, so a pattern is accepted
     only while the bound stays below MAX_PATHS and the pattern matches at most MAX_WIDTH characters.
 
-    Raises UnsafePatternError.
+    Raises UnsafeRegexError.
     """
     # The parser module behind `re` is the only place that knows the structure of a pattern.
     from re import _parser  # type: ignore[attr-defined]
@@ -30,17 +30,17 @@ def compile_pattern(source: str) -> re.Pattern[str]:
         compiled = re.compile(f"(?:{source})", re.IGNORECASE)
         tree = _parser.parse(source, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
-        raise UnsafePatternError(f"does not compile ({error})") from None
+        raise UnsafeRegexError(f"does not compile ({error})") from None
     if compiled.groupindex:
-        raise UnsafePatternError("names a group. Write (?:…) instead of (?P<name>…)")
+        raise UnsafeRegexError("names a group. Write (?:…) instead of (?P<name>…)")
     if tree.getwidth()[1] > MAX_WIDTH:
-        raise UnsafePatternError(
+        raise UnsafeRegexError(
             f"can match more than {MAX_WIDTH} characters. Use {{m,n}} with small numbers instead of * and +"
         )
     if _paths(tree) > MAX_PATHS:
-        raise UnsafePatternError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
+        raise UnsafeRegexError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
     if tree.getwidth()[0] == 0:
-        raise UnsafePatternError("matches nothing at all. Make at least one character mandatory")
+        raise UnsafeRegexError("matches nothing at all. Make at least one character mandatory")
     return compiled
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
-from guarantee_email_agent.instructions.phrases import split_words
-from guarantee_email_agent.instructions.reading_rules import READING_ELEMENTS, ReadingRules, reading_rules
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.markup import MarkupError
+from guarantee_email_agent.instructions.phrases import tokenize
 
 BODY = (Path(__file__).parents[2] / "instructions" / "main.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
 
 
-def read(body: str) -> ReadingRules:
-    return reading_rules(parse_elements(body))
+def read(body: str) -> Lexicon:
+    return parse_lexicon(body)
 
 
 def with_content(name: str, content: str) -> str:
@@ -41,18 +41,18 @@ def test_the_shipped_rules_can_be_read() -> None:
 
     assert rules.labelled.fullmatch("HT20491")
     assert rules.never.fullmatch("2024-05-17")
-    assert [hit.payload for hit in rules.labels.find(split_words("serial number"))] == ["serial"]
+    assert [hit.payload for hit in rules.labels.find(tokenize("serial number"))] == ["serial"]
     assert "no" in rules.denials
 
 
-@pytest.mark.parametrize("name", READING_ELEMENTS)
+@pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_every_element_is_required(name: str, error_of: Error) -> None:
     body = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
 
     assert error_of(body).message.startswith(f"<{name}> is missing. Add the element")
 
 
-@pytest.mark.parametrize("name", READING_ELEMENTS)
+@pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_no_element_may_be_empty(name: str, error_of: Error) -> None:
     error = error_of(with_content(name, "\n \n"))
 
@@ -116,6 +116,6 @@ def test_lines_of_a_pattern_are_alternatives() -> None:
 
 def test_a_phrase_carries_its_topic_and_weight() -> None:
     rules = read(with_content("about-warranty", "\n7: wobbulator*\n"))
-    (hit,) = rules.topics.find(split_words("my wobbulators"))
+    (hit,) = rules.topics.find(tokenize("my wobbulators"))
 
     assert (hit.payload.topic, hit.payload.weight) == ("warranty", 7)

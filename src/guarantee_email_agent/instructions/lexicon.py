@@ -1,16 +1,25 @@
-"""How to read a mail without a language model: the rules in the named elements of the main instruction file."""
+"""The lexicon: words, phrases and patterns by which a mail is read without a language model.
+
+They stand in named elements of the main instruction file.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
 
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
-from guarantee_email_agent.instructions.patterns import UnsafePatternError, compile_pattern
-from guarantee_email_agent.instructions.phrases import Phrase, PhraseIndex, UnusablePhraseError, fold, parse_phrase
+from guarantee_email_agent.instructions.phrases import (
+    InvalidPhraseError,
+    PhraseMatcher,
+    PhrasePattern,
+    fold,
+    parse_phrase,
+)
+from guarantee_email_agent.instructions.safe_regex import UnsafeRegexError, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example"]
 Topic = Literal["warranty", "other"]
@@ -24,8 +33,8 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
 TOPIC_ELEMENTS: dict[str, Topic] = {"about-warranty": "warranty", "about-other": "other"}
 WORD_ELEMENTS = ("label-links", "owner-words", "back-references", "denials", "list-joiners", "empty-words")
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
-READING_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
-"""The elements of the main instruction file that the interpreter reads; all are required."""
+LEXICON_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
+"""The elements of the main instruction file that hold the lexicon; all are required."""
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -33,7 +42,7 @@ _Payload = TypeVar("_Payload")
 
 @dataclass(frozen=True, slots=True)
 class TopicPhrase:
-    """A phrase that speaks for a topic, with its weight (1 to MAX_WEIGHT)."""
+    """A phrase that is evidence for a topic, with its weight (1 to MAX_WEIGHT)."""
 
     phrase: str
     topic: Topic
@@ -41,17 +50,17 @@ class TopicPhrase:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingRules:
-    """Everything the interpreter knows about reading a mail."""
+class Lexicon:
+    """Everything the interpreter knows about reading a mail; one field an element or group of elements."""
 
-    labels: PhraseIndex[LabelKind]
-    topics: PhraseIndex[TopicPhrase]
+    labels: PhraseMatcher[LabelKind]
+    topics: PhraseMatcher[TopicPhrase]
     links: frozenset[str]
     owners: frozenset[str]
     back_references: frozenset[str]
     denials: frozenset[str]
     joiners: frozenset[str]
-    empty: frozenset[str]
+    stop_words: frozenset[str]
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -59,44 +68,42 @@ class ReadingRules:
 
 
 @lru_cache(maxsize=16)
-def rules_in(text: str) -> ReadingRules:
-    """The rules in an instruction text; cached, since they follow from the text alone. Raises MarkupError."""
-    return reading_rules(parse_elements(text))
+def parse_lexicon(text: str) -> Lexicon:
+    """The lexicon in an instruction text; pure, hence cached.
 
-
-def reading_rules(elements: Sequence[Element]) -> ReadingRules:
-    """Raises MarkupError, with the line, for a missing element, a pattern or a phrase that cannot be used."""
-    by_name = {element.name: element for element in elements if element.name in READING_ELEMENTS}
-    for name in READING_ELEMENTS:
+    Raises MarkupError, with the line, for a missing element, a pattern or a phrase that cannot be used.
+    """
+    by_name = {element.name: element for element in parse_elements(text) if element.name in LEXICON_ELEMENTS}
+    for name in LEXICON_ELEMENTS:
         if name not in by_name:
             raise _error(1, f"<{name}> is missing. Add the element; docs/instructions.md shows what stands in it")
         if children := by_name[name].children:
             raise _error(children[0].line, f"<{children[0].name}> inside <{name}>: only lines of text may stand there")
         if not by_name[name].text.strip():
             raise _error(by_name[name].line, f"<{name}> is empty. Write at least one entry")
-    return ReadingRules(
-        labels=PhraseIndex(
-            _phrase(line, source, kind)
+    return Lexicon(
+        labels=PhraseMatcher(
+            _parse_phrase(line, source, kind)
             for name, kind in LABEL_ELEMENTS.items()
-            for line, source in _entries(by_name[name])
+            for line, source in _split_entries(by_name[name])
         ),
-        topics=PhraseIndex(
-            phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _topics(by_name[name], topic)
+        topics=PhraseMatcher(
+            phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _parse_topics(by_name[name], topic)
         ),
-        links=_words(by_name["label-links"]),
-        owners=_words(by_name["owner-words"]),
-        back_references=_words(by_name["back-references"]),
-        denials=_words(by_name["denials"]),
-        joiners=_words(by_name["list-joiners"]),
-        empty=_words(by_name["empty-words"]),
-        labelled=_pattern(by_name["labelled-serial"]),
-        self_labelled=_pattern(by_name["self-labelled-serial"]),
-        unlabelled=_pattern(by_name["unlabelled-serial"]),
-        never=_pattern(by_name["never-serial"]),
+        links=_parse_words(by_name["label-links"]),
+        owners=_parse_words(by_name["owner-words"]),
+        back_references=_parse_words(by_name["back-references"]),
+        denials=_parse_words(by_name["denials"]),
+        joiners=_parse_words(by_name["list-joiners"]),
+        stop_words=_parse_words(by_name["empty-words"]),
+        labelled=_parse_patterns(by_name["labelled-serial"]),
+        self_labelled=_parse_patterns(by_name["self-labelled-serial"]),
+        unlabelled=_parse_patterns(by_name["unlabelled-serial"]),
+        never=_parse_patterns(by_name["never-serial"]),
     )
 
 
-def _entries(element: Element) -> Iterator[tuple[int, str]]:
+def _split_entries(element: Element) -> Iterator[tuple[int, str]]:
     """(line, entry) pairs: what stands between commas and line ends."""
     for line, text in element.numbered_lines():
         for entry in text.split(","):
@@ -104,7 +111,7 @@ def _entries(element: Element) -> Iterator[tuple[int, str]]:
                 yield line, stripped
 
 
-def _topics(element: Element, topic: Topic) -> Iterator[Phrase[TopicPhrase]]:
+def _parse_topics(element: Element, topic: Topic) -> Iterator[PhrasePattern[TopicPhrase]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
@@ -115,32 +122,32 @@ def _topics(element: Element, topic: Topic) -> Iterator[Phrase[TopicPhrase]]:
             )
         for entry in phrases.split(","):
             if source := entry.strip():
-                yield _phrase(line, source, TopicPhrase(source, topic, int(weight)))
+                yield _parse_phrase(line, source, TopicPhrase(source, topic, int(weight)))
 
 
-def _phrase(line: int, source: str, payload: _Payload) -> Phrase[_Payload]:
+def _parse_phrase(line: int, source: str, payload: _Payload) -> PhrasePattern[_Payload]:
     try:
         return parse_phrase(source, payload)
-    except UnusablePhraseError as error:
+    except InvalidPhraseError as error:
         raise _error(line, f"phrase '{source}' {error}") from None
 
 
-def _words(element: Element) -> frozenset[str]:
+def _parse_words(element: Element) -> frozenset[str]:
     words = set()
-    for line, word in _entries(element):
+    for line, word in _split_entries(element):
         if not word.isalnum():
             raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
         words.add(fold(word))
     return frozenset(words)
 
 
-def _pattern(element: Element) -> re.Pattern[str]:
+def _parse_patterns(element: Element) -> re.Pattern[str]:
     """All lines as one pattern of alternatives; each is checked on its own, since the bound is for one line."""
     sources = []
     for line, source in element.numbered_lines():
         try:
-            compile_pattern(source)
-        except UnsafePatternError as error:
+            compile_safe_regex(source)
+        except UnsafeRegexError as error:
             raise _error(line, f"pattern '{source}' {error}") from None
         sources.append(f"(?:{source})")
     return re.compile("|".join(sources), re.IGNORECASE)
