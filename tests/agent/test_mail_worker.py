@@ -108,7 +108,7 @@ class TestWhoseFault:
 class TestProof:
     def test_a_mail_that_cannot_be_read_again_is_still_known_as_answered(self, desk: Desk) -> None:
         desk.mailbox.lost_answers = 1
-        desk.mailbox.troubles["send_email"] = [trouble("mail_timeout", uncertain=True)]
+        desk.mailbox.troubles["send"] = [trouble("mail_timeout", uncertain=True)]
         desk.mailbox.troubles["find_sent"] = [trouble("mail_timeout", retryable=True)]
         assert desk.work().disposition == "failed"
         desk.now += 2000
@@ -117,7 +117,7 @@ class TestProof:
         assert len(desk.mailbox.sent) == len(desk.rows()) == 1
 
     def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, desk: Desk) -> None:
-        desk.mailbox.troubles["send_email"] = [trouble("mail_unavailable", uncertain=True, outage=True)]
+        desk.mailbox.troubles["send"] = [trouble("mail_unavailable", uncertain=True, outage=True)]
         desk.mailbox.troubles["find_sent"] = [trouble("mail_unavailable", retryable=True, outage=True)]
         assert desk.work() == WorkResult("outage")
         assert desk.rows() == [("sending", None, 0, "mail_unavailable")]

@@ -21,7 +21,7 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from guarantee_email_agent.integrations.gmail_dialect import GMAIL_CALLS
+from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS
 
 FACTS = Path(__file__).with_name("gmail_facts.json")
 

@@ -13,6 +13,7 @@ import pytest
 
 from guarantee_email_agent.config.settings import Config, Mailbox, Tickets, Warranties
 from guarantee_email_agent.integrations.answers import warranty_answer
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.integrations.services import Services, services_of
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
@@ -71,25 +72,24 @@ def test_one_mail_goes_all_the_way(config: Config, tmp_path: Path) -> None:
         assert await services.ticketing.create_ticket(TICKET) == {**created, "status": "existing"}
         assert await services.ticketing.find_ticket("mail-1") == "TICKET-000001"
 
-        reply_id = "<reply-1@example.com>"
-        assert await services.mail.find_sent(reply_id) == "not_sent"
+        reply = Reply(
+            "customer@example.com",
+            "Re: warranty",
+            "It is covered.",
+            "<reply-1@example.com>",
+            in_reply_to="<1@example.com>",
+            references="<1@example.com>",
+            headers={"Auto-Submitted": "auto-replied"},
+        )
+        assert await services.mail.find_sent(reply.message_id) == "not_sent"
         for status in ("sent", "already_sent"):
-            sent = await services.mail.send_email(
-                "customer@example.com",
-                "Re: warranty",
-                "It is covered.",
-                message_id=reply_id,
-                in_reply_to="<1@example.com>",
-                references="<1@example.com>",
-                headers={"Auto-Submitted": "auto-replied"},
-            )
-            assert sent == {"message_id": reply_id, "status": status}
-        assert await services.mail.find_sent(reply_id) == "sent"
+            assert await services.mail.send(reply) == {"message_id": reply.message_id, "status": status}
+        assert await services.mail.find_sent(reply.message_id) == "sent"
 
         await services.mail.mark(entry.id, "answered")
         assert await services.mail.list_unprocessed() == []
-        tally = await services.mail.tally()
-        assert tally == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+        counts = await services.mail.count_by_outcome()
+        assert counts == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
 
     play(config, scene)
     assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
@@ -122,8 +122,8 @@ def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(config: Confi
 def test_a_refused_reply_is_certain_and_not_tried_again(config: Config) -> None:
     async def scene(services: Services) -> None:
         with pytest.raises(IntegrationError) as caught:
-            await services.mail.send_email(
-                "one@example.com, two@example.com", "Re: x", "text", message_id="<reply-1@example.com>"
+            await services.mail.send(
+                Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>")
             )
         assert caught.value.code == "mail_invalid_argument"
         assert not caught.value.retryable

@@ -11,7 +11,7 @@ from typing import Any
 from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -34,7 +34,7 @@ def trouble(code: str, **details: bool) -> IntegrationError:
 
 
 class MailboxInMemory:
-    """An InboxPort and a MailPort. `troubles` holds for each call by name what it raises, the next one first.
+    """A Mailbox. `troubles` holds for each call by name what it raises, the next one first.
 
     `sent` has the Message-ID of every reply that went out. lost_answers: for so many replies the error comes after it.
     `limits` has what each list was limited to; `most_read_at_once` tells how many mails were being read together.
@@ -69,22 +69,13 @@ class MailboxInMemory:
             raise trouble("mail_not_found")
         return self.mails[mail_id]
 
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None = None,
-        *,
-        message_id: str | None = None,
-        **headers: Any,
-    ) -> Mapping[str, Any]:
+    async def send(self, reply: Reply) -> Mapping[str, Any]:
         if self.lost_answers:
             self.lost_answers -= 1
-            self.sent.append(str(message_id))
-        await self._call("send_email")
-        self.sent.append(str(message_id))
-        return {"message_id": message_id, "status": "sent"}
+            self.sent.append(reply.message_id)
+        await self._call("send")
+        self.sent.append(reply.message_id)
+        return {"message_id": reply.message_id, "status": "sent"}
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         await self._call("find_sent")
@@ -96,15 +87,15 @@ class MailboxInMemory:
             raise trouble("mail_not_found")
         self.marks[mail_id] = outcome
 
-    async def tally(self) -> dict[str, int]:
+    async def count_by_outcome(self) -> dict[str, int]:
         return {}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
 
-    async def close(self) -> None:
-        return
+    async def test_connection(self) -> bool:
+        return True
 
     async def _call(self, name: str) -> None:
         await self.hangs.wait()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort
+from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
@@ -51,7 +51,7 @@ class Daemon:
     told what became of each mail that was taken up.
     """
 
-    inbox: InboxPort
+    inbox: Mailbox
     worker: MailWorker
     clock: Clock
     concurrency: int

@@ -15,7 +15,7 @@ from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxPort, Outcome
+from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, MailState, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -76,7 +76,7 @@ class MailWorker:
     in the ledger. alone: held by mails that could take others with them, large ones and those that failed before.
     """
 
-    inbox: InboxPort
+    inbox: Mailbox
     ledger: Ledger
     processor: EmailProcessor
     limits: WorkLimits
@@ -217,7 +217,7 @@ class MailWorker:
         processor = replace(
             self.processor,
             llm=model,
-            mail=OutboxMailbox(self.processor.mail, self.inbox, self.ledger, claim),
+            mail=OutboxMailbox(self.inbox, self.ledger, claim),
             ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim),
         )
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guarantee_email_agent.integrations.answers import ticket_id
-from guarantee_email_agent.integrations.ports import InboxPort, MailPort, TicketingPort
+from guarantee_email_agent.integrations.ports import Mailbox, Reply, TicketingSystem
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -22,7 +22,7 @@ from guarantee_email_agent.utils.errors import IntegrationError
 class OutboxTicketing:
     """Opens tickets for one claimed mail."""
 
-    ticketing: TicketingPort
+    ticketing: TicketingSystem
     ledger: Ledger
     claim: Claim
 
@@ -38,54 +38,31 @@ class OutboxTicketing:
 class OutboxMailbox:
     """Sends the reply to one claimed mail."""
 
-    mail: MailPort
-    inbox: InboxPort
+    mailbox: Mailbox
     ledger: Ledger
     claim: Claim
 
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None = None,
-        *,
-        message_id: str | None = None,
-        in_reply_to: str | None = None,
-        references: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Mapping[str, Any]:
+    async def send(self, reply: Reply) -> Mapping[str, Any]:
         """As the port's. Where nobody knows whether the reply went out, the mailbox is asked for it.
 
         Raises LeaseLostError, with nothing sent, where the mail is somebody else's by now, and IntegrationError where
         the outcome stays unknown for now: the ledger keeps the mail as `sending`, so that nothing is sent before it is
         known.
         """
-        if message_id is None:
-            raise ValueError("a reply without a Message-ID of ours could not be found again")
-        await asyncio.to_thread(self.ledger.intend_send, self.claim, message_id)
+        await asyncio.to_thread(self.ledger.intend_send, self.claim, reply.message_id)
         try:
-            answer: Mapping[str, Any] = await self.mail.send_email(
-                to,
-                subject,
-                body,
-                thread_id,
-                message_id=message_id,
-                in_reply_to=in_reply_to,
-                references=references,
-                headers=headers,
-            )
+            answer = await self.mailbox.send(reply)
         except IntegrationError as error:
             if not error.details.get("uncertain"):
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
                 raise
-            answer = await self._found_out(message_id, error)
+            answer = await self._found_out(reply.message_id, error)
         await asyncio.to_thread(self.ledger.sent, self.claim)
         return answer
 
     async def _found_out(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
         """One look, no waiting: a copy that is still on its way is waited for when the mail is taken up again."""
         with suppress(IntegrationError):  # what cannot be asked now is asked then
-            if await self.inbox.find_sent(message_id) == "sent":
+            if await self.mailbox.find_sent(message_id) == "sent":
                 return {"message_id": message_id, "status": "already_sent"}
         raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})

@@ -100,12 +100,12 @@ async def _connected(make: Callable[[], _Service]) -> _Service | AgentError:
 async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
     """Every mail of the inbox, by what became of it: as the mailbox itself has it."""
     try:
-        tally = await mail.tally()
+        counts = await mail.count_by_outcome()
     except IntegrationError as error:
         report.bad("Inbox", error)
         return
-    report.good("Inbox", f"{sum(tally.values())} mails")
-    for outcome, count in tally.items():
+    report.good("Inbox", f"{sum(counts.values())} mails")
+    for outcome, count in counts.items():
         report.line(f"    {outcome.replace('_', ' ')}: {count}")
     if ledger is None:
         return

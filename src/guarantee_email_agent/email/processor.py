@@ -19,7 +19,7 @@ from guarantee_email_agent.instructions.instruction import Instructions, Scenari
 from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
-from guarantee_email_agent.integrations.ports import MailPort, TicketingPort, WarrantyPort
+from guarantee_email_agent.integrations.ports import Reply, ReplySender, TicketingSystem, WarrantyApi
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     DRAFT_TOOL,
@@ -85,9 +85,9 @@ class EmailProcessor:
     the @ in a reply's Message-ID.
     """
 
-    mail: MailPort
-    warranty: WarrantyPort
-    ticketing: TicketingPort
+    mail: ReplySender
+    warranty: WarrantyApi
+    ticketing: TicketingSystem
     llm: LanguageModel
     instructions: InstructionSource
     model: ModelSettings
@@ -219,20 +219,17 @@ class EmailProcessor:
         return draft.replace(TICKET_PLACEHOLDER, number)
 
     async def _send(self, email: Email, body: str) -> None:
-        await call_with_retry(
-            lambda: self.mail.send_email(
-                email.sender,
-                reply_subject(email.subject),
-                body,
-                email.thread_id,
-                message_id=reply_message_id(mail_identity(email, self.identity_key), self.reply_domain),
-                in_reply_to=email.id_to_answer,
-                references=reply_references(email),
-                headers={"Auto-Submitted": "auto-replied"},
-            ),
-            self.retry,
-            self.clock,
+        reply = Reply(
+            to=email.sender,
+            subject=reply_subject(email.subject),
+            body=body,
+            message_id=reply_message_id(mail_identity(email, self.identity_key), self.reply_domain),
+            in_reply_to=email.id_to_answer or "",
+            references=reply_references(email),
+            headers={"Auto-Submitted": "auto-replied"},
+            thread_id=email.thread_id,
         )
+        await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
 
     async def _ask(self, tool: str, request: Mapping[str, Any], is_wanted: _Check) -> Mapping[str, Any]:
         """The input of the forced tool call; what comes in another shape is asked for once more.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -36,6 +37,20 @@ def mail_of(test_case: EvalTestCase) -> dict[str, Any]:
     return raw
 
 
+def send_email_arguments(reply: Reply) -> dict[str, Any]:
+    """The reply as `MockGmailClient.send_email` takes and captures it; absent ids are None."""
+    return {
+        "to": reply.to,
+        "subject": reply.subject,
+        "body": reply.body,
+        "thread_id": reply.thread_id,
+        "message_id": reply.message_id,
+        "in_reply_to": reply.in_reply_to or None,
+        "references": reply.references,
+        "headers": reply.headers,
+    }
+
+
 class MockGmailClient:
     """A mailbox with one unread mail; `sent_emails` holds what was sent, each as a mapping of the call's arguments."""
 
@@ -48,6 +63,9 @@ class MockGmailClient:
         if self._fault:
             raise _failure("gmail", self._fault)
         return [mail_of(self._test_case)]
+
+    async def send(self, reply: Reply) -> dict[str, Any]:
+        return await self.send_email(**send_email_arguments(reply))
 
     async def send_email(
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any

@@ -9,8 +9,9 @@ import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from guarantee_email_agent.eval.mocks import mail_of
+from guarantee_email_agent.eval.mocks import mail_of, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.integrations.ports import Reply
 
 
 class RunTrace:
@@ -72,10 +73,9 @@ class _TracedMail:
     def __init__(self, trace: RunTrace, mail: Any) -> None:
         self._trace, self._mail = trace, mail
 
-    async def send_email(self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any) -> Any:
-        sent = {"to": to, "subject": subject, "body": body, "thread_id": thread_id, **headers}
-        action = {"action_type": "send_email", **{key: value for key, value in sent.items() if value is not None}}
-        return await self._trace.act(action, self._mail.send_email(**sent), ends=True)
+    async def send(self, reply: Reply) -> Any:
+        arguments = {key: value for key, value in send_email_arguments(reply).items() if value is not None}
+        return await self._trace.act({"action_type": "send_email", **arguments}, self._mail.send(reply), ends=True)
 
 
 class _TracedWarranty:

@@ -1,4 +1,4 @@
-"""What the agent needs of the outside world: three services, of which the mailbox has two halves.
+"""What the agent needs of the outside world: a mailbox, a warranty system, a ticketing system.
 
 A failure is an IntegrationError with code `{port}_{timeout|unavailable|malformed|...}`. Its `details`: `retryable`,
 another try can heal it; `uncertain`, what the call was to do may have happened all the same; `outage`, the service as a
@@ -8,7 +8,7 @@ whole is down, whatever the call was about.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
@@ -20,14 +20,39 @@ SentState = Literal["sent", "not_sent", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """One mail that waits. id: the mailbox's own, stable. size: bytes; 0 where the mailbox does not tell."""
+    """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes; 0 where it is not known."""
 
     id: str
     size: int
 
 
-class InboxPort(Protocol):
-    """The mailbox as the place where mail comes in and where it is kept."""
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """to: one bare address. message_id: follows from the mail answered, so that a reply sent twice can be recognised.
+
+    in_reply_to: Message-ID of the mail answered; empty where it has none. references: Message-IDs of the thread so far,
+    with spaces between. thread_id: the mailbox's own id of the thread, where it has one.
+    """
+
+    to: str
+    subject: str
+    body: str
+    message_id: str
+    in_reply_to: str = ""
+    references: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    thread_id: str | None = None
+
+
+class ReplySender(Protocol):
+    """The part of a mailbox that answers a mail."""
+
+    async def send(self, reply: Reply) -> Mapping[str, Any]:
+        """`{"message_id": …}`. An `uncertain` error is not `retryable`."""
+
+
+class Mailbox(ReplySender, Protocol):
+    """The mailbox as the place where mail comes in, is kept, and is answered."""
 
     async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         """At most `limit` mails that bear no outcome yet, oldest first."""
@@ -41,41 +66,24 @@ class InboxPort(Protocol):
     async def mark(self, mail_id: str, outcome: Outcome) -> None:
         """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
 
-    async def tally(self) -> dict[str, int]:
+    async def count_by_outcome(self) -> dict[str, int]:
         """How many mails of the inbox bear which outcome; without one they count as `unprocessed`."""
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         """Wait at most so long; True as soon as the inbox may hold something new."""
 
-    async def close(self) -> None: ...
+    async def test_connection(self) -> bool:
+        """True, or MCPConnectionError; IntegrationError where the server answers but the mailbox behind it does not."""
 
 
-class MailPort(Protocol):
-    """The mailbox."""
-
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None = None,
-        *,
-        message_id: str | None = None,
-        in_reply_to: str | None = None,
-        references: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Mapping[str, Any]:
-        """Send one mail. `message_id` follows from the mail answered, so a mail sent twice can be recognised."""
-
-
-class WarrantyPort(Protocol):
+class WarrantyApi(Protocol):
     """The warranty system."""
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
         """`{"status": …, "expiration_date": …, "coverage": …}`; the answer is checked by the caller."""
 
 
-class TicketingPort(Protocol):
+class TicketingSystem(Protocol):
     """The ticketing system."""
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:

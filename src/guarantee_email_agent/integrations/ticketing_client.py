@@ -20,7 +20,7 @@ _PROBE_KEY: Final = "connection-test"
 
 
 class TicketingClient:
-    """A TicketingPort. timeout_s: seconds for one call."""
+    """A TicketingSystem. timeout_s: seconds for one call."""
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session

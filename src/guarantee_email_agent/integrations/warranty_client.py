@@ -12,7 +12,7 @@ CALLS: Final = {"check_warranty": frozenset({"serial_number"})}
 
 
 class WarrantyClient:
-    """A WarrantyPort. timeout_s: seconds for one call."""
+    """A WarrantyApi. timeout_s: seconds for one call."""
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.integrations.gmail_dialect import GMAIL_CALLS, LABELS, MAX_LISTED
+from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, LABELS, MAX_LISTED
 from guarantee_email_agent.integrations.mail_client import MailClient
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
 PATIENCE_S = 30.0
@@ -91,7 +92,7 @@ def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmail, pla
         await mail.mark("aaa1", "answered")
         await mail.mark("aaa2", "not_answered")
         assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
-        assert await mail.tally() == {
+        assert await mail.count_by_outcome() == {
             "unprocessed": 1,
             "answered": 1,
             "not_answered": 1,
@@ -176,16 +177,16 @@ def test_html_is_read_as_html(gmail: Gmail, play_mail: Play) -> None:
 
 def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, play_mail: Play) -> None:
     async def scene(mail: MailClient) -> None:
-        sent = await mail.send_email(
+        reply = Reply(
             "customer@example.com",
             "Re: Warranty",
             "It is covered.",
-            message_id="<reply-1@example.com>",
+            "<reply-1@example.com>",
             in_reply_to="<aaa0.bbb0@gmail-mcp-server.invalid>",
             references="<aaa0.bbb0@gmail-mcp-server.invalid>",
             headers={"Auto-Submitted": "auto-replied"},
         )
-        assert sent == {"message_id": "18ffe00000000001", "status": "sent"}
+        assert await mail.send(reply) == {"message_id": "18ffe00000000001", "status": "sent"}
         assert await mail.find_sent("<reply-1@example.com>", wait_s=60) == "unknown"
 
     play_mail(scene)
@@ -199,7 +200,7 @@ def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, play
 )
 def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, play_mail: Play) -> None:
     async def scene(mail: MailClient) -> None:
-        error = await failure(mail.send_email(to, subject, "text", message_id="<r@example.com>"))
+        error = await failure(mail.send(Reply(to, subject, "text", "<r@example.com>")))
         assert error.code == "mail_invalid_argument"
         await mail.list_unprocessed()
 
@@ -223,7 +224,7 @@ def test_an_error_told_as_an_answer_is_an_error(
     gmail.fail(words)
 
     async def scene(mail: MailClient) -> None:
-        error = await failure(mail.send_email("a@example.com", "x", "text", message_id="<r@example.com>"))
+        error = await failure(mail.send(Reply("a@example.com", "x", "text", "<r@example.com>")))
         assert (error.code, error.retryable) == (code, retryable)
         assert error.details.get("uncertain", False) is uncertain
         assert words.removeprefix("Error: ") not in error.message

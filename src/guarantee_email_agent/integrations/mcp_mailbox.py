@@ -1,14 +1,15 @@
-"""The mailbox as our own mail server offers it: raw mails, replies with headers of ours, and proof of what was sent."""
+"""The mailbox by the tools of our own mail server: raw mails, replies with our headers, proof of what was sent."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from dataclasses import asdict
+from typing import Any, Final
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.errors import IntegrationError
 
 CALLS: Final = {
@@ -22,38 +23,14 @@ CALLS: Final = {
 }
 
 
-class MailDialect(Protocol):
-    """How one kind of mail server is spoken to."""
-
-    async def list_unprocessed(self, limit: int) -> list[InboxEntry]: ...
-    async def read_raw(self, mail_id: str, max_bytes: int) -> bytes: ...
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None,
-        *,
-        message_id: str | None,
-        in_reply_to: str | None,
-        references: str | None,
-        headers: Mapping[str, str] | None,
-    ) -> dict[str, Any]: ...
-    async def find_sent(self, message_id: str, wait_s: float) -> SentState: ...
-    async def mark(self, mail_id: str, outcome: Outcome) -> None: ...
-    async def tally(self) -> dict[str, int]: ...
-    async def wait_for_mail(self, timeout_s: float) -> bool: ...
-    async def test_connection(self) -> None: ...
-
-
-class MailTools:
-    """The dialect of our own server. timeout_s: seconds for one call, beyond what the call itself is to wait."""
+class McpMailbox:
+    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait."""
 
     def __init__(self, session: McpSession, timeout_s: float) -> None:
         self._session = session
         self._timeout_s = timeout_s
 
-    async def list_unprocessed(self, limit: int) -> list[InboxEntry]:
+    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         answer = await self._call("list_unprocessed", {"limit": limit})
         messages = answer.get("messages")
         if not isinstance(messages, list):
@@ -68,32 +45,13 @@ class MailTools:
         except (binascii.Error, ValueError):
             raise self._malformed("read_raw", "raw") from None
 
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None,  # noqa: ARG002 - the headers say it
-        *,
-        message_id: str | None,
-        in_reply_to: str | None,
-        references: str | None,
-        headers: Mapping[str, str] | None,
-    ) -> dict[str, Any]:
-        if message_id is None:
-            raise ValueError("a reply without a Message-ID of ours could not be found again")
-        reply = {
-            "to": to,
-            "subject": subject,
-            "body": body,
-            "message_id": message_id,
-            "in_reply_to": in_reply_to or "",
-            "references": references or "",
-            "headers": dict(headers or {}),
-        }
-        return await self._session.call("send_reply", reply, self._timeout_s, repeatable=False)
+    async def send(self, reply: Reply) -> dict[str, Any]:
+        """`{"message_id", "status": "sent"|"already_sent"}`."""
+        arguments = asdict(reply)
+        del arguments["thread_id"]  # the headers say it
+        return await self._session.call("send_reply", arguments, self._timeout_s, repeatable=False)
 
-    async def find_sent(self, message_id: str, wait_s: float) -> SentState:
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         asked = {"message_id": message_id, "wait_s": wait_s}
         state = (await self._session.call("find_sent", asked, self._timeout_s + wait_s)).get("state")
         if state == "sent":
@@ -107,7 +65,7 @@ class MailTools:
     async def mark(self, mail_id: str, outcome: Outcome) -> None:
         await self._call("mark", {"id": mail_id, "outcome": outcome})
 
-    async def tally(self) -> dict[str, int]:
+    async def count_by_outcome(self) -> dict[str, int]:
         answer = await self._call("tally", {})
         return {name: count for name, count in answer.items() if isinstance(count, int)}
 
@@ -115,9 +73,10 @@ class MailTools:
         answer = await self._session.call("wait_for_mail", {"timeout_s": timeout_s}, self._timeout_s + timeout_s)
         return answer.get("changed") is True
 
-    async def test_connection(self) -> None:
+    async def test_connection(self) -> bool:
         """Inbox and sending where the server can try both; else the inbox."""
         await self._call("test_connection" if "test_connection" in self._session.tools else "tally", {})
+        return True
 
     async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return await self._session.call(tool, arguments, self._timeout_s)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from guarantee_email_agent.integrations.call_errors import error_of_kind, kind_by_words
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -51,8 +51,8 @@ _STAND_IN: Final = re.compile(rf"<({_ID})\.({_ID})@{re.escape(DOMAIN)}>")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]+")
 
 
-class GmailDialect:
-    """timeout_s: seconds for one call."""
+class GmailMailbox:
+    """A Mailbox. timeout_s: seconds for one call."""
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session
@@ -60,7 +60,7 @@ class GmailDialect:
         self._timeout_s = timeout_s
         self._label_ids: dict[Outcome, str] = {}
 
-    async def list_unprocessed(self, limit: int) -> list[InboxEntry]:
+    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         """The latest ones, since the server cannot turn a page; the oldest of them first."""
         without = " ".join(f"-label:{label}" for label in LABELS.values())
         found = await self._search(f"in:inbox {without}", min(limit, MAX_LISTED))
@@ -77,30 +77,18 @@ class GmailDialect:
             raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
         return raw
 
-    async def send_email(
-        self,
-        to: str,
-        subject: str,
-        body: str,
-        thread_id: str | None,
-        *,
-        message_id: str | None,  # noqa: ARG002 - the server does not take it, nor the next two
-        in_reply_to: str | None,
-        references: str | None,  # noqa: ARG002
-        headers: Mapping[str, str] | None,  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """Gmail puts the reply into its thread; a stand-in for a Message-ID never leaves us."""
-        if any(map(_CONTROL.search, (to, subject))):  # the server would make headers of it
+    async def send(self, reply: Reply) -> dict[str, Any]:
+        """Gmail puts the reply into its thread. The server takes no headers; a stand-in for a Message-ID stays here."""
+        if any(map(_CONTROL.search, (reply.to, reply.subject))):  # the server would make headers of it
             raise self._error("invalid_argument", "recipient or subject holds a control character")
-        reply: dict[str, Any] = {"to": [to], "subject": subject, "body": body}
-        stand_in = _STAND_IN.fullmatch(in_reply_to or "")
-        thread = thread_id or (stand_in[2] if stand_in else None)
-        if thread:
-            reply["threadId"] = thread
-        sent = await self._call("send_email", reply, repeatable=False)
+        arguments: dict[str, Any] = {"to": [reply.to], "subject": reply.subject, "body": reply.body}
+        stand_in = _STAND_IN.fullmatch(reply.in_reply_to)
+        if thread := reply.thread_id or (stand_in[2] if stand_in else None):
+            arguments["threadId"] = thread
+        sent = await self._call("send_email", arguments, repeatable=False)
         return {"message_id": sent.rpartition("ID: ")[2].strip(), "status": "sent"}
 
-    async def find_sent(self, message_id: str, wait_s: float) -> SentState:  # noqa: ARG002 - nothing to look for
+    async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:  # noqa: ARG002 - nothing to look for
         return "unknown"
 
     async def mark(self, mail_id: str, outcome: Outcome) -> None:
@@ -111,7 +99,7 @@ class GmailDialect:
             self._label_ids.pop(outcome, None)  # somebody may have deleted the label
             raise
 
-    async def tally(self) -> dict[str, int]:
+    async def count_by_outcome(self) -> dict[str, int]:
         """Counts up to MAX_LISTED; that number means so many or more."""
         counts = {"unprocessed": len(await self.list_unprocessed(MAX_LISTED))}
         for outcome, label in LABELS.items():
@@ -123,8 +111,9 @@ class GmailDialect:
         await self._clock.sleep(timeout_s)
         return True
 
-    async def test_connection(self) -> None:
+    async def test_connection(self) -> bool:
         await self._search("in:inbox", 1)
+        return True
 
     async def _search(self, query: str, limit: int) -> list[str]:
         text = await self._call("search_emails", {"query": query, "maxResults": limit})
