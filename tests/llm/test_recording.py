@@ -22,7 +22,7 @@ from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.anthropic_client import anthropic_messages
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
-from guarantee_email_agent.llm.recording import Recorder, Recordings
+from guarantee_email_agent.llm.recording import RecordingClient, Recordings
 from guarantee_email_agent.llm.recording_file import Exchange
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -71,15 +71,15 @@ class Book:
     def record(self, *runs: list[dict[str, Any]], model: Any = None, force_tool: bool = True) -> None:
         recorded = []
         for run in runs:
-            recorder = Recorder(model or InstructionInterpreter(), force_tool=force_tool)
+            recorder = RecordingClient(model or InstructionInterpreter(), force_tool=force_tool)
             for request in run:
                 asyncio.run(recorder.create(**request))
             recorded.append(recorder.exchanges)
         self.recordings(force_tool).write(recorded)
 
     def play(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> list[Message]:
-        player = self.recordings(force_tool).player(run)
-        return [asyncio.run(player.create(**request)) for request in requests]
+        client = self.recordings(force_tool).replay_client(run)
+        return [asyncio.run(client.create(**request)) for request in requests]
 
     def miss(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> LLMError:
         with pytest.raises(LLMError) as caught:
@@ -284,7 +284,7 @@ def asked_of_the_api(server: MessagesServer, request: dict[str, Any]) -> tuple[A
 
     async def ask() -> tuple[Any, Exchange]:
         async with anthropic_messages(config) as model:
-            recorder = Recorder(model, force_tool=True)
+            recorder = RecordingClient(model, force_tool=True)
             answer = await recorder.create(**request)
             return answer, recorder.exchanges[0]
 
@@ -306,7 +306,7 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
     "trouble", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
 )
 def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, trouble: BaseException) -> None:
-    recorder = Recorder(Scripted(trouble), force_tool=True)
+    recorder = RecordingClient(Scripted(trouble), force_tool=True)
 
     with pytest.raises(type(trouble)):
         asyncio.run(recorder.create(**book.triage))

@@ -8,8 +8,8 @@ import pytest
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.llm.prompts import asked_again, draft_request
-from guarantee_email_agent.llm.recording_diff import differences
+from guarantee_email_agent.llm.prompts import draft_request, with_objection
+from guarantee_email_agent.llm.recording_diff import recording_diff
 
 FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
 
@@ -29,7 +29,7 @@ def request_(instructions: Instructions) -> dict[str, Any]:
 
 
 def test_the_same_requests_differ_in_nothing(instructions: Instructions, request_: dict[str, Any]) -> None:
-    assert differences(request_, draft(instructions)) == []
+    assert recording_diff(request_, draft(instructions)) == []
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_same_requests_differ_in_nothing(instructions: Instructions, request
     ],
 )
 def test_a_setting_is_named_as_the_user_knows_it(request_: dict[str, Any], change: dict[str, Any], named: str) -> None:
-    assert differences({**request_, **change}, request_) == [named]
+    assert recording_diff({**request_, **change}, request_) == [named]
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "the main instruction"), (1, "the scenario's instruction")])
@@ -54,7 +54,7 @@ def test_an_instruction_is_shown_where_it_differs(
     recorded["system"][number]["text"] += "\nBe brief."
     request_["system"][number]["text"] += "\nBe short."
 
-    assert differences(request_, recorded) == [f"{name} (now 'Be short.', recorded 'Be brief.')"]
+    assert recording_diff(request_, recorded) == [f"{name} (now 'Be short.', recorded 'Be brief.')"]
 
 
 def test_a_long_line_is_shown_around_the_place_where_it_differs(request_: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def test_a_long_line_is_shown_around_the_place_where_it_differs(request_: dict[s
     request_["system"][0]["text"] = "x" * 100 + " warm and kind"
     recorded["system"][0]["text"] = "x" * 100 + " cold and kind"
 
-    (difference,) = differences(request_, recorded)
+    (difference,) = recording_diff(request_, recorded)
 
     assert f"now '… {'x' * 19} warm and kind'" in difference
     assert f"recorded '… {'x' * 19} cold and kind'" in difference
@@ -72,37 +72,37 @@ def test_lines_that_were_added_or_taken_away_are_shown(request_: dict[str, Any])
     longer = copy.deepcopy(request_)
     longer["system"][0]["text"] += "\nBe short."
 
-    assert differences(longer, request_) == ["the main instruction (now 'Be short.', recorded nothing)"]
-    assert differences(request_, longer) == ["the main instruction (now nothing, recorded 'Be short.')"]
+    assert recording_diff(longer, request_) == ["the main instruction (now 'Be short.', recorded nothing)"]
+    assert recording_diff(request_, longer) == ["the main instruction (now nothing, recorded 'Be short.')"]
 
 
 def test_an_instruction_that_differs_in_white_space_alone_is_told(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     recorded["system"][0]["text"] += "\n"
 
-    assert differences(request_, recorded) == ["the main instruction (white space or empty lines)"]
+    assert recording_diff(request_, recorded) == ["the main instruction (white space or empty lines)"]
 
 
 def test_marks_for_the_cache_count(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     del recorded["system"][0]["cache_control"]
 
-    assert differences(request_, recorded) == ["how the instructions are marked for the prompt cache"]
+    assert recording_diff(request_, recorded) == ["how the instructions are marked for the prompt cache"]
 
 
 def test_mail_facts_and_objections_are_told_apart(instructions: Instructions, request_: dict[str, Any]) -> None:
-    assert differences(request_, draft(instructions, "It burns.")) == ["the mail"]
-    assert differences(request_, draft(instructions, serial_number="SN2")) == ["the facts"]
-    assert differences(request_, draft(instructions, objections=("No.",))) == ["the objections to the last draft"]
-    assert differences(request_, asked_again(request_, "No.")) == ["the objection to the last answer"]
-    assert differences(request_, draft(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
+    assert recording_diff(request_, draft(instructions, "It burns.")) == ["the mail"]
+    assert recording_diff(request_, draft(instructions, serial_number="SN2")) == ["the facts"]
+    assert recording_diff(request_, draft(instructions, objections=("No.",))) == ["the objections to the last draft"]
+    assert recording_diff(request_, with_objection(request_, "No.")) == ["the objection to the last answer"]
+    assert recording_diff(request_, draft(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
 
 
 def test_another_way_to_write_the_message_is_told(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     recorded["messages"][0]["content"] += "\nKind regards"
 
-    assert differences(request_, recorded) == ["how the mail is put into the message"]
+    assert recording_diff(request_, recorded) == ["how the mail is put into the message"]
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_another_way_to_write_the_message_is_told(request_: dict[str, Any]) -> N
 def test_a_recording_of_another_shape_is_compared_all_the_same(
     request_: dict[str, Any], recorded: dict[str, Any]
 ) -> None:
-    assert differences(request_, recorded)
+    assert recording_diff(request_, recorded)

@@ -25,9 +25,9 @@ from guarantee_email_agent.llm.prompts import (
     DRAFT_TOOL,
     MAX_SERIAL_NUMBERS,
     TRIAGE_TOOL,
-    asked_again,
     draft_request,
     triage_request,
+    with_objection,
 )
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ProcessingError
@@ -241,7 +241,7 @@ class EmailProcessor:
             try:
                 return tool_input(answer, tool, is_wanted)
             except WrongShapeError as error:
-                request = asked_again(request, error.objection)
+                request = with_objection(request, error.objection)
         answer = await self.llm.messages.create(**self.model.parameters(), **request)
         return tool_input(answer, tool, is_wanted)
 

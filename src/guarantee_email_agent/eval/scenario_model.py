@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.llm.recording import Recorder, Recordings
+from guarantee_email_agent.llm.recording import RecordingClient, Recordings
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.printable import printable
 
@@ -62,10 +62,10 @@ class _RecordedScenario:
         self._model = model
         self._recordings = recordings
         self._force_tool = force_tool
-        self._runs: list[Recorder] = []
+        self._runs: list[RecordingClient] = []
 
     def begin(self, _run: int) -> LanguageModel:
-        self._runs.append(Recorder(self._model, force_tool=self._force_tool))
+        self._runs.append(RecordingClient(self._model, force_tool=self._force_tool))
         return self._runs[-1]
 
     def finish(self) -> str | None:
@@ -94,7 +94,7 @@ class _ReplayedScenario:
         self._recordings = recordings
 
     def begin(self, run: int) -> LanguageModel:
-        return self._recordings.player(run)
+        return self._recordings.replay_client(run)
 
     def finish(self) -> None:
         """A recording that nobody asked for any more does no harm; the next one of the scenario removes it."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import Messages
-from guarantee_email_agent.llm.request import as_sent
+from guarantee_email_agent.llm.request import wire_request
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.printable import printable
@@ -184,7 +184,7 @@ class AnthropicModel:
         temperature: float | None = None,
     ) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
-        request = as_sent(
+        request = wire_request(
             {
                 "model": model,
                 "max_tokens": max_tokens,

@@ -92,7 +92,7 @@ def draft_request(
     }
 
 
-def asked_again(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
+def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
     """The same request, with what was wrong with the answer to it."""
     *before, last = request["messages"]
     content = last["content"] + "\n" + _element("objections-to-your-last-answer", [objection])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,19 +12,16 @@ from guarantee_email_agent.llm.port import LanguageModel, Message, Messages
 from guarantee_email_agent.llm.recording_file import (
     Exchange,
     RecordingName,
-    as_text,
-    exchange_of,
-    kind_of,
-    message_of,
-    read_answer,
-    read_exchange,
-    whole,
+    read_recording,
+    recording_text,
+    request_kind,
+    short_digest,
 )
-from guarantee_email_agent.llm.request import as_sent, canonical, digest
+from guarantee_email_agent.llm.request import all_parts, request_digest, wire_request
 from guarantee_email_agent.utils.errors import LLMError
 
 
-class Recorder:
+class RecordingClient:
     """A LanguageModel in front of another one; `exchanges` holds what was asked and answered, in order.
 
     `failed`: whether a request got no answer, so that something is missing.
@@ -45,7 +41,7 @@ class Recorder:
     async def create(self, **request: Any) -> Any:
         try:
             answer = await self._model.messages.create(**request)
-            self.exchanges.append(exchange_of(as_sent(request, force_tool=self._force_tool), answer))
+            self.exchanges.append(Exchange.of(wire_request(request, force_tool=self._force_tool), answer))
         except BaseException:  # a call that ran out of the mail's time is cancelled, and the scenario goes on
             self.failed = True
             raise
@@ -63,9 +59,9 @@ class Recordings:
         self._remedy = remedy
         self._names: tuple[RecordingName, ...] | None = None
 
-    def player(self, run: int) -> Player:
+    def replay_client(self, run: int) -> ReplayClient:
         """A LanguageModel that answers one run of the scenario. run: from 1."""
-        return Player(self, run)
+        return ReplayClient(self, run)
 
     def write(self, runs: Sequence[Sequence[Exchange]]) -> None:
         """Take the place of everything that was recorded of this scenario, once all of it is written.
@@ -75,8 +71,8 @@ class Recordings:
         texts: dict[str, str] = {}
         for run, exchanges in enumerate(runs, 1):
             for call, exchange in enumerate(exchanges, 1):
-                name = RecordingName.of(run, call, exchange.request, exchange.key)
-                texts[str(name)] = as_text(exchange, self._scenario, name)
+                name = RecordingName.of(run, call, exchange)
+                texts[str(name)] = recording_text(exchange, self._scenario, name)
         drafts: dict[Path, Path] = {}
         try:
             if texts:
@@ -87,7 +83,7 @@ class Recordings:
                 draft.write_bytes(text.encode())
             for draft, path in drafts.items():
                 draft.replace(path)
-            for name in self._recorded():
+            for name in self._list_names():
                 if str(name) not in texts:
                     (self._folder / str(name)).unlink(missing_ok=True)
         except OSError as error:
@@ -102,26 +98,20 @@ class Recordings:
                 self._folder.rmdir()  # stays where something lies in it
                 self._folder.parent.rmdir()
 
-    def answer_to(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
+    def find_answer(self, request: Mapping[str, Any], run: int, used: set[RecordingName]) -> Message:
         """The answer recorded for just this request, of those not in `used`, to which it is added."""
-        sent = whole(as_sent(request, force_tool=self._force_tool))
-        key = digest(canonical(sent))
+        sent = all_parts(wire_request(request, force_tool=self._force_tool))
+        digest = request_digest(sent)
         if self._names is None:
-            self._names = self._recorded()
-        again = 0
-        for name in self._names:
-            if not name.is_for(run, key):
-                continue
-            if name in used:
-                again += 1
-                continue
-            answer = read_answer(self._folder / str(name), sent, key)
-            if answer is not None:
+            self._names = self._list_names()
+        found = [name for name in self._names if name.run == run and name.short_digest == short_digest(digest)]
+        for name in found:
+            if name not in used and (exchange := read_recording(self._folder / str(name))).digest == digest:
                 used.add(name)
-                return message_of(answer)
-        raise LLMError(self._why_missing(sent, run, again), "llm_recording_missing")
+                return exchange.message()
+        raise LLMError(self._explain_miss(sent, run, len(used.intersection(found))), "llm_recording_missing")
 
-    def _recorded(self) -> tuple[RecordingName, ...]:
+    def _list_names(self) -> tuple[RecordingName, ...]:
         try:
             files = os.listdir(self._folder)
         except FileNotFoundError:
@@ -130,35 +120,35 @@ class Recordings:
             raise LLMError(
                 f"{self._folder}: the recordings cannot be read ({error.strerror})", "llm_recording_invalid"
             ) from None
-        return tuple(sorted(name for file in files if (name := RecordingName.read(file)) is not None))
+        return tuple(sorted(name for file in files if (name := RecordingName.parse(file)) is not None))
 
-    def _why_missing(self, request: Mapping[str, Any], run: int, again: int) -> str:
+    def _explain_miss(self, request: Mapping[str, Any], run: int, answered: int) -> str:
         """What is not recorded, how it differs from what is, and what to do."""
-        kind, names = kind_of(request), self._names or ()
+        kind, names = request_kind(request), self._names or ()
         what = f"The {kind} request of {self._scenario}, run {run}, is not recorded"
-        if again:
-            return f"{what} that often: it is asked {again + 1} times, and was {again}. {self._remedy}"
-        runs = Counter(name.run for name in names)
+        if answered:
+            return f"{what} that often: it is asked {answered + 1} times, and was {answered}. {self._remedy}"
+        runs = {name.run for name in names}
         if not runs:
             return f"{what}, and nothing else of this scenario. {self._remedy}"
         if run not in runs:
             return f"{what}: {len(runs)} run{'s are' if len(runs) > 1 else ' is'}. {self._remedy}"
-        alike = [name for name in names if name.run == run and name.kind == kind]
-        if not alike:
+        candidates = [name for name in names if name.run == run and name.kind == kind]
+        if not candidates:
             return f"{what}: none of this kind is. {self._remedy}"
-        file, parts = self._nearest(request, alike)
+        file, parts = self._nearest(request, candidates)
         return f"{what}: {' and '.join(parts)} differ{'s' if len(parts) == 1 else ''} from {file}. {self._remedy}"
 
     def _nearest(self, request: Mapping[str, Any], names: Sequence[RecordingName]) -> tuple[str, list[str]]:
         """The recording that differs in the fewest parts, and those. Raises LLMError for a file that is invalid."""
-        from guarantee_email_agent.llm.recording_diff import differences  # only for a miss
+        from guarantee_email_agent.llm.recording_diff import recording_diff  # only for a miss
 
-        found = [(str(name), differences(request, read_exchange(self._folder / str(name)).request)) for name in names]
-        file, parts = min(found, key=lambda entry: len(entry[1]))
+        diffs = {str(name): recording_diff(request, read_recording(self._folder / str(name)).request) for name in names}
+        file, parts = min(diffs.items(), key=lambda entry: len(entry[1]))
         return f"{self._folder.name}/{file}", parts
 
 
-class Player:
+class ReplayClient:
     """A LanguageModel that gives the recorded answers of one run."""
 
     def __init__(self, recordings: Recordings, run: int) -> None:
@@ -172,4 +162,4 @@ class Player:
 
     async def create(self, **request: Any) -> Message:
         """Raises LLMError: `llm_recording_missing`, `llm_recording_invalid`."""
-        return self._recordings.answer_to(request, self._run, self._used)
+        return self._recordings.find_answer(request, self._run, self._used)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 from guarantee_email_agent.llm.prompts import element_in
 
-_SHOWN_CHARACTERS: Final = 60
-_SHOWN_BEFORE: Final = 20
-_INSTRUCTIONS: Final = ("the main instruction", "the scenario's instruction")
+_MAX_EXCERPT: Final = 60
+_CONTEXT: Final = 20
+_INSTRUCTION_NAMES: Final = ("the main instruction", "the scenario's instruction")
 _SETTINGS: Final = {"model": "llm.model", "max_tokens": "llm.max_tokens", "temperature": "llm.temperature"}
 _ELEMENTS: Final = {
     "mail": "the mail",
@@ -19,7 +20,7 @@ _ELEMENTS: Final = {
 }
 
 
-def differences(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
+def recording_diff(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
     """Every part that differs, such as `the main instruction (now 'Be brief.', recorded 'Be short.')`."""
     return [*_settings(request, recorded), *_instructions(request, recorded), *_content(request, recorded)]
 
@@ -27,7 +28,7 @@ def differences(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> list
 def _settings(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
     for part, setting in _SETTINGS.items():
         if (now := request.get(part)) != (then := recorded.get(part)):
-            yield f"{setting} (now {_shown(now)}, recorded {_shown(then)})"
+            yield f"{setting} (now {_excerpt(now)}, recorded {_excerpt(then)})"
     if request.get("tool_choice") != recorded.get("tool_choice"):
         yield "llm.force_tool"
     if request.get("tools") != recorded.get("tools"):
@@ -36,10 +37,8 @@ def _settings(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterat
 
 def _instructions(request: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
     now, then = _texts(request.get("system")), _texts(recorded.get("system"))
-    for number in range(max(len(now), len(then))):
-        name = _INSTRUCTIONS[number] if number < len(_INSTRUCTIONS) else f"instruction {number + 1}"
-        text = now[number] if number < len(now) else ""
-        old = then[number] if number < len(then) else ""
+    for number, (text, old) in enumerate(zip_longest(now, then, fillvalue=""), 1):
+        name = _INSTRUCTION_NAMES[number - 1] if number <= len(_INSTRUCTION_NAMES) else f"instruction {number}"
         if text != old:
             yield f"{name} ({_first_difference(text, old)})"
     if now == then and request.get("system") != recorded.get("system"):
@@ -75,29 +74,27 @@ def _element(text: str, name: str) -> object:
 
 
 def _first_difference(now: str, then: str) -> str:
-    lines, old = ([line.strip() for line in text.splitlines() if line.strip()] for text in (now, then))
-    for number in range(max(len(lines), len(old))):
-        line = lines[number] if number < len(lines) else None
-        before = old[number] if number < len(old) else None
-        if line != before:
-            start = _start(line or "", before or "")
-            return f"now {_shown(line, start)}, recorded {_shown(before, start)}"
+    lines, old_lines = ([line.strip() for line in text.splitlines() if line.strip()] for text in (now, then))
+    for line, old in zip_longest(lines, old_lines):
+        if line != old:
+            start = _excerpt_start(line or "", old or "")
+            return f"now {_excerpt(line, start)}, recorded {_excerpt(old, start)}"
     return "white space or empty lines"
 
 
-def _start(line: str, other: str) -> int:
-    """Where to begin to show two lines, so that a person sees what differs."""
+def _excerpt_start(line: str, other: str) -> int:
+    """Where the excerpts of two lines start, so that a person sees what differs."""
     pairs = enumerate(zip(line, other, strict=False))
-    alike = next((number for number, (one, another) in pairs if one != another), min(len(line), len(other)))
-    return max(0, alike - _SHOWN_BEFORE) if alike > _SHOWN_CHARACTERS // 2 else 0
+    common = next((number for number, (one, another) in pairs if one != another), min(len(line), len(other)))
+    return max(0, common - _CONTEXT) if common > _MAX_EXCERPT // 2 else 0
 
 
-def _shown(value: object, start: int = 0) -> str:
+def _excerpt(value: object, start: int = 0) -> str:
     if value is None:
         return "nothing"
     if not isinstance(value, str):
         return str(value)
     text = value[start:].strip()
-    if len(text) > _SHOWN_CHARACTERS:
-        text = f"{text[:_SHOWN_CHARACTERS].rstrip()} …"
+    if len(text) > _MAX_EXCERPT:
+        text = f"{text[:_MAX_EXCERPT].rstrip()} …"
     return repr(f"… {text}" if start else text)
