@@ -24,9 +24,9 @@ from guarantee_email_agent.utils.clock import SkippingClock
 def test_limit_is_reached_where_more_was_used(
     limits: RunLimits, tokens: int, cost_usd: float | None, code: str | None
 ) -> None:
-    reason = limits.spent(TokenUsage(output_tokens=tokens), cost_usd)
+    reason = limits.exceeded_by(TokenUsage(output_tokens=tokens), cost_usd)
     assert (reason and reason.code) == code
-    assert reason is None or not reason.again
+    assert reason is None or not reason.retryable
 
 
 def test_time_runs_down_to_nothing_and_not_below() -> None:
@@ -34,15 +34,15 @@ def test_time_runs_down_to_nothing_and_not_below() -> None:
     deadline = Deadline(60, clock, Interruption())
     assert 59 < deadline.remaining_s() <= 60
     clock._skipped += 100
-    assert deadline.remaining_s() == 0
+    assert (deadline.remaining_s(), deadline.is_over()) == (0, True)
 
 
 def test_interruption_is_seen_by_all() -> None:
     interruption = Interruption()
     deadlines = [Deadline(60, SkippingClock(), interruption) for _ in range(2)]
-    assert not any(deadline.requested() for deadline in deadlines)
+    assert not any(deadline.is_over() for deadline in deadlines)
     interruption.request()
-    assert all(deadline.requested() for deadline in deadlines)
+    assert all(deadline.is_over() for deadline in deadlines)
 
 
 def test_interruption_waits_for_work_but_for_no_part_that_nobody_awaits() -> None:

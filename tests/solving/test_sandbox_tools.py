@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import MakeTask
 
-from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.sandbox_tools import MAX_IMAGE_BYTES, ClientType, tools_for
-from guarantee_email_agent.solving.tools import ToolCall, ToolResult, Toolset
+from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
+from guarantee_email_agent.solving.tools import MAX_IMAGE_BYTES, ToolCall, ToolResult, Toolset
 from guarantee_email_agent.utils.errors import TaskError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -29,8 +28,8 @@ def test_shell_shows_what_a_command_prints(use: Use) -> None:
 
 
 def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
-    tool_result = use("shell_execute", command="echo no >&2; exit 3")
-    assert (tool_result.error, tool_result.message) == (False, "no\n[exit code 3]")
+    result = use("shell_execute", command="echo no >&2; exit 3")
+    assert (result.error, result.message) == (False, "no\n[exit code 3]")
 
 
 def test_shell_says_that_a_command_was_stopped(use: Use, stub_sandbox: Any) -> None:
@@ -65,9 +64,9 @@ def test_file_is_written_and_read_again(use: Use) -> None:
 
 
 def test_missing_file_is_told_to_the_agent(use: Use) -> None:
-    tool_result = use("file_read", file="/nonesuch.txt")
-    assert tool_result.error
-    assert "No such file" in tool_result.message
+    result = use("file_read", file="/nonesuch.txt")
+    assert result.error
+    assert "No such file" in result.message
 
 
 @pytest.mark.parametrize(
@@ -159,10 +158,10 @@ def test_selector_cannot_become_code(use: Use, stub_sandbox: Any) -> None:
 
 def test_picture_is_handed_on_for_the_model_to_see(use: Use, stub_sandbox: Any) -> None:
     (stub_sandbox.folder / "a.png").write_bytes(PNG)
-    tool_result = use("image_read", file="/a.png")
-    assert tool_result.message == "[image/png, 28 bytes]"
-    assert tool_result.image is not None
-    assert (tool_result.image.media_type, tool_result.image.base64[:8]) == ("image/png", "iVBORw0K")
+    result = use("image_read", file="/a.png")
+    assert result.message == "[image/png, 28 bytes]"
+    assert result.image is not None
+    assert (result.image.media_type, result.image.base64[:8]) == ("image/png", "iVBORw0K")
 
 
 def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
@@ -176,9 +175,9 @@ def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
 )
 def test_what_is_no_usable_picture_is_told(use: Use, stub_sandbox: Any, content: bytes, told: str) -> None:
     (stub_sandbox.folder / "a.png").write_bytes(content)
-    tool_result = use("image_read", file="/a.png")
-    assert tool_result.error
-    assert told in tool_result.message
+    result = use("image_read", file="/a.png")
+    assert result.error
+    assert told in result.message
 
 
 def names(client_type: ClientType) -> set[str]:
@@ -201,12 +200,12 @@ def test_shell_client_has_no_browser() -> None:
     assert not [name for name in names(ClientType.SHELL) if name.startswith(("browser", "dom"))]
 
 
-def test_client_type_is_the_tasks_to_say(make_task: Callable[..., Task]) -> None:
+def test_client_type_is_the_tasks_to_say(make_task: MakeTask) -> None:
     assert ClientType.of(make_task("plain")) is ClientType.UNIFIED
     assert ClientType.of(make_task("web", settings="client_type: browser\n")) is ClientType.BROWSER
 
 
 @pytest.mark.parametrize("value", ["wide", "[]", "7", "null"])
-def test_unknown_client_type_is_an_error(make_task: Callable[..., Task], value: str, tmp_path: Path) -> None:
+def test_unknown_client_type_is_an_error(make_task: MakeTask, value: str) -> None:
     with pytest.raises(TaskError, match=r"client_type must be one of unified, browser, shell, not "):
         ClientType.of(make_task(settings=f"client_type: {value}\n"))

@@ -11,7 +11,6 @@ from guarantee_email_agent.solving.tools import (
     MAX_MESSAGE_CHARACTERS,
     Tool,
     ToolCall,
-    ToolOutput,
     ToolParameter,
     Toolset,
 )
@@ -26,16 +25,17 @@ ECHO = Tool(
         "how": ToolParameter("string", "How.", required=False, choices=("loud", "low")),
         "lines": ToolParameter("array", "Which.", required=False, items="integer"),
     },
-    lambda _sandbox, arguments, _timeout_s: ToolOutput(arguments["text"] * arguments.get("times", 1)),
+    lambda _sandbox, arguments, _timeout_s: str(arguments["text"] * arguments.get("times", 1)),
     action_type="say",
 )
 COMPLETE = Tool("task_complete", "End.", {"result": ToolParameter("string", "Answer.")})
-TOOLS = Toolset((ECHO, COMPLETE), sandbox=None)
+NO_SANDBOX: Any = None
+TOOLS = Toolset((ECHO, COMPLETE), NO_SANDBOX)
 
 
 def message(name: str, problem: str | None = None, **arguments: Any) -> tuple[bool, str]:
-    tool_result = TOOLS.use(ToolCall("1", name, arguments, problem), 1.0)
-    return tool_result.error, tool_result.message
+    result = TOOLS.use(ToolCall("1", name, arguments, problem), 1.0)
+    return result.error, result.message
 
 
 def test_tool_says_what_it_found() -> None:
@@ -70,11 +70,11 @@ def test_call_with_a_known_problem_is_not_carried_out() -> None:
 
 
 def test_failure_of_the_sandbox_is_told() -> None:
-    def fail(*_: object) -> ToolOutput:
+    def fail(*_: object) -> str:
         raise TaskError("no such file", "sandbox_failed")
 
-    tool_result = Toolset((Tool("read", "Read.", run=fail),), None).use(ToolCall("1", "read", {}), 1.0)
-    assert (tool_result.error, tool_result.message) == (True, "read: no such file")
+    result = Toolset((Tool("read", "Read.", run=fail),), NO_SANDBOX).use(ToolCall("1", "read", {}), 1.0)
+    assert (result.error, result.message) == (True, "read: no such file")
 
 
 def test_long_message_keeps_beginning_and_end() -> None:
@@ -86,14 +86,14 @@ def test_long_message_keeps_beginning_and_end() -> None:
 
 
 def test_task_complete_is_done_with_its_result() -> None:
-    tool_result = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
-    assert (tool_result.done, tool_result.message) == (True, "42")
+    result = TOOLS.use(ToolCall("1", "task_complete", {"result": "42"}), 1.0)
+    assert (result.done, result.message) == (True, "42")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"result": 42}, {"result": None}, {"answer": "42"}])
 def test_task_complete_without_a_usable_result_is_not_done(arguments: Mapping[str, Any]) -> None:
-    tool_result = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
-    assert (tool_result.done, tool_result.error) == (False, True)
+    result = TOOLS.use(ToolCall("1", "task_complete", arguments), 1.0)
+    assert (result.done, result.error) == (False, True)
 
 
 def test_action_has_the_type_that_the_trace_uses() -> None:

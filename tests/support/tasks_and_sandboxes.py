@@ -1,4 +1,4 @@
-"""Fixtures for tasks: task directories, and a sandbox that is the HTTP API over a folder."""
+"""Fixtures for tasks: task directories, a sandbox that is the HTTP API over a folder, and what agents are made with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from guarantee_email_agent.judging.task import Task, load_task
+from guarantee_email_agent.solving.agents.agent import TaskContext
+from guarantee_email_agent.solving.run_limits import Deadline, Interruption
+from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
+from guarantee_email_agent.solving.tools import ToolCall
+from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import TaskError
+
+MakeTask = Callable[..., Task]
 
 
 class StubSandbox:
@@ -174,7 +181,7 @@ def test(result):
 
 
 @pytest.fixture
-def make_task(tmp_path: Path) -> Callable[..., Task]:
+def make_task(tmp_path: Path) -> MakeTask:
     def make(name: str = "sum", judge: str = JUDGE, settings: str = "", instruction: str = "Add 40 and 2.") -> Task:
         folder = tmp_path / "tasks" / name
         folder.mkdir(parents=True)
@@ -183,6 +190,32 @@ def make_task(tmp_path: Path) -> Callable[..., Task]:
         return load_task(folder)
 
     return make
+
+
+def task_context(
+    instruction: str = "Add 40 and 2.", seconds: float = 60.0, interruption: Interruption | None = None
+) -> TaskContext:
+    """What an agent knows of a task with every tool, and of a sandbox that is not there."""
+    deadline = Deadline(seconds, SystemClock(), interruption or Interruption())
+    facts = {"docker_port": 8080, "client_type": "unified"}
+    return TaskContext("sum", instruction, tools_for(ClientType.UNIFIED), facts, "http://127.0.0.1:8080", deadline)
+
+
+def tool_call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(f"id_{name}", name, arguments)
+
+
+def shell(command: str) -> ToolCall:
+    return tool_call("shell_execute", command=command)
+
+
+def complete(result: str = "42") -> ToolCall:
+    return tool_call("task_complete", result=result)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
 
 
 @pytest.fixture

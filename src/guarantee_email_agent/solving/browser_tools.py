@@ -6,8 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.solving.sandbox_tools import SandboxApi, flag, looked_at, shown, text, whole
-from guarantee_email_agent.solving.tools import Tool, ToolFunction, ToolOutput, ToolParameter
+from guarantee_email_agent.solving.tools import (
+    Image,
+    SandboxApi,
+    Tool,
+    ToolFunction,
+    ToolParameter,
+    boolean,
+    integer,
+    string,
+    to_text,
+)
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_ELEMENTS: Final = 50
@@ -26,68 +35,68 @@ _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
-def _does(path: str, done: str = "Done.") -> ToolFunction:
+def _post(path: str, done: str = "Done.") -> ToolFunction:
     """A tool that posts its arguments as they are."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
-        return ToolOutput(shown(data) if data else done)
+        return to_text(data) if data else done
 
     return run
 
 
-def _reads(path: str) -> ToolFunction:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-        return ToolOutput(shown(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)))
+def _get(path: str) -> ToolFunction:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+        return to_text(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s))
 
     return run
 
 
-def _reads_element(whole_page: str, expression: str) -> ToolFunction:
+def _get_content(whole_page: str, expression: str) -> ToolFunction:
     """The whole page, or the first element that a selector names."""
 
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         if "selector" not in arguments:
-            return ToolOutput(shown(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s)))
-        found = _evaluated(sandbox, expression % json.dumps(arguments["selector"]), timeout_s)
+            return to_text(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s))
+        found = _run_script(sandbox, expression % json.dumps(arguments["selector"]), timeout_s)
         if found is None:
             raise TaskError(f"no element matches {arguments['selector']!r:.200}", "tool_no_element")
-        return ToolOutput(shown(found))
+        return to_text(found)
 
     return run
 
 
-def _query(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _query_elements(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     expression = _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)
-    return ToolOutput(shown(_evaluated(sandbox, expression, timeout_s)))
+    return to_text(_run_script(sandbox, expression, timeout_s))
 
 
-def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-    return ToolOutput(shown(_evaluated(sandbox, _LINKS, timeout_s)))
+def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
+    return to_text(_run_script(sandbox, _LINKS, timeout_s))
 
 
-def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-    return ToolOutput(shown(_evaluated(sandbox, arguments["expression"], timeout_s)))
+def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    return to_text(_run_script(sandbox, arguments["expression"], timeout_s))
 
 
-def _evaluated(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
+def _run_script(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
     data = sandbox.call("POST", f"{_PAGE}/evaluate", {"expression": expression}, timeout_s=timeout_s)
     return data["result"] if isinstance(data, Mapping) and set(data) == {"result"} else data
 
 
-def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-    return looked_at(sandbox.download(f"{_PAGE}/screenshot", arguments, timeout_s=timeout_s), "the screenshot")
+def _screenshot(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Image:
+    return Image.parse(sandbox.download(f"{_PAGE}/screenshot", arguments, timeout_s=timeout_s), "the screenshot")
 
 
-def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     request = {"type": "selector", "selector": arguments["selector"], "timeout": 1000 * min(30.0, timeout_s)}
     sandbox.call("POST", f"{_PAGE}/wait", request, timeout_s=timeout_s)
-    return ToolOutput("It is there.")
+    return "It is there."
 
 
-_SELECTOR: Final = text("CSS selector of the element.")
-_MAYBE_SELECTOR: Final = text("CSS selector of the element, or use index.", required=False)
-_INDEX: Final = whole("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
+_SELECTOR: Final = string("CSS selector of the element.")
+_MAYBE_SELECTOR: Final = string("CSS selector of the element, or use index.", required=False)
+_INDEX: Final = integer("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
 
 
 def _number(description: str) -> ToolParameter:
@@ -95,71 +104,79 @@ def _number(description: str) -> ToolParameter:
 
 
 BROWSER_TOOLS: Final = (
-    Tool("browser_navigate", "Open a page.", {"url": text("Its address.")}, _does("navigate")),
-    Tool("browser_back", "Go back one page.", {}, _does("back")),
-    Tool("browser_forward", "Go forward one page.", {}, _does("forward")),
-    Tool("browser_reload", "Load the page anew.", {}, _does("reload")),
+    Tool("browser_navigate", "Open a page.", {"url": string("Its address.")}, _post("navigate")),
+    Tool("browser_back", "Go back one page.", {}, _post("back")),
+    Tool("browser_forward", "Go forward one page.", {}, _post("forward")),
+    Tool("browser_reload", "Load the page anew.", {}, _post("reload")),
     Tool(
         "browser_click",
         "Click at a place of the page.",
         {
             "x": _number("Pixels from the left."),
             "y": _number("Pixels from the top."),
-            "button": text("Which button.", required=False, choices=("left", "right", "middle")),
-            "click_count": whole("2 for a double click.", required=False),
+            "button": string("Which button.", required=False, choices=("left", "right", "middle")),
+            "click_count": integer("2 for a double click.", required=False),
         },
-        _does("click"),
+        _post("click"),
     ),
-    Tool("browser_type", "Type a text where the focus is.", {"text": text("The text.")}, _does("type")),
-    Tool("browser_press", "Press a key.", {"key": text("Such as Enter, Tab or ArrowDown.")}, _does("press_key")),
+    Tool("browser_type", "Type a text where the focus is.", {"text": string("The text.")}, _post("type")),
+    Tool("browser_press", "Press a key.", {"key": string("Such as Enter, Tab or ArrowDown.")}, _post("press_key")),
     Tool(
         "browser_hotkey",
         "Press keys together.",
         {"keys": ToolParameter("array", "Such as Control and a.", items="string")},
-        _does("hot_key"),
+        _post("hot_key"),
     ),
     Tool(
         "browser_scroll",
         "Scroll the page.",
         {
-            "direction": text("Which way.", choices=("up", "down", "left", "right")),
-            "amount": whole("Pixels.", required=False),
+            "direction": string("Which way.", choices=("up", "down", "left", "right")),
+            "amount": integer("Pixels.", required=False),
         },
-        _does("scroll"),
+        _post("scroll"),
     ),
     Tool(
-        "browser_screenshot", "Look at the page.", {"full_page": flag("All of it, not what is in view.")}, _screenshot
+        "browser_screenshot",
+        "Look at the page.",
+        {"full_page": boolean("All of it, not what is in view.")},
+        _screenshot,
     ),
     Tool(
         "dom_get_text",
         "Read the text of the page, or of an element.",
-        {"selector": text("CSS selector.", required=False)},
-        _reads_element("text", _TEXT_OF),
+        {"selector": string("CSS selector.", required=False)},
+        _get_content("text", _TEXT_OF),
     ),
     Tool(
         "dom_get_html",
         "Read the HTML of the page, or of an element.",
-        {"selector": text("CSS selector.", required=False)},
-        _reads_element("html", _HTML_OF),
+        {"selector": string("CSS selector.", required=False)},
+        _get_content("html", _HTML_OF),
     ),
-    Tool("dom_query_selector", "Find elements: how many, their texts, attributes.", {"selector": _SELECTOR}, _query),
+    Tool(
+        "dom_query_selector",
+        "Find elements: how many, their texts, attributes.",
+        {"selector": _SELECTOR},
+        _query_elements,
+    ),
     Tool("dom_extract_links", "List the links of the page.", {}, _links),
-    Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _reads("elements")),
-    Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _does("click")),
+    Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _get("elements")),
+    Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _post("click")),
     Tool(
         "dom_fill",
         "Put a text into a field, in place of what it holds.",
-        {"text": text("The text."), "selector": _MAYBE_SELECTOR, "index": _INDEX},
-        _does("fill"),
+        {"text": string("The text."), "selector": _MAYBE_SELECTOR, "index": _INDEX},
+        _post("fill"),
     ),
     Tool(
         "dom_select_option",
         "Choose from a list.",
-        {"selector": _SELECTOR, "value": text("Value of the option.")},
-        _does("select_option"),
+        {"selector": _SELECTOR, "value": string("Value of the option.")},
+        _post("select_option"),
     ),
-    Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _does("hover")),
-    Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _does("scroll_to_element")),
+    Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _post("hover")),
+    Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _post("scroll_to_element")),
     Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
-    Tool("dom_evaluate", "Evaluate a JavaScript expression on the page.", {"expression": text("It.")}, _evaluate),
+    Tool("dom_evaluate", "Evaluate a JavaScript expression on the page.", {"expression": string("It.")}, _evaluate),
 )

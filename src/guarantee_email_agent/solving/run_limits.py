@@ -1,4 +1,4 @@
-"""How much an agent may use up on one task."""
+"""How much an agent may use up on one task, and what ends its work early."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from guarantee_email_agent.utils.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class FailureReason:
-    """Why a run failed. code: a word for programs. again: the agent is not to blame, so the task is to be repeated."""
+    """Why a run failed. code: for programs. retryable: the agent is not to blame, so the task is to be repeated."""
 
     code: str
     message: str
-    again: bool = False
+    retryable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,17 @@ class RunLimits:
     max_tokens: int | None = None
     max_cost_usd: float | None = None
 
-    def spent(self, tokens: TokenUsage, cost_usd: float | None) -> FailureReason | None:
+    def exceeded_by(self, tokens: TokenUsage, cost_usd: float | None) -> FailureReason | None:
         """The limit that tokens or cost are over."""
         if self.max_tokens is not None and tokens.total > self.max_tokens:
             return FailureReason("max_tokens", f"used {tokens.total} tokens, more than the {self.max_tokens} allowed")
         if self.max_cost_usd is None:
             return None
+        allowed = f"${self.max_cost_usd:g}"
         if cost_usd is None:
-            return FailureReason(
-                "max_cost", f"the model has no known price, but no more than ${self.max_cost_usd:g} is allowed"
-            )
+            return FailureReason("max_cost", f"the model has no known price, but no more than {allowed} is allowed")
         if cost_usd > self.max_cost_usd:
-            return FailureReason("max_cost", f"cost ${cost_usd:.4f}, more than the ${self.max_cost_usd:g} allowed")
+            return FailureReason("max_cost", f"cost ${cost_usd:.4f}, more than the {allowed} allowed")
         return None
 
     def out_of_steps(self) -> FailureReason:
@@ -50,7 +49,7 @@ class RunLimits:
         return FailureReason("wall_time", f"was not done after {self.wall_time_s:g} s")
 
 
-INTERRUPTED = FailureReason("interrupted", "the run was interrupted", again=True)
+INTERRUPTED = FailureReason("interrupted", "the run was interrupted", retryable=True)
 
 
 class Interruption:
@@ -69,7 +68,7 @@ class Interruption:
 
     @contextmanager
     def awaited(self, by: int = 1) -> Iterator[None]:
-        """Somebody works whose end `wait` waits for."""
+        """Work whose end `wait` waits for."""
         self._count(by)
         try:
             yield
@@ -77,7 +76,7 @@ class Interruption:
             self._count(-by)
 
     def not_awaited(self) -> AbstractContextManager[None]:
-        """For a part of that work which nobody has to wait for."""
+        """For a part of that work whose end `wait` does not wait for."""
         return self.awaited(-1)
 
     def wait(self, timeout_s: float) -> None:
@@ -91,7 +90,7 @@ class Interruption:
 
 
 class Deadline:
-    """The time that is left for one task, and whether somebody wants it to end."""
+    """The end of the work on one task: by the clock, or by an interruption. Agents that wait poll it."""
 
     def __init__(self, seconds: float, clock: Clock, interruption: Interruption) -> None:
         self._clock = clock
@@ -101,5 +100,6 @@ class Deadline:
     def remaining_s(self) -> float:
         return max(0.0, self._end - self._clock.monotonic())
 
-    def requested(self) -> bool:
-        return self._interruption.requested()
+    def is_over(self) -> bool:
+        """Whether the time is over, or the run was interrupted."""
+        return self.remaining_s() <= 0 or self._interruption.requested()

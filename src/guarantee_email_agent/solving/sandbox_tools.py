@@ -1,40 +1,30 @@
-"""The tools of the unified client: a shell, code, files, pictures and a browser, all inside the sandbox."""
+"""The tools that act in the sandbox: a shell, code, files and pictures; and which of all tools an agent gets."""
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.tools import TASK_COMPLETE, Image, Tool, ToolOutput, ToolParameter
+from guarantee_email_agent.solving.browser_tools import BROWSER_TOOLS
+from guarantee_email_agent.solving.tools import (
+    TASK_COMPLETE,
+    Image,
+    SandboxApi,
+    Tool,
+    ToolParameter,
+    boolean,
+    integer,
+    string,
+    to_text,
+)
 from guarantee_email_agent.utils.errors import TaskError
-
-MAX_IMAGE_BYTES: Final = 5_000_000
-"""What the Messages API takes for one picture."""
 
 REPLY_MARGIN_S: Final = 10.0
 """Seconds for a reply, beyond those that a command may take."""
 
 _STOPPED: Final = ("hard_timeout", "terminated")
-_IMAGES: Final = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
-
-
-class SandboxApi(Protocol):
-    """The sandbox's HTTP API. Both raise an AgentError for a call that failed, with what the sandbox said."""
-
-    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
-        """The `data` of the reply. payload: JSON of a POST, query of a GET."""
-
-    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
-        """The bytes that a GET gives."""
 
 
 class ClientType(StrEnum):
@@ -46,7 +36,7 @@ class ClientType(StrEnum):
 
     @classmethod
     def of(cls, task: Task) -> ClientType:
-        """Raises TaskError for a word that is none of them."""
+        """Raises TaskError for another value."""
         wanted = task.settings.get("client_type", cls.UNIFIED.value)
         try:
             return cls(wanted)
@@ -59,8 +49,6 @@ class ClientType(StrEnum):
 
 def tools_for(client_type: ClientType) -> tuple[Tool, ...]:
     """The tools of a kind of client, `task_complete` the last."""
-    from guarantee_email_agent.solving.browser_tools import BROWSER_TOOLS
-
     browser = () if client_type is ClientType.SHELL else BROWSER_TOOLS
     others = () if client_type is ClientType.BROWSER else WORK_TOOLS
     return (*others, *browser, COMPLETE)
@@ -75,44 +63,13 @@ def is_alive(sandbox: SandboxApi) -> bool:
     return True
 
 
-def text(description: str, *, required: bool = True, choices: tuple[str, ...] = ()) -> ToolParameter:
-    return ToolParameter("string", description, required, choices)
-
-
-def whole(description: str, *, required: bool = True) -> ToolParameter:
-    return ToolParameter("integer", description, required)
-
-
-def flag(description: str) -> ToolParameter:
-    return ToolParameter("boolean", description, required=False)
-
-
-def shown(data: Any) -> str:
-    """What the sandbox returned, as text for an agent."""
-    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
-
-
-def looked_at(content: bytes, name: str) -> ToolOutput:
-    """A picture for the agent. Raises TaskError for what is none, or too large."""
-    kind = next((kind for start, kind in _IMAGES.items() if content.startswith(start)), None)
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        kind = "image/webp"
-    if kind is None:
-        raise TaskError(f"{name} is no PNG, JPEG, GIF or WebP picture", "tool_no_image")
-    if len(content) > MAX_IMAGE_BYTES:
-        raise TaskError(
-            f"{name} has {len(content)} bytes; make it smaller than {MAX_IMAGE_BYTES}", "tool_image_too_large"
-        )
-    return ToolOutput(f"[{kind}, {len(content)} bytes]", Image(kind, base64.b64encode(content).decode("ascii")))
-
-
 def _post(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     data = sandbox.call("POST", path, arguments, timeout_s=timeout_s)
     return data if isinstance(data, Mapping) else {"output": data}
 
 
-def _ran(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-    """What came of a program, also where a sandbox calls its own reply a failure because the program failed."""
+def _post_program(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+    """The result of a program, also where a sandbox calls its own reply a failure because the program failed."""
     try:
         return _post(path, sandbox, arguments, timeout_s + REPLY_MARGIN_S)
     except TaskError as error:
@@ -122,87 +79,83 @@ def _ran(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s
         raise
 
 
-def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = min(arguments.get("timeout", timeout_s), timeout_s)
     request = {name: value for name, value in arguments.items() if name != "timeout"}
     # Without the second one, a command that is silent for two minutes would be left running.
     request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1}
-    data = _ran("/v1/shell/exec", sandbox, request, timeout_s)
+    data = _post_program("/v1/shell/exec", sandbox, request, timeout_s)
     output, status, code = data.get("output") or "", data.get("status"), data.get("exit_code")
     if status in _STOPPED:
-        return ToolOutput(_joined(output, f"[stopped after {seconds:g} s]"))
+        return _join_lines(output, f"[stopped after {seconds:g} s]")
     if status not in (None, "completed"):
-        return ToolOutput(_joined(output, f"[not ended: {status}]"))
-    return ToolOutput(_joined(output, f"[exit code {code}]" if code else ""))
+        return _join_lines(output, f"[not ended: {status}]")
+    return _join_lines(output, f"[exit code {code}]" if code else "")
 
 
-def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = int(max(1, min(arguments.get("timeout", timeout_s), timeout_s)))
-    data = _ran("/v1/code/execute", sandbox, {**arguments, "timeout": seconds}, timeout_s)
+    data = _post_program("/v1/code/execute", sandbox, {**arguments, "timeout": seconds}, timeout_s)
     trace, stderr = data.get("traceback") or (), data.get("stderr") or ""
     parts = [data.get("stdout") or "", stderr or "\n".join(str(line) for line in trace)]
     if not any(parts):
         outputs = [output for output in data.get("outputs") or () if isinstance(output, Mapping)]
-        parts = [shown(output.get("text", output)) for output in outputs]
+        parts = [to_text(output.get("text", output)) for output in outputs]
     code = data.get("exit_code")
-    return ToolOutput(_joined(*parts, f"[exit code {code}]" if code else ""))
+    return _join_lines(*parts, f"[exit code {code}]" if code else "")
 
 
-def _file_read(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-    return ToolOutput(str(_post("/v1/file/read", sandbox, arguments, timeout_s).get("content") or ""))
+def _file_read(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    return str(_post("/v1/file/read", sandbox, arguments, timeout_s).get("content") or "")
 
 
-def _file_write(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _file_write(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     count = _post("/v1/file/write", sandbox, arguments, timeout_s).get("bytes_written")
-    return ToolOutput(
-        f"Wrote {count} bytes to {arguments['file']}" if count is not None else f"Wrote {arguments['file']}"
-    )
+    return f"Wrote {f'{count} bytes to ' if count is not None else ''}{arguments['file']}"
 
 
-def _file_list(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _file_list(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     files = _post("/v1/file/list", sandbox, arguments, timeout_s).get("files") or ()
     lines = [
         f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files if isinstance(file, Mapping)
     ]
-    return ToolOutput("\n".join(lines) or "(empty)")
+    return "\n".join(lines) or "(empty)"
 
 
-def _replace(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _replace(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     count = _post("/v1/file/replace", sandbox, arguments, timeout_s).get("replaced_count")
     if count == 0:
         raise TaskError(f"old_str does not occur in {arguments['file']}", "tool_nothing_replaced")
-    return ToolOutput(f"Replaced {count if count is not None else 'it'} in {arguments['file']}")
+    return f"Replaced {count if count is not None else 'it'} in {arguments['file']}"
 
 
-def _search(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _search(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     data = _post("/v1/file/search", sandbox, arguments, timeout_s)
     found = zip(data.get("line_numbers") or (), data.get("matches") or (), strict=False)
-    return ToolOutput("\n".join(f"{number}: {match}" for number, match in found) or "(no match)")
+    return "\n".join(f"{number}: {match}" for number, match in found) or "(no match)"
 
 
-def _find(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
-    return ToolOutput(
-        "\n".join(_post("/v1/file/find", sandbox, arguments, timeout_s).get("files") or ()) or "(no match)"
-    )
+def _find(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    return "\n".join(_post("/v1/file/find", sandbox, arguments, timeout_s).get("files") or ()) or "(no match)"
 
 
-def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     data = _post("/v1/file/str_replace_editor", sandbox, arguments, timeout_s)
     if data.get("error"):
         raise TaskError(str(data["error"]), "tool_editor")
-    return ToolOutput(str(data.get("output") or ""))
+    return str(data.get("output") or "")
 
 
-def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Image:
     content = sandbox.download("/v1/file/download", {"path": arguments["file"]}, timeout_s=timeout_s)
-    return looked_at(content, arguments["file"])
+    return Image.parse(content, arguments["file"])
 
 
-def _joined(*parts: str) -> str:
+def _join_lines(*parts: str) -> str:
     return "\n".join(part.rstrip("\n") for part in parts if part)
 
 
-_FILE: Final = text("Absolute path of the file.")
+_FILE: Final = string("Absolute path of the file.")
 _SECONDS: Final = ToolParameter("number", "Seconds that it may take.", required=False)
 
 WORK_TOOLS: Final = (
@@ -211,9 +164,9 @@ WORK_TOOLS: Final = (
         "Run a command in a shell (bash), and see what it prints and its exit code. A changed folder or variable lasts "
         "within a session only. What should go on running has to be started in the background.",
         {
-            "command": text("The command."),
-            "id": text("Name of a session of your choice; without one the command gets a new shell.", required=False),
-            "exec_dir": text("Folder to run it in.", required=False),
+            "command": string("The command."),
+            "id": string("Name of a session of your choice; without one the command gets a new shell.", required=False),
+            "exec_dir": string("Folder to run it in.", required=False),
             "timeout": _SECONDS,
         },
         _shell,
@@ -223,8 +176,8 @@ WORK_TOOLS: Final = (
         "code_execute",
         "Run a program, and see what it prints.",
         {
-            "language": text("The language that it is written in.", choices=("python", "javascript")),
-            "code": text("The whole program."),
+            "language": string("The language that it is written in.", choices=("python", "javascript")),
+            "code": string("The whole program."),
             "timeout": _SECONDS,
         },
         _code,
@@ -234,43 +187,43 @@ WORK_TOOLS: Final = (
         "Read a text file, or some of its lines.",
         {
             "file": _FILE,
-            "start_line": whole("First line, from 0.", required=False),
-            "end_line": whole("Line to stop before.", required=False),
+            "start_line": integer("First line, from 0.", required=False),
+            "end_line": integer("Line to stop before.", required=False),
         },
         _file_read,
     ),
     Tool(
         "file_write",
         "Write a text file; missing folders are made.",
-        {"file": _FILE, "content": text("All of the text."), "append": flag("Add to what is there.")},
+        {"file": _FILE, "content": string("All of the text."), "append": boolean("Add to what is there.")},
         _file_write,
     ),
     Tool(
         "file_list",
         "List the files of a folder.",
         {
-            "path": text("Absolute path of the folder."),
-            "recursive": flag("Folders inside too."),
-            "show_hidden": flag("Names that begin with a dot too."),
+            "path": string("Absolute path of the folder."),
+            "recursive": boolean("Folders inside too."),
+            "show_hidden": boolean("Names that begin with a dot too."),
         },
         _file_list,
     ),
     Tool(
         "replace_in_file",
         "Replace a text everywhere in a file.",
-        {"file": _FILE, "old_str": text("What to replace, exactly."), "new_str": text("What to put there.")},
+        {"file": _FILE, "old_str": string("What to replace, exactly."), "new_str": string("What to put there.")},
         _replace,
     ),
     Tool(
         "search_in_file",
         "Find the lines of a file that match a regular expression.",
-        {"file": _FILE, "regex": text("The regular expression.")},
+        {"file": _FILE, "regex": string("The regular expression.")},
         _search,
     ),
     Tool(
         "find_files",
         "Find files by their names.",
-        {"path": text("Absolute path of the folder to look in."), "glob": text("Pattern such as *.py.")},
+        {"path": string("Absolute path of the folder to look in."), "glob": string("Pattern such as *.py.")},
         _find,
     ),
     Tool(
@@ -279,12 +232,12 @@ WORK_TOOLS: Final = (
         "file_text, `str_replace` replaces old_str, which must occur exactly once, by new_str, `insert` puts new_str "
         "below the line insert_line, `undo_edit` takes the last edit back.",
         {
-            "command": text("What to do.", choices=("view", "create", "str_replace", "insert", "undo_edit")),
-            "path": text("Absolute path of the file."),
-            "file_text": text("For create.", required=False),
-            "old_str": text("For str_replace.", required=False),
-            "new_str": text("For str_replace and insert.", required=False),
-            "insert_line": whole("For insert: 0 is the beginning.", required=False),
+            "command": string("What to do.", choices=("view", "create", "str_replace", "insert", "undo_edit")),
+            "path": string("Absolute path of the file."),
+            "file_text": string("For create.", required=False),
+            "old_str": string("For str_replace.", required=False),
+            "new_str": string("For str_replace and insert.", required=False),
+            "insert_line": integer("For insert: 0 is the beginning.", required=False),
             "view_range": ToolParameter(
                 "array", "For view: first and last line, from 1.", required=False, items="integer"
             ),
@@ -297,5 +250,5 @@ WORK_TOOLS: Final = (
 COMPLETE: Final = Tool(
     TASK_COMPLETE,
     "End the task. Call it once, when the task is done or cannot be done.",
-    {"result": text("The final answer: all that the task asks for, in the form it asks for.")},
+    {"result": string("The final answer: all that the task asks for, in the form it asks for.")},
 )

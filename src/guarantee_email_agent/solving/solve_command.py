@@ -27,8 +27,8 @@ from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_r
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, TaskContext
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
-from guarantee_email_agent.solving.sandbox_tools import SandboxApi
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
+from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.printable import printable
 
@@ -227,7 +227,7 @@ def _script(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
         try:
             return ScriptAgent(context, load_script(script_file(place, context.task_name)))
         except TaskError as error:
-            raise AgentStepError(error.message, error.code, {"again": True}) from None
+            raise AgentStepError(error.message, error.code, {"retryable": True}) from None
 
     return make
 

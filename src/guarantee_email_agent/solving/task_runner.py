@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from guarantee_email_agent.judging.grading import grade_task
 from guarantee_email_agent.judging.record import read_record
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.solving.agents.agent import (
-    Agent,
-    AgentFactory,
-    AgentStepError,
-    Step,
-    TaskContext,
-)
+from guarantee_email_agent.sandbox.sandbox import Sandbox
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, Interruption, RunLimits
-from guarantee_email_agent.solving.run_recorder import RECORD_UNWRITABLE, RunRecorder, kept_verdict
-from guarantee_email_agent.solving.sandbox_tools import ClientType, SandboxApi, is_alive, tools_for
-from guarantee_email_agent.solving.tools import ToolResult, Toolset
+from guarantee_email_agent.solving.run_recorder import RECORD_UNWRITABLE, RunRecorder, finished_verdict
+from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, tools_for
+from guarantee_email_agent.solving.tools import TASK_COMPLETE, SandboxApi, ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 from guarantee_email_agent.utils.printable import printable
@@ -32,42 +27,26 @@ logger = logging.getLogger(__name__)
 TOOL_TIMEOUT_S: Final = 300.0
 """Seconds that one tool call may take, if the task has that long."""
 
-END_S: Final = 60.0
+CLEANUP_TIMEOUT_S: Final = 60.0
 """Seconds that runs have to clean up after an interruption."""
 
 # Whoever ends the sandbox that it works in has failed; it is no reason to let it try again.
 SANDBOX_LOST: Final = FailureReason("sandbox_lost", "the sandbox ended before the agent was done")
 
-
-class RunningSandbox(Protocol):
-    """What an runner has to know of a sandbox."""
-
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def docker_port(self) -> int: ...
-    @property
-    def limitations(self) -> tuple[str, ...]:
-        """What could not be had on this machine, a sentence each."""
-
-    def stop(self) -> None:
-        """Ends it; may be called twice, and from another thread."""
-
-
-OpenSandbox = Callable[[Task], AbstractContextManager[RunningSandbox]]
+OpenSandbox = Callable[[Task], AbstractContextManager[Sandbox]]
 
 
 class TaskRunner:
     """Works through tasks with one kind of agent; `run` may be called from several threads at once.
 
-    controller: makes an agent for a task; controller_name is what the record calls it. out_dir: where the records go,
-    as `<task_name>.json`. connect: a client for the address of a sandbox. started: says when a run began (ISO 8601).
+    make_agent: makes an agent for a task; agent_name is what the record calls it. out_dir: where the records go, as
+    `<task_name>.json`. connect: a client for the address of a sandbox. started: when a run began (ISO 8601).
     """
 
     def __init__(
         self,
-        controller: AgentFactory,
-        controller_name: str,
+        make_agent: AgentFactory,
+        agent_name: str,
         open_sandbox: OpenSandbox,
         limits: RunLimits,
         out_dir: Path,
@@ -79,8 +58,8 @@ class TaskRunner:
         clock: Clock | None = None,
         interruption: Interruption | None = None,
     ) -> None:
-        self._controller = controller
-        self._controller_name = controller_name
+        self._make_agent = make_agent
+        self._agent_name = agent_name
         self._open_sandbox = open_sandbox
         self._limits = limits
         self._out_dir = out_dir
@@ -90,8 +69,8 @@ class TaskRunner:
         self._judge_timeout_s = judge_timeout_s
         self._clock = clock or SystemClock()
         self._interruption = interruption or Interruption()
-        self._running: set[RunningSandbox] = set()
-        self._told: set[str] = set()
+        self._running: set[Sandbox] = set()
+        self._logged_limitations: set[str] = set()
 
     def interrupt(self) -> None:
         """End all runs as soon as possible, from another thread than theirs; a judge at work is not waited for."""
@@ -100,7 +79,7 @@ class TaskRunner:
             # Whatever it was told to do would be waited for.
             with suppress(AgentError):
                 sandbox.stop()
-        self._interruption.wait(END_S)
+        self._interruption.wait(CLEANUP_TIMEOUT_S)
 
     def record_file(self, task: Task) -> Path:
         return self._out_dir / f"{task.name}.json"
@@ -111,7 +90,7 @@ class TaskRunner:
         if not file.exists():
             return None
         try:
-            verdict = kept_verdict(read_record(file), task)
+            verdict = finished_verdict(read_record(file), task)
         except TaskError:  # half a record of an older program, or none at all: then it is made anew
             return None
         return None if verdict is None else Graded(task.name, verdict)
@@ -124,11 +103,11 @@ class TaskRunner:
         """
         with self._interruption.awaited():
             if self._interruption.requested():  # then the former record, if there is one, stays as it is
-                return Graded(task.name, _not_done(INTERRUPTED))
+                return Graded(task.name, _unfinished(INTERRUPTED))
             return Graded(task.name, self._run(task))
 
     def _run(self, task: Task) -> Verdict:
-        recorder = RunRecorder(self.record_file(task), task, self._controller_name, self._limits, self._started())
+        recorder = RunRecorder(self.record_file(task), task, self._agent_name, self._limits, self._started())
         try:
             client_type = ClientType.of(task)
         except TaskError as error:
@@ -138,53 +117,52 @@ class TaskRunner:
         began = self._clock.monotonic()
         try:
             with self._open_sandbox(task) as sandbox:
-                recorder.took("sandbox_s", self._clock.monotonic() - began)
+                recorder.add_time("sandbox_s", self._clock.monotonic() - began)
                 self._log_limitations(sandbox.limitations)
                 self._running.add(sandbox)
                 try:
-                    reason = self._work(task, sandbox, client_type, recorder)
-                    recorder.end(reason)
-                    if reason is not None and not reason.again:  # of the others the verdict tells
+                    reason = self._run_agent(task, sandbox, client_type, recorder)
+                    recorder.finish(reason)
+                    if reason is not None and not reason.retryable:  # the others stand in the verdict
                         logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
-                    verdict = self._verdict(task, recorder, reason)
+                    verdict = self._judge(task, recorder, reason)
                     # Ctrl-C ends the judges too, so an error after it says nothing about this one.
-                    if verdict.verdict != "error" or self._interrupted() is None:
-                        recorder.judged(verdict)
+                    if verdict.verdict != "error" or not self._interruption.requested():
+                        recorder.add_verdict(verdict)
                 finally:
                     self._running.discard(sandbox)
         except Exception as error:  # a bug costs one task, not those beside it
             if isinstance(error, AgentError) and error.code == RECORD_UNWRITABLE:
                 raise
             logger.debug("%s", printable(task.name), exc_info=True)
-            reason = self._interrupted() or _failure_reason(error)
-            if verdict is None:
-                recorder.end(reason)
-                verdict = _not_done(reason)
-                recorder.judged(verdict)
-            else:
-                logger.warning(
-                    "%s: the sandbox did not end cleanly: %s", printable(task.name), printable(reason.message)
-                )
+            reason = INTERRUPTED if self._interruption.requested() else _failure_reason(error)
+            if verdict is not None:
+                message = printable(reason.message)
+                logger.warning("%s: the sandbox did not end cleanly: %s", printable(task.name), message)
+                return verdict
+            recorder.finish(reason)
+            verdict = _unfinished(reason)
+            recorder.add_verdict(verdict)
         return verdict
 
     def _log_limitations(self, limitations: Sequence[str]) -> None:
         """Once for all tasks: the machine is the same for each."""
         for limitation in limitations:
-            if limitation not in self._told:
-                self._told.add(limitation)
+            if limitation not in self._logged_limitations:
+                self._logged_limitations.add(limitation)
                 logger.warning("The sandbox is not all that it should be: %s", limitation)
 
-    def _verdict(self, task: Task, recorder: RunRecorder, reason: FailureReason | None) -> Verdict:
-        if reason is not None and reason.again:
-            return _not_done(reason)
+    def _judge(self, task: Task, recorder: RunRecorder, reason: FailureReason | None) -> Verdict:
+        if reason is not None and reason.retryable:
+            return _unfinished(reason)
         began = self._clock.monotonic()
         with self._interruption.not_awaited():
             verdict = grade_task(task, recorder.record, timeout_s=self._judge_timeout_s)
-        recorder.took("judge_s", self._clock.monotonic() - began)
+        recorder.add_time("judge_s", self._clock.monotonic() - began)
         return verdict
 
-    def _work(
-        self, task: Task, sandbox: RunningSandbox, client_type: ClientType, recorder: RunRecorder
+    def _run_agent(
+        self, task: Task, sandbox: Sandbox, client_type: ClientType, recorder: RunRecorder
     ) -> FailureReason | None:
         """Why the agent did not finish the task; None where it did."""
         tools = Toolset(tools_for(client_type), self._connect(sandbox.base_url))
@@ -198,87 +176,74 @@ class TaskRunner:
         deadline = Deadline(self._limits.wall_time_s, self._clock, self._interruption)
         context = TaskContext(task.name, task.instruction, tools.all, facts, sandbox.base_url, deadline)
         try:
-            controller = self._controller(context)
+            agent = self._make_agent(context)
         except AgentStepError as error:
-            return FailureReason(error.code, error.message, error.again)
-        try:
-            recorder.open(controller.opening(), facts)
-            return self._steps(controller, tools, deadline, recorder)
-        finally:
-            controller.close()
+            return error.reason
+        with closing(agent):
+            recorder.start(agent.opening_messages(), facts)
+            return self._run_steps(agent, tools, deadline, recorder)
 
-    def _steps(
-        self, controller: Agent, tools: Toolset, deadline: Deadline, recorder: RunRecorder
+    def _run_steps(
+        self, agent: Agent, tools: Toolset, deadline: Deadline, recorder: RunRecorder
     ) -> FailureReason | None:
-        tool_results: Sequence[ToolResult] = ()
+        results: Sequence[ToolResult] = ()
         for _ in range(self._limits.max_iterations):
-            if reason := self._over(deadline):
+            if reason := self._out_of_time(deadline):
                 return reason
             began = self._clock.monotonic()
             try:
-                step = controller.next_step(tool_results)
+                step = agent.next_step(results)
             except AgentStepError as error:
-                return self._over(deadline) or FailureReason(error.code, error.message, error.again)
+                return self._out_of_time(deadline) or error.reason
             finally:
-                recorder.took("agent_s", self._clock.monotonic() - began)
-            self._note(step, recorder)
-            tool_results = self._use(step, tools, deadline, recorder)
+                recorder.add_time("agent_s", self._clock.monotonic() - began)
+            recorder.add_step(step)
+            results = self._use_tools(step, tools, deadline, recorder)
             if step.failure is not None:
-                return self._over(deadline) or FailureReason(
-                    step.failure.code, step.failure.message, step.failure.again
-                )
-            if reason := self._limits.spent(recorder.tokens, recorder.cost_usd):
+                return self._out_of_time(deadline) or step.failure
+            if reason := self._limits.exceeded_by(recorder.tokens, recorder.cost_usd):
                 return reason
-            if any(tool_result.done for tool_result in tool_results):
+            if any(result.done for result in results):
                 return None
-            if any(tool_result.error for tool_result in tool_results) and not is_alive(tools.sandbox):
-                return self._over(deadline) or SANDBOX_LOST
+            if any(result.error for result in results) and not is_alive(tools.sandbox):
+                return self._out_of_time(deadline) or SANDBOX_LOST
             if step.reply is not None:
-                recorder.told(step.reply)
-        return self._over(deadline) or self._limits.out_of_steps()
+                recorder.add_reply(step.reply)
+        return self._out_of_time(deadline) or self._limits.out_of_steps()
 
-    def _note(self, step: Step, recorder: RunRecorder) -> None:
-        if step.model is not None:
-            recorder.model(step.model)
-        recorder.step(step.text, step.calls, step.usage, step.cost_usd)
-        recorder.merge(step.record)
-
-    def _use(self, step: Step, tools: Toolset, deadline: Deadline, recorder: RunRecorder) -> list[ToolResult]:
-        """What came of each call of a step, in their order; the result of the first `task_complete` is kept.
+    def _use_tools(self, step: Step, tools: Toolset, deadline: Deadline, recorder: RunRecorder) -> list[ToolResult]:
+        """The result of each call of a step, in their order; that of the first `task_complete` is the answer.
 
         A step that broke a limit is not carried out any more, but its answer counts as the last word.
         """
-        is_over = self._limits.spent(recorder.tokens, recorder.cost_usd) is not None
-        tool_results: list[ToolResult] = []
-        is_done = False
+        is_over_limit = self._limits.exceeded_by(recorder.tokens, recorder.cost_usd) is not None
+        results: list[ToolResult] = []
         for call in step.calls:
-            if is_over and not tools.completes(call):
+            if is_over_limit and call.name != TASK_COMPLETE:
                 continue
-            if self._over(deadline):
+            if deadline.is_over():
                 break
             began = self._clock.monotonic()
-            tool_result = tools.use(call, min(TOOL_TIMEOUT_S, deadline.remaining_s()))
+            result = tools.use(call, min(TOOL_TIMEOUT_S, deadline.remaining_s()))
             seconds = self._clock.monotonic() - began
-            recorder.took("tools_s", seconds)
-            if tool_result.done and not is_done:
-                is_done = True
-                recorder.result(tool_result.message)
-            tool_results.append(tool_result)
-            recorder.tool_result(tool_result, tools.action(call), seconds)
-        return tool_results
+            recorder.add_time("tools_s", seconds)
+            if result.done and not any(earlier.done for earlier in results):
+                recorder.set_answer(result.message)
+            results.append(result)
+            recorder.add_result(result, tools.action(call), seconds)
+        return results
 
-    def _over(self, deadline: Deadline) -> FailureReason | None:
-        return self._interrupted() or (self._limits.out_of_time() if deadline.remaining_s() <= 0 else None)
-
-    def _interrupted(self) -> FailureReason | None:
-        return INTERRUPTED if self._interruption.requested() else None
+    def _out_of_time(self, deadline: Deadline) -> FailureReason | None:
+        if self._interruption.requested():
+            return INTERRUPTED
+        return self._limits.out_of_time() if deadline.is_over() else None
 
 
-def _not_done(reason: FailureReason) -> Verdict:
+def _unfinished(reason: FailureReason) -> Verdict:
     return Verdict("error", error=f"{reason.message}. The next call repeats this task")
 
 
 def _failure_reason(error: Exception) -> FailureReason:
     if isinstance(error, AgentError):
-        return FailureReason("sandbox_error", error.message, again=True)
-    return FailureReason("crashed", f"unexpected {type(error).__name__}: {error}", again=True)
+        return FailureReason("sandbox_error", error.message, retryable=True)
+    return FailureReason("crashed", f"unexpected {type(error).__name__}: {error}", retryable=True)

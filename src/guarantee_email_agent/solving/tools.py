@@ -1,20 +1,25 @@
-"""The tools that an agent works with: what it is told of each, and what happens when it uses one.
+"""The tools of an agent: how each is described to it, and what happens when it calls one.
 
-Every tool but `task_complete` is a call of the sandbox's HTTP API. Whatever goes wrong comes back as the tool's
+Every tool but `task_complete` is a call of the sandbox's HTTP API. Whatever goes wrong comes back as the result's
 message, so that the agent can try something else.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, TaskError
 
 TASK_COMPLETE: Final = "task_complete"
 MAX_MESSAGE_CHARACTERS: Final = 30_000
 """Of a longer message an agent sees the beginning and the end."""
+
+MAX_IMAGE_BYTES: Final = 5_000_000
+"""What the Messages API takes for one picture."""
 
 _JSON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -23,11 +28,27 @@ _JSON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "boolean": (bool,),
     "array": (list, tuple),
 }
+_IMAGE_TYPES: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+
+class SandboxApi(Protocol):
+    """The sandbox's HTTP API. Both raise an AgentError for a call that failed, with what the sandbox said."""
+
+    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
+        """The `data` of the reply. payload: JSON of a POST, query of a GET."""
+
+    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
+        """The bytes that a GET gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that an agent wants used. problem: why it cannot be, where that is known before."""
+    """A tool that an agent calls. problem: why it cannot be carried out, where that is known before."""
 
     id: str
     name: str
@@ -40,12 +61,34 @@ class Image:
     """A picture for the model to look at. media_type: such as `image/png`."""
 
     media_type: str
-    base64: str
+    content: bytes
+
+    @classmethod
+    def parse(cls, content: bytes, name: str) -> Image:
+        """Raises TaskError for what is no picture, or too large."""
+        media_type = next((kind for start, kind in _IMAGE_TYPES.items() if content.startswith(start)), None)
+        if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+            media_type = "image/webp"
+        if media_type is None:
+            raise TaskError(f"{name} is no PNG, JPEG, GIF or WebP picture", "tool_no_image")
+        if len(content) > MAX_IMAGE_BYTES:
+            raise TaskError(
+                f"{name} has {len(content)} bytes; make it smaller than {MAX_IMAGE_BYTES}", "tool_image_too_large"
+            )
+        return cls(media_type, content)
+
+    @property
+    def base64(self) -> str:
+        return base64.b64encode(self.content).decode("ascii")
+
+    @property
+    def description(self) -> str:
+        return f"[{self.media_type}, {len(self.content)} bytes]"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call. done: the agent says that its task is done. error: the message tells what went wrong."""
+    """The result of a call. done: the agent says that its task is done. error: the message tells what went wrong."""
 
     call: ToolCall
     message: str
@@ -76,7 +119,7 @@ class ToolParameter:
         """What is wrong with a value."""
         fits = isinstance(value, _JSON_TYPES[self.type]) and (self.type == "boolean") == isinstance(value, bool)
         if not fits:
-            return f"must be of type {self.type}, not {_type_of(value)}"
+            return f"must be of type {self.type}, not {_type_name(value)}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {value!r:.60}"
         if self.items is not None and isinstance(value, (list, tuple)):
@@ -85,16 +128,20 @@ class ToolParameter:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """What a tool says."""
-
-    message: str
-    image: Image | None = None
+def string(description: str, *, required: bool = True, choices: tuple[str, ...] = ()) -> ToolParameter:
+    return ToolParameter("string", description, required, choices)
 
 
-# (sandbox, arguments, seconds that are left) -> what the agent is told. Raises AgentError.
-ToolFunction = Callable[[Any, Mapping[str, Any], float], ToolOutput]
+def integer(description: str, *, required: bool = True) -> ToolParameter:
+    return ToolParameter("integer", description, required)
+
+
+def boolean(description: str) -> ToolParameter:
+    return ToolParameter("boolean", description, required=False)
+
+
+# (sandbox, arguments, seconds that are left) -> what the agent gets. Raises AgentError.
+ToolFunction = Callable[[SandboxApi, Mapping[str, Any], float], str | Image]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,31 +179,28 @@ class Tool:
 class Toolset:
     """The tools of one task, with the sandbox that they act in."""
 
-    def __init__(self, tools: tuple[Tool, ...], sandbox: Any) -> None:
+    def __init__(self, tools: tuple[Tool, ...], sandbox: SandboxApi) -> None:
         self.all = tools
         self._by_name = {tool.name: tool for tool in tools}
         self.sandbox = sandbox
 
     def use(self, call: ToolCall, timeout_s: float) -> ToolResult:
-        """What came of a call, which may take `timeout_s` seconds. Never raises for what the agent did wrong."""
+        """Carry out a call, which may take `timeout_s` seconds. Never raises for what the agent did wrong."""
         tool = self._by_name.get(call.name)
         if tool is None:
-            return ToolResult(
-                call, f"There is no tool {call.name!r:.80}. Tools: {', '.join(self._by_name)}", error=True
-            )
+            known = ", ".join(self._by_name)
+            return ToolResult(call, f"There is no tool {call.name!r:.80}. Tools: {known}", error=True)
         if problem := call.problem or tool.problem(call.arguments):
             return ToolResult(call, f"{call.name}: {problem}", error=True)
         if tool.run is None:
             return ToolResult(call, call.arguments["result"], done=True)
         try:
-            answer = tool.run(self.sandbox, call.arguments, timeout_s)
+            output = tool.run(self.sandbox, call.arguments, timeout_s)
         except AgentError as error:
-            return ToolResult(call, _shortened(f"{call.name}: {error.message}"), error=True)
-        return ToolResult(call, _shortened(answer.message), image=answer.image)
-
-    def completes(self, call: ToolCall) -> bool:
-        """Whether a call says that the task is done."""
-        return call.name == TASK_COMPLETE
+            return ToolResult(call, _truncate(f"{call.name}: {error.message}"), error=True)
+        if isinstance(output, Image):
+            return ToolResult(call, output.description, image=output)
+        return ToolResult(call, _truncate(output))
 
     def action(self, call: ToolCall) -> dict[str, Any]:
         """The call as the trace holds it."""
@@ -165,14 +209,19 @@ class Toolset:
         return {"action_type": name, **{key: value for key, value in call.arguments.items() if key != "action_type"}}
 
 
-def _shortened(text: str) -> str:
+def to_text(data: Any) -> str:
+    """Data from the sandbox as text for an agent."""
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
+
+
+def _truncate(text: str) -> str:
     if len(text) <= MAX_MESSAGE_CHARACTERS:
         return text
     half = MAX_MESSAGE_CHARACTERS // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
 
 
-def _type_of(value: object) -> str:
+def _type_name(value: object) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
     return next((name for name, types in _JSON_TYPES.items() if isinstance(value, types)), "object")

@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
+from tasks_and_sandboxes import task_context
 
-from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
+from guarantee_email_agent.solving.agents.agent import AgentStepError
 from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
-from guarantee_email_agent.solving.run_limits import Deadline, Interruption
-from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 class Person:
-    """Types at one end of a terminal whose other end the controller reads; `seen` is what it shows."""
+    """Types at one end of a terminal whose other end the agent reads; `seen` is what it shows."""
 
     def __init__(self, stdin: TextIO, keyboard: int) -> None:
         self.stdin = stdin
@@ -34,10 +32,8 @@ class Person:
     def see(self, text: str) -> None:
         self.seen += text
 
-    def controller(self, seconds: float = 30.0) -> HumanAgent:
-        deadline = Deadline(seconds, SystemClock(), Interruption())
-        context = TaskContext("sum", "Add 40\x1b[2J and 2.", tools_for(ClientType.UNIFIED), {}, None, deadline)
-        return HumanAgent(context, self.stdin, self.see)
+    def agent(self, seconds: float = 30.0) -> HumanAgent:
+        return HumanAgent(task_context("Add 40\x1b[2J and 2.", seconds), self.stdin, self.see)
 
 
 @pytest.fixture
@@ -49,33 +45,33 @@ def person() -> Iterator[Person]:
 
 
 def test_instruction_and_help_are_shown_and_cannot_steer_the_terminal(person: Person) -> None:
-    person.controller()
+    person.agent()
     assert "Add 40\\x1b[2J and 2." in person.seen
     assert ":done ANSWER" in person.seen
 
 
 def test_line_is_a_command_for_the_shell(person: Person) -> None:
     person.types("\nls -l /\n")
-    (call,) = person.controller().next_step(()).calls
+    (call,) = person.agent().next_step(()).calls
     assert (call.name, call.arguments) == ("shell_execute", {"command": "ls -l /"})
 
 
 def test_lines_typed_ahead_are_read_one_by_one(person: Person) -> None:
     person.types("ls\npwd\n:done 42\n")
-    agent = person.controller()
+    agent = person.agent()
     calls = [agent.next_step(()).calls[0] for _ in range(3)]
     assert [call.arguments for call in calls] == [{"command": "ls"}, {"command": "pwd"}, {"result": "42"}]
 
 
 def test_tool_takes_json(person: Person) -> None:
     person.types(':file_list {"path": "/"}\n')
-    (call,) = person.controller().next_step(()).calls
+    (call,) = person.agent().next_step(()).calls
     assert (call.name, call.arguments) == ("file_list", {"path": "/"})
 
 
 def test_slips_are_explained_and_asked_again(person: Person) -> None:
     person.types(":nonesuch\n:file_list {path}\n:file_list [1]\n:tools\n:done 42\n")
-    person.controller().next_step(())
+    person.agent().next_step(())
     assert "There is no tool nonesuch." in person.seen
     assert "That is no JSON" in person.seen
     assert "Arguments have names" in person.seen
@@ -84,13 +80,13 @@ def test_slips_are_explained_and_asked_again(person: Person) -> None:
 
 def test_answer_may_have_several_lines(person: Person) -> None:
     person.types(":done\nfirst\n\nsecond ü\n.\n")
-    (call,) = person.controller().next_step(()).calls
+    (call,) = person.agent().next_step(()).calls
     assert (call.name, call.arguments) == ("task_complete", {"result": "first\n\nsecond ü"})
 
 
 def test_outcome_is_shown(person: Person) -> None:
     person.types(":done 42\n")
-    person.controller().next_step([ToolResult(ToolCall("1", "shell_execute", {}), "a file\x07\nanother")])
+    person.agent().next_step([ToolResult(ToolCall("1", "shell_execute", {}), "a file\x07\nanother")])
     assert "a file\\x07\nanother\n" in person.seen
 
 
@@ -98,13 +94,13 @@ def test_outcome_is_shown(person: Person) -> None:
 def test_person_may_give_up(person: Person, keys: str) -> None:
     person.types(keys)
     with pytest.raises(AgentStepError) as caught:
-        person.controller().next_step(())
+        person.agent().next_step(())
     assert caught.value.code == "gave_up"
 
 
 def test_deadline_does_not_wait_for_the_person(person: Person) -> None:
     with pytest.raises(AgentStepError) as caught:
-        person.controller(0.1).next_step(())
+        person.agent(0.1).next_step(())
     assert caught.value.code == "wall_time"
 
 

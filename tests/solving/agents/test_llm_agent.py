@@ -1,19 +1,19 @@
-"""A model at the network's edge that says what a test wants, and what the controller makes of it."""
+"""A model at the network's edge that says what a test wants, and what the agent makes of it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import task_context
 
 from guarantee_email_agent.llm.port import Message, Messages, TextBlock, TokenUsage, ToolUseBlock
 from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
 from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
-from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
-from guarantee_email_agent.solving.tools import Image, ToolCall, ToolResult
+from guarantee_email_agent.solving.run_limits import Interruption
+from guarantee_email_agent.solving.tools import Image, ToolResult
 from guarantee_email_agent.utils.errors import LLMError
 
 SHELL = ToolUseBlock("toolu_1", "shell_execute", {"command": "ls"})
@@ -47,48 +47,32 @@ class Model:
         self.closed += 1
 
 
-class Stop:
-    def __init__(self, seconds: float = 60.0) -> None:
-        self.end = time.monotonic() + seconds
-        self.asked = False
-
-    def remaining_s(self) -> float:
-        return max(0.0, self.end - time.monotonic())
-
-    def requested(self) -> bool:
-        return self.asked
-
-
 def said(
     *content: TextBlock | ToolUseBlock, stop_reason: str = "tool_use", model: str = "claude-sonnet-4-6"
 ) -> Message:
     return Message("msg_1", model, content, stop_reason, TokenUsage(1_000_000, 100_000))
 
 
-Make = Callable[..., LlmAgent]
+MakeAgent = Callable[..., LlmAgent]
 
 
 @pytest.fixture
-def controller() -> Iterator[Make]:
+def make_agent() -> Iterator[MakeAgent]:
     with ExitStack() as stack:
 
-        def make(model: Model, stop: Stop | None = None, name: str = "claude-sonnet-4-6", **settings: Any) -> LlmAgent:
-            tools = tools_for(ClientType.UNIFIED)
-            context = TaskContext("sum", "Add 40 and 2.", tools, {}, "http://127.0.0.1:1", stop or Stop())
-            agent = LlmAgent(context, model, name, **settings)
+        def make(
+            model: Model, context: TaskContext | None = None, name: str = "claude-sonnet-4-6", **settings: Any
+        ) -> LlmAgent:
+            agent = LlmAgent(context or task_context(), model, name, **settings)
             stack.callback(agent.close)
             return agent
 
         yield make
 
 
-def tool_results(*calls: ToolCall, message: str = "fine") -> Sequence[ToolResult]:
-    return [ToolResult(call, message) for call in calls]
-
-
-def test_first_request_has_instruction_and_tools_and_forces_none(controller: Make) -> None:
+def test_first_request_has_instruction_and_tools_and_forces_none(make_agent: MakeAgent) -> None:
     model = Model(said(SHELL))
-    controller(model).next_step(())
+    make_agent(model).next_step(())
     request = model.requests[0]
     assert request["messages"][0]["content"][0]["text"] == "Add 40 and 2."
     assert request["tool_choice"] == {"type": "auto"}
@@ -96,30 +80,30 @@ def test_first_request_has_instruction_and_tools_and_forces_none(controller: Mak
     assert "temperature" not in request
 
 
-def test_temperature_is_sent_where_one_is_set(controller: Make) -> None:
+def test_temperature_is_sent_where_one_is_set(make_agent: MakeAgent) -> None:
     model = Model(said(SHELL))
-    controller(model, temperature=0.0).next_step(())
+    make_agent(model, temperature=0.0).next_step(())
     assert model.requests[0]["temperature"] == 0.0
 
 
-def test_turn_has_text_calls_tokens_and_cost(controller: Make) -> None:
-    step = controller(Model(said(TextBlock("Let me see."), SHELL, READ))).next_step(())
+def test_turn_has_text_calls_tokens_and_cost(make_agent: MakeAgent) -> None:
+    step = make_agent(Model(said(TextBlock("Let me see."), SHELL, READ))).next_step(())
     assert step.text == "Let me see."
     assert [(call.id, call.name) for call in step.calls] == [("toolu_1", "shell_execute"), ("toolu_2", "file_read")]
     assert (step.usage, step.model) == (TokenUsage(1_000_000, 100_000), "claude-sonnet-4-6")
     assert step.cost_usd == pytest.approx(4.5)
 
 
-def test_model_without_a_price_has_no_cost(controller: Make) -> None:
-    agent = controller(Model(said(SHELL, model="qwen3")), name="qwen3")
+def test_model_without_a_price_has_no_cost(make_agent: MakeAgent) -> None:
+    agent = make_agent(Model(said(SHELL, model="qwen3")), name="qwen3")
     assert agent.next_step(()).cost_usd is None
 
 
-def test_all_outcomes_of_a_batch_go_back_in_one_message(controller: Make) -> None:
+def test_all_outcomes_of_a_batch_go_back_in_one_message(make_agent: MakeAgent) -> None:
     model = Model(said(SHELL, READ), said(SHELL))
-    agent = controller(model)
+    agent = make_agent(model)
     step = agent.next_step(())
-    image = Image("image/png", "iVBORw0K")
+    image = Image("image/png", b"\x89PNG")
     agent.next_step([ToolResult(step.calls[0], "no such file", error=True), ToolResult(step.calls[1], "", image=image)])
     assistant, results = model.requests[1]["messages"][1:]
     assert [block["type"] for block in assistant["content"]] == ["tool_use", "tool_use"]
@@ -129,10 +113,10 @@ def test_all_outcomes_of_a_batch_go_back_in_one_message(controller: Make) -> Non
     assert (second["content"][0]["text"], "is_error" in second) == ("(no output)", False)
 
 
-def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(controller: Make) -> None:
+def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(make_agent: MakeAgent) -> None:
     model = Model(said(SHELL), said(SHELL))
-    agent = controller(model)
-    agent.next_step(tool_results(*agent.next_step(()).calls))
+    agent = make_agent(model)
+    agent.next_step([ToolResult(call, "fine") for call in agent.next_step(()).calls])
     marked = [
         (number, block["type"])
         for number, message in enumerate(model.requests[1]["messages"])
@@ -143,9 +127,9 @@ def test_everything_so_far_is_marked_for_the_cache_and_nothing_before(controller
     assert "cache_control" in model.requests[1]["system"][0]
 
 
-def test_answer_without_a_tool_gets_a_reminder(controller: Make) -> None:
+def test_answer_without_a_tool_gets_a_reminder(make_agent: MakeAgent) -> None:
     model = Model(said(TextBlock("I am done: 42"), stop_reason="end_turn"), said(SHELL))
-    agent = controller(model)
+    agent = make_agent(model)
     step = agent.next_step(())
     assert step.reply is not None
     assert "task_complete" in step.reply
@@ -153,34 +137,34 @@ def test_answer_without_a_tool_gets_a_reminder(controller: Make) -> None:
     assert model.requests[1]["messages"][2]["content"][0]["text"] == step.reply
 
 
-def test_reminders_end(controller: Make) -> None:
+def test_reminders_end(make_agent: MakeAgent) -> None:
     talk = said(TextBlock("Hm."), stop_reason="end_turn")
-    agent = controller(Model(*[talk] * 10))
+    agent = make_agent(Model(*[talk] * 10))
     steps = [agent.next_step(()) for _ in range(MAX_REMINDERS + 1)]
     assert [step.failure is None for step in steps] == [True] * MAX_REMINDERS + [False]
     assert steps[-1].failure is not None
     assert steps[-1].failure.code == "no_answer"
 
 
-def test_empty_answer_can_be_repeated_to_the_api(controller: Make) -> None:
+def test_empty_answer_can_be_repeated_to_the_api(make_agent: MakeAgent) -> None:
     model = Model(said(TextBlock(""), stop_reason="end_turn"), said(SHELL))
-    agent = controller(model)
+    agent = make_agent(model)
     agent.next_step(())
     agent.next_step(())
     assert model.requests[1]["messages"][1]["content"][0]["text"]
 
 
-def test_call_that_was_cut_off_is_not_carried_out(controller: Make) -> None:
+def test_call_that_was_cut_off_is_not_carried_out(make_agent: MakeAgent) -> None:
     half = ToolUseBlock("toolu_2", "file_write", {"file": "/a"})
-    step = controller(Model(said(SHELL, half, stop_reason="max_tokens"))).next_step(())
+    step = make_agent(Model(said(SHELL, half, stop_reason="max_tokens"))).next_step(())
     assert step.calls[0].problem is None
     assert step.calls[1].problem is not None
     assert "cut off" in step.calls[1].problem
 
 
 @pytest.mark.parametrize("arguments", ["ls", ["ls"], None])
-def test_arguments_that_are_no_object_are_the_models_to_mend(controller: Make, arguments: Any) -> None:
-    step = controller(Model(said(ToolUseBlock("toolu_1", "shell_execute", arguments)))).next_step(())
+def test_arguments_that_are_no_object_are_the_models_to_mend(make_agent: MakeAgent, arguments: Any) -> None:
+    step = make_agent(Model(said(ToolUseBlock("toolu_1", "shell_execute", arguments)))).next_step(())
     assert step.calls[0].arguments == {}
     assert step.calls[0].problem is not None
 
@@ -188,37 +172,37 @@ def test_arguments_that_are_no_object_are_the_models_to_mend(controller: Make, a
 @pytest.mark.parametrize(
     ("reason", "code"), [("refusal", "refused"), ("model_context_window_exceeded", "context_window")]
 )
-def test_refusal_ends_the_task_with_its_tokens_counted(controller: Make, reason: str, code: str) -> None:
-    step = controller(Model(said(TextBlock("I will not."), SHELL, stop_reason=reason))).next_step(())
+def test_refusal_ends_the_task_with_its_tokens_counted(make_agent: MakeAgent, reason: str, code: str) -> None:
+    step = make_agent(Model(said(TextBlock("I will not."), SHELL, stop_reason=reason))).next_step(())
     assert step.failure is not None
-    assert (step.failure.code, step.failure.again, step.calls) == (code, False, ())
+    assert (step.failure.code, step.failure.retryable, step.calls) == (code, False, ())
     assert step.usage.total == 1_100_000
 
 
 @pytest.mark.parametrize(
     ("code", "again"), [("llm_overloaded", True), ("llm_authentication", True), ("llm_bad_request", False)]
 )
-def test_failing_model_is_an_error_of_its_own(controller: Make, code: str, again: bool) -> None:
+def test_failing_model_is_an_error_of_its_own(make_agent: MakeAgent, code: str, again: bool) -> None:
     with pytest.raises(AgentStepError, match="it is away") as caught:
-        controller(Model(LLMError("it is away", code))).next_step(())
-    assert (caught.value.code, caught.value.again) == ("model_error", again)
+        make_agent(Model(LLMError("it is away", code))).next_step(())
+    assert (caught.value.code, caught.value.reason.retryable) == ("model_error", again)
 
 
-def test_model_that_takes_too_long_is_left_at_the_deadline(controller: Make) -> None:
+def test_model_that_takes_too_long_is_left_at_the_deadline(make_agent: MakeAgent) -> None:
     with pytest.raises(AgentStepError, match="time for the task was over"):
-        controller(Model(30.0), Stop(0.2)).next_step(())
+        make_agent(Model(30.0), task_context(seconds=0.2)).next_step(())
 
 
-def test_interruption_is_seen_while_the_model_thinks(controller: Make) -> None:
-    stop = Stop()
-    stop.asked = True
+def test_interruption_is_seen_while_the_model_thinks(make_agent: MakeAgent) -> None:
+    interruption = Interruption()
+    interruption.request()
     with pytest.raises(AgentStepError):
-        controller(Model(30.0), stop).next_step(())
+        make_agent(Model(30.0), task_context(interruption=interruption)).next_step(())
 
 
 def test_connections_are_closed() -> None:
     model = Model(said(SHELL))
-    agent = LlmAgent(TaskContext("sum", "…", (), {}, None, Stop()), model, "claude-sonnet-4-6")
+    agent = LlmAgent(task_context(), model, "claude-sonnet-4-6")
     agent.next_step(())
     agent.close()
     assert model.closed == 1

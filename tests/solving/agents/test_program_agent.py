@@ -10,24 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import task_context
 
-from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
-from guarantee_email_agent.solving.run_limits import Deadline, Interruption
-from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.solving.run_limits import Interruption
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 INSTRUCTION = "Add 40 and 2;\n$(touch x) 'ü'"
 
 
 def run(*command: str, seconds: float = 30.0, interruption: Interruption | None = None) -> Step:
-    deadline = Deadline(seconds, SystemClock(), interruption or Interruption())
-    facts = {"docker_port": 8080, "client_type": "unified"}
-    agent = ProgramAgent(TaskContext("sum", INSTRUCTION, (), facts, "http://127.0.0.1:8080", deadline), command)
-    try:
-        return agent.next_step(())
-    finally:
-        agent.close()
+    return ProgramAgent(task_context(INSTRUCTION, seconds, interruption), command).next_step(())
 
 
 def python(code: str, **settings: Any) -> Step:
@@ -111,7 +105,7 @@ def test_signal_is_a_failure() -> None:
 def test_program_that_is_not_there_is_no_fault_of_the_agent() -> None:
     with pytest.raises(AgentStepError, match="cannot start 'nonesuch-program'") as caught:
         run("nonesuch-program")
-    assert caught.value.again
+    assert caught.value.reason.retryable
 
 
 def test_deadline_ends_it_with_all_that_it_started(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tasks_and_sandboxes import task_context
 
-from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
+from guarantee_email_agent.solving.agents.agent import AgentStepError
 from guarantee_email_agent.solving.agents.script_agent import ScriptAgent, load_script, script_file
-from guarantee_email_agent.solving.run_limits import Deadline, Interruption
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import TaskError
 
 SCRIPT = """
@@ -19,26 +17,21 @@ SCRIPT = """
 """
 
 
-@pytest.fixture
-def context() -> TaskContext:
-    return TaskContext("sum", "Add.", (), {}, None, Deadline(60, SystemClock(), Interruption()))
-
-
 def written(tmp_path: Path, text: str, name: str = "script.yaml") -> Path:
     (tmp_path / name).write_text(text)
     return tmp_path / name
 
 
-def test_every_item_is_a_turn_and_a_list_is_one_with_several_calls(tmp_path: Path, context: TaskContext) -> None:
-    agent = ScriptAgent(context, load_script(written(tmp_path, SCRIPT)))
+def test_every_item_is_a_step_and_a_list_is_one_with_several_calls(tmp_path: Path) -> None:
+    agent = ScriptAgent(task_context(), load_script(written(tmp_path, SCRIPT)))
     first, second = agent.next_step(()), agent.next_step(())
     assert [(call.name, call.arguments) for call in first.calls] == [("shell_execute", {"command": "ls"})]
     assert [call.name for call in second.calls] == ["file_write", "task_complete"]
     assert [call.id for call in (*first.calls, *second.calls)] == ["call_1", "call_2", "call_3"]
 
 
-def test_script_that_ends_without_task_complete_fails(tmp_path: Path, context: TaskContext) -> None:
-    agent = ScriptAgent(context, load_script(written(tmp_path, "- {action_type: shell, command: ls}")))
+def test_script_that_ends_without_task_complete_fails(tmp_path: Path) -> None:
+    agent = ScriptAgent(task_context(), load_script(written(tmp_path, "- {action_type: shell, command: ls}")))
     agent.next_step(())
     with pytest.raises(AgentStepError, match="the script ended after 1 steps without task_complete"):
         agent.next_step(())
@@ -77,6 +70,5 @@ def test_folder_has_a_script_for_each_task(tmp_path: Path) -> None:
         script_file(tmp_path, "product")
 
 
-def test_conversation_opens_with_the_instruction(context: TaskContext) -> None:
-    opening: Any = ScriptAgent(context, ()).opening()
-    assert opening == [{"role": "user", "content": "Add."}]
+def test_conversation_opens_with_the_instruction() -> None:
+    assert ScriptAgent(task_context("Add."), ()).opening_messages() == [{"role": "user", "content": "Add."}]

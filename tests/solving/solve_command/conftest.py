@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import read_json
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
@@ -36,8 +36,7 @@ class Bench:
         )
 
     def record(self, name: str) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads((self.results / f"{name}.json").read_text())
-        return record
+        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

@@ -6,18 +6,16 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent import cli
-from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
-
-MakeTask = Callable[..., Task]
 
 
 def test_all_passed_is_a_success(bench: Any, make_task: MakeTask) -> None:

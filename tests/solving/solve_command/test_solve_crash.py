@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guarantee_email_agent.judging.task import Task
-
-MakeTask = Callable[..., Task]
+from tasks_and_sandboxes import MakeTask, read_json
 
 # Whoever runs the tests may have had them ignore Ctrl-C, as a shell does with what it runs in the background.
 PROGRAM = """
@@ -76,8 +73,7 @@ class Bench:
             time.sleep(0.02)
 
     def record(self, name: str) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads((self.results / f"{name}.json").read_text())
-        return record
+        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import select
@@ -14,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guarantee_email_agent.judging.task import Task
-
-MakeTask = Callable[..., Task]
+from tasks_and_sandboxes import MakeTask, read_json
 
 
 class Person:
@@ -66,8 +62,7 @@ def person(command: list[str]) -> Iterator[Person]:
 
 
 def _record(folder: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((folder / "results" / "sum.json").read_text())
-    return record
+    return read_json(folder / "results" / "sum.json")
 
 
 def test_person_solves_a_task(person: Person, tmp_path: Path) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import MakeTask, read_json
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
 
 EXAMPLES = Path(__file__).parents[3] / "tasks"
 SCRIPTED = sorted(file.stem for file in (EXAMPLES / "_scripts").iterdir())
-MakeTask = Callable[..., Task]
 
 
 class Bench:
@@ -40,8 +40,7 @@ class Bench:
         return [step["feedback"]["message"] for step in trace[:-1]]
 
     def record(self, name: str) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads((self.results / f"{name}.json").read_text())
-        return record
+        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

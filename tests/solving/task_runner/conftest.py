@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import read_json
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.solving.agents.agent import Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.solving.task_runner import TaskRunner
 from guarantee_email_agent.solving.tools import ToolResult
 from guarantee_email_agent.utils.clock import SkippingClock
 
 
-class Agent:
+class ReplayAgent(Agent):
     """Gives its steps one after the other; a step may also be an error, or a function that looks around first."""
 
     def __init__(self, context: TaskContext, steps: Sequence[Any]) -> None:
         self.context = context
         self.steps = list(steps)
-        self.told: list[Sequence[ToolResult]] = []
+        self.results: list[Sequence[ToolResult]] = []
         self.closed = 0
 
-    def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self.context.instruction}]
-
-    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
-        self.told.append(tool_results)
+    def next_step(self, results: Sequence[ToolResult]) -> Step:
+        self.results.append(results)
         step = self.steps.pop(0) if self.steps else Step("still thinking")
         if callable(step):
             step = step()
@@ -50,15 +47,15 @@ class Bench:
         self.sandboxes = sandboxes
         self.out_dir = out_dir
         self.clock = SkippingClock()
-        self.agents: list[Agent] = []
+        self.agents: list[ReplayAgent] = []
 
     def runner(self, *steps: Any, limits: RunLimits | None = None, **settings: Any) -> TaskRunner:
-        def make(context: TaskContext) -> Agent:
-            self.agents.append(Agent(context, steps))
+        def make(context: TaskContext) -> ReplayAgent:
+            self.agents.append(ReplayAgent(context, steps))
             return self.agents[-1]
 
         return TaskRunner(
-            settings.pop("controller", make),
+            settings.pop("make_agent", make),
             "script",
             settings.pop("open_sandbox", self.sandboxes),
             limits or RunLimits(),
@@ -74,8 +71,7 @@ class Bench:
         return self.record(task)
 
     def record(self, task: Task) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads((self.out_dir / f"{task.name}.json").read_text())
-        return record
+        return read_json(self.out_dir / f"{task.name}.json")
 
 
 @pytest.fixture

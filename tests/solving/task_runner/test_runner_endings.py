@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import MakeTask, complete, shell
 
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.run_limits import RunLimits
-from guarantee_email_agent.solving.tools import ToolCall
 from guarantee_email_agent.utils.errors import AgentError, TaskError
-
-MakeTask = Callable[..., Task]
-
-
-def call(name: str, **arguments: Any) -> ToolCall:
-    return ToolCall(f"id_{name}", name, arguments)
-
-
-def shell(command: str) -> ToolCall:
-    return call("shell_execute", command=command)
-
-
-def done(result: str = "42") -> ToolCall:
-    return call("task_complete", result=result)
 
 
 def test_turns_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptureFixture) -> None:
@@ -42,7 +28,7 @@ def test_turns_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptur
 def test_time_runs_out(bench: Any, make_task: MakeTask) -> None:
     def slow() -> Step:
         bench.clock._skipped += 100
-        return Step(calls=(shell("touch late"), done()))
+        return Step(calls=(shell("touch late"), complete()))
 
     record = bench.run(make_task(), slow, limits=RunLimits(wall_time_s=60))
     assert (record["status"], record["reason"]["code"]) == ("failed", "wall_time")
@@ -65,14 +51,14 @@ def test_cost_runs_out(bench: Any, make_task: MakeTask) -> None:
 
 
 def test_answer_in_the_turn_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
-    step = Step(calls=(shell("touch late"), done()), usage=TokenUsage(input_tokens=101))
+    step = Step(calls=(shell("touch late"), complete()), usage=TokenUsage(input_tokens=101))
     record = bench.run(make_task(), step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["task_result"], record["reason"]["code"]) == ("failed", "42", "max_tokens")
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []
 
 
 def test_one_turn_without_a_known_price_leaves_the_cost_unknown(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Step("a", cost_usd=None), Step(calls=(done(),), cost_usd=1.0))
+    record = bench.run(make_task(), Step("a", cost_usd=None), Step(calls=(complete(),), cost_usd=1.0))
     assert record["cost_usd"] is None
 
 
@@ -85,7 +71,7 @@ def test_failure_of_the_agent_is_judged(bench: Any, make_task: MakeTask) -> None
 
 def test_what_is_not_the_agents_fault_is_an_error_and_repeated(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    record = bench.run(task, AgentStepError("the model is away", "model_error", {"again": True}))
+    record = bench.run(task, AgentStepError("the model is away", "model_error", {"retryable": True}))
     assert (record["finished"], record["eval"]["verdict"]) == (False, "error")
     assert record["eval"]["error"] == "the model is away. The next call repeats this task"
     assert bench.runner().finished(task) is None
@@ -118,7 +104,7 @@ def test_wrong_client_type_is_an_error_before_a_sandbox_starts(bench: Any, make_
 
 def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    runner = bench.runner(Step(calls=(done(),)))
+    runner = bench.runner(Step(calls=(complete(),)))
     assert runner.finished(task) is None
     graded = runner.run(task)
     assert runner.finished(task) == graded
@@ -136,7 +122,7 @@ def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) ->
 )
 def test_other_records_are_not_finished(bench: Any, make_task: MakeTask, change: Mapping[str, Any]) -> None:
     task = make_task()
-    record = bench.run(task, Step(calls=(done(),)))
+    record = bench.run(task, Step(calls=(complete(),)))
     (bench.out_dir / "sum.json").write_text(json.dumps({**record, **change}))
     assert bench.runner().finished(task) is None
 
@@ -149,13 +135,13 @@ def test_half_a_record_is_not_finished(bench: Any, make_task: MakeTask) -> None:
 def test_record_that_cannot_be_written_ends_the_call(bench: Any, make_task: MakeTask) -> None:
     bench.out_dir.rmdir()
     with pytest.raises(TaskError, match="record cannot be written"):
-        bench.run(make_task(), Step(calls=(done(),)))
+        bench.run(make_task(), Step(calls=(complete(),)))
 
 
 def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task: MakeTask) -> None:
     told = {"conversation": [{"role": "assistant", "content": "hm"}], "iterations": 7, "notes": "mine"}
     forged = {"status": "success", "eval": {"verdict": "passed"}, "sandbox": {}, "finished": True, "task_name": "x"}
-    record = bench.run(make_task(), Step(calls=(done("41"),), record={**told, **forged}))
+    record = bench.run(make_task(), Step(calls=(complete("41"),), record={**told, **forged}))
     assert (record["iterations"], record["notes"], record["task_name"]) == (7, "mine", "sum")
     assert record["conversation"][0] == {"role": "assistant", "content": "hm"}
     assert record["eval"]["verdict"] == "failed"
@@ -167,7 +153,7 @@ def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, 
 
     def hang() -> Step:
         reached.set()
-        while not bench.agents[0].context.stop.requested():
+        while not bench.agents[0].context.deadline.is_over():
             pass
         raise AgentStepError("stopped", "wall_time")
 
@@ -196,8 +182,8 @@ def test_bug_of_an_agent_costs_its_task_alone(bench: Any, make_task: MakeTask) -
 
 def test_interrupted_call_begins_no_task(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
-    former = bench.run(task, Step(calls=(done(),)))
-    runner = bench.runner(Step(calls=(done("43"),)))
+    former = bench.run(task, Step(calls=(complete(),)))
+    runner = bench.runner(Step(calls=(complete("43"),)))
     runner.interrupt()
     assert runner.run(task).verdict.error == "the run was interrupted. The next call repeats this task"
     assert bench.record(task) == former

@@ -6,29 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import MakeTask, complete, shell, tool_call
 
-from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import Step
-from guarantee_email_agent.solving.tools import ToolCall
-
-MakeTask = Callable[..., Task]
 
 CONTRACT_KEYS = {
     "task_name", "instruction", "status", "iterations", "task_result", "conversation", "execution_trace", "sandbox",
 }  # fmt: skip
-
-
-def call(name: str, **arguments: Any) -> ToolCall:
-    return ToolCall(f"id_{name}", name, arguments)
-
-
-def shell(command: str) -> ToolCall:
-    return call("shell_execute", command=command)
-
-
-def done(result: str = "42") -> ToolCall:
-    return call("task_complete", result=result)
 
 
 def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTask) -> None:
@@ -36,7 +21,7 @@ def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTas
     usage = TokenUsage(100, 20, 5, 0)
     steps = (
         Step("Let me look.", (shell("echo hello"),), usage, 0.25, "some-model"),
-        Step("", (done(),), usage, 0.5, "some-model"),
+        Step("", (complete(),), usage, 0.5, "some-model"),
     )
     record = bench.run(task, *steps)
     assert set(record) >= CONTRACT_KEYS
@@ -54,7 +39,7 @@ def test_record_of_a_finished_task_has_everything(bench: Any, make_task: MakeTas
 
 
 def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Step("Look.", (shell("echo hello"),)), Step(calls=(done(),)))
+    record = bench.run(make_task(), Step("Look.", (shell("echo hello"),)), Step(calls=(complete(),)))
     for step in record["execution_trace"]:
         assert isinstance(step.pop("duration_ms"), int)
     assert record["execution_trace"] == [
@@ -91,10 +76,10 @@ def test_trace_and_conversation_have_the_shapes_that_judges_know(bench: Any, mak
 
 
 def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -> None:
-    bench.run(make_task(), Step(calls=(shell("echo one"), call("nonesuch"))), Step(calls=(done(),)))
-    first, second = bench.agents[0].told
+    bench.run(make_task(), Step(calls=(shell("echo one"), tool_call("nonesuch"))), Step(calls=(complete(),)))
+    first, second = bench.agents[0].results
     assert first == ()
-    assert [(tool_result.error, tool_result.message[:17]) for tool_result in second] == [
+    assert [(result.error, result.message[:17]) for result in second] == [
         (False, "one"),
         (True, "There is no tool "),
     ]
@@ -103,23 +88,23 @@ def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_task_complete_among_other_calls_keeps_its_result(bench: Any, make_task: MakeTask, place: int) -> None:
     calls = [shell("touch a"), shell("touch b")]
-    calls.insert(place, done())
+    calls.insert(place, complete())
     record = bench.run(make_task(), Step(calls=tuple(calls)))
     assert (record["status"], record["task_result"], len(record["execution_trace"])) == ("success", "42", 3)
     assert {path.name for path in bench.sandboxes.opened["sum"].folder.iterdir()} == {"a", "b"}
 
 
 def test_first_of_two_answers_counts(bench: Any, make_task: MakeTask) -> None:
-    assert bench.run(make_task(), Step(calls=(done("42"), done("43"))))["task_result"] == "42"
+    assert bench.run(make_task(), Step(calls=(complete("42"), complete("43"))))["task_result"] == "42"
 
 
 def test_task_complete_without_a_result_does_not_end_the_task(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Step(calls=(call("task_complete"),)), Step(calls=(done(),)))
+    record = bench.run(make_task(), Step(calls=(tool_call("task_complete"),)), Step(calls=(complete(),)))
     assert (record["status"], record["iterations"]) == ("success", 2)
 
 
 def test_verdict_is_kept_in_the_record(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(), Step(calls=(done("41"),)))
+    record = bench.run(make_task(), Step(calls=(complete("41"),)))
     assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("failed", False)
     assert record["eval"]["feedback"] == "answered '41'"
     assert (record["eval"]["details"], record["eval"]["error"]) == ({}, None)
@@ -134,7 +119,7 @@ def test(result):
     return {"passed": content == "42\\n", "feedback": content}
 """
     task = make_task(judge=judge, settings="judge_network: true\n")
-    graded = bench.runner(Step(calls=(shell("echo 42 > sum.txt"), done("done")))).run(task)
+    graded = bench.runner(Step(calls=(shell("echo 42 > sum.txt"), complete("done")))).run(task)
     assert (graded.verdict.verdict, graded.verdict.error) == ("passed", None)
 
 
@@ -145,11 +130,11 @@ def test(result):
     kept = json.loads(pathlib.Path({str(bench.out_dir)!r}, "sum.json").read_text())
     return {{"passed": kept["task_result"] == "42" and kept["finished"] and not kept.get("eval"), "feedback": ""}}
 """
-    assert bench.run(make_task(judge=judge), Step(calls=(done(),)))["eval"]["verdict"] == "passed"
+    assert bench.run(make_task(judge=judge), Step(calls=(complete(),)))["eval"]["verdict"] == "passed"
 
 
 def test_crashing_judge_costs_the_verdict_and_not_the_record(bench: Any, make_task: MakeTask) -> None:
-    record = bench.run(make_task(judge="import os\nos._exit(0)\n"), Step(calls=(done(),)))
+    record = bench.run(make_task(judge="import os\nos._exit(0)\n"), Step(calls=(complete(),)))
     assert (record["eval"]["verdict"], record["eval"]["passed"]) == ("error", False)
     assert (record["status"], record["task_result"]) == ("success", "42")
 
@@ -166,7 +151,7 @@ def test_every_step_is_on_disk_before_the_next(bench: Any, make_task: MakeTask) 
 
         return looking
 
-    bench.run(task, look(Step(calls=(shell("true"), shell("true")))), look(Step("…")), look(Step(calls=(done(),))))
+    bench.run(task, look(Step(calls=(shell("true"), shell("true")))), look(Step("…")), look(Step(calls=(complete(),))))
     assert seen == [(0, 0, "failed", False), (1, 2, "failed", False), (2, 2, "failed", False)]
 
 

@@ -1,4 +1,4 @@
-"""The port to whoever works on a task: it says what to do next, and is told what came of it."""
+"""The port to whoever works on a task: it decides on the next step, and gets the results of its tool calls."""
 
 from __future__ import annotations
 
@@ -7,51 +7,41 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
+from guarantee_email_agent.solving.run_limits import Deadline, FailureReason
 from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import AgentError
 
 
 class AgentStepError(AgentError):
-    """A controller that cannot go on. Message and code are the reason in the record.
+    """An agent that cannot go on.
 
-    `details["again"]` is true where the agent is not to blame (the model cannot be reached), so that the task is to be
-    tried again.
+    `details["retryable"]` is true where it is not to blame (the model cannot be reached), so that the task is repeated.
     """
 
     @property
-    def again(self) -> bool:
-        return bool(self.details.get("again", False))
-
-
-class Stop(Protocol):
-    """What ends a controller early; whoever waits looks at it several times a second."""
-
-    def remaining_s(self) -> float:
-        """Seconds that are left for the task; 0 once it is over."""
-
-    def requested(self) -> bool:
-        """Whether somebody asked for the end, by Ctrl-C."""
+    def reason(self) -> FailureReason:
+        return FailureReason(self.code, self.message, bool(self.details.get("retryable", False)))
 
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a controller is told at the start. tools: none where the task has no sandbox but `task_complete`."""
+    """What an agent gets to know at the start. sandbox: as in the record. base_url: of the sandbox's HTTP API."""
 
     task_name: str
     instruction: str
     tools: tuple[Tool, ...]
     sandbox: Mapping[str, Any]
     base_url: str | None
-    stop: Stop
+    deadline: Deadline
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a controller: what it says, and the tools it wants used, all of them, in this order.
+    """One step of an agent: its text, and the tool calls that are to be carried out, all of them, in this order.
 
-    usage, cost_usd: of this step; the cost is None where the model has no known price. reply: what it is told where
-    it wants no tool. record: what a program tells of its own run, with the record's own keys. failure: why there is no
-    further step, though this one happened.
+    usage, cost_usd: of this step; the cost is None where the model has no known price. reply: the message that follows
+    where there is no call. record: what a program reports of its own run, with the record's own keys. failure: why
+    there is no further step, though this one happened.
     """
 
     text: str = ""
@@ -61,20 +51,27 @@ class Step:
     model: str | None = None
     reply: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
-    failure: AgentStepError | None = None
+    failure: FailureReason | None = None
 
 
 class Agent(Protocol):
-    """Works on one task. Raises AgentStepError from `next_step` where it cannot go on."""
+    """Works on one task."""
 
-    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
-        """The next step. tool_results: of the calls of the step before, in their order; empty at first."""
+    context: TaskContext
 
-    def opening(self) -> Sequence[Mapping[str, Any]]:
+    def next_step(self, results: Sequence[ToolResult]) -> Step:
+        """The next step. results: of the calls of the step before, in their order; empty at first.
+
+        Raises AgentStepError where there is none.
+        """
+
+    def opening_messages(self) -> Sequence[Mapping[str, Any]]:
         """The messages that the conversation starts with."""
+        return [{"role": "user", "content": self.context.instruction}]
 
     def close(self) -> None:
         """Give back what it holds; called once, whatever happened."""
+        return
 
 
 AgentFactory = Callable[[TaskContext], Agent]

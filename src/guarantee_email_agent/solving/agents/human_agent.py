@@ -7,12 +7,12 @@ import select
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
-_LOOK_S: Final = 0.2
+_POLL_S: Final = 0.2
 _HELP: Final = """\
   COMMAND            run it in the sandbox's shell
   :TOOL {"a": 1}     use a tool, with its arguments as JSON
@@ -31,77 +31,71 @@ def require_terminal(stdin: TextIO) -> None:
         )
 
 
-class HumanAgent:
+class HumanAgent(Agent):
     """Each line that is typed is a step."""
 
     def __init__(self, context: TaskContext, stdin: TextIO, write: Callable[[str], object]) -> None:
-        self._context = context
+        self.context = context
         self._stdin = stdin
         self._write = write
         self._calls = 0
-        self._say(f"\nTask {context.task_name}\n\n{context.instruction.rstrip()}\n\n{_HELP}")
+        self._print(f"\nTask {context.task_name}\n\n{context.instruction.rstrip()}\n\n{_HELP}")
 
-    def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self._context.instruction}]
-
-    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:
+    def next_step(self, results: Sequence[ToolResult]) -> Step:
         """Raises AgentStepError where the person gives up, or the time is over."""
-        for tool_result in tool_results:
-            self._say(tool_result.message)
+        for result in results:
+            self._print(result.message)
         while True:
-            line = self._line("> ").strip()
+            line = self._read_line("> ").strip()
             if not line:
                 continue
             if not line.startswith(":"):
-                return self._step("shell_execute", {"command": line})
+                return self._call("shell_execute", {"command": line})
             name, _, rest = line[1:].partition(" ")
             if name == "done":
-                return self._step(TASK_COMPLETE, {"result": rest.strip() or self._lines()})
+                return self._call(TASK_COMPLETE, {"result": rest.strip() or self._read_answer()})
             if name == "quit":
                 raise AgentStepError("the person gave up", "gave_up")
-            if (arguments := self._arguments(name, rest)) is not None:
-                return self._step(name, arguments)
+            if (arguments := self._parse_arguments(name, rest)) is not None:
+                return self._call(name, arguments)
 
-    def _step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
+    def _call(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         self._calls += 1
         return Step(calls=(ToolCall(f"call_{self._calls}", tool, arguments),))
 
-    def _arguments(self, name: str, rest: str) -> Mapping[str, Any] | None:
-        """The arguments of a tool, or None after a word of help."""
-        if name not in {tool.name for tool in self._context.tools}:
-            tools = "\n".join(f"  {tool.name}({', '.join(tool.parameters)})" for tool in self._context.tools)
-            self._say(tools if name == "tools" else f"There is no tool {name}.\n{_HELP}")
+    def _parse_arguments(self, name: str, text: str) -> Mapping[str, Any] | None:
+        """The arguments of a tool; None where the line was no call, which has been explained."""
+        if name not in {tool.name for tool in self.context.tools}:
+            tools = "\n".join(f"  {tool.name}({', '.join(tool.parameters)})" for tool in self.context.tools)
+            self._print(tools if name == "tools" else f"There is no tool {name}.\n{_HELP}")
             return None
         try:
-            arguments = json.loads(rest or "{}")
+            arguments = json.loads(text or "{}")
         except ValueError as error:
-            self._say(f"That is no JSON: {error}")
+            self._print(f"That is no JSON: {error}")
             return None
         if not isinstance(arguments, dict):
-            self._say('Arguments have names, such as {"path": "/"}')
+            self._print('Arguments have names, such as {"path": "/"}')
             return None
         return arguments
 
-    def _lines(self) -> str:
+    def _read_answer(self) -> str:
         lines: list[str] = []
-        while (line := self._line("… ").rstrip("\n")) != ".":
+        while (line := self._read_line("… ").rstrip("\n")) != ".":
             lines.append(line)
         return "\n".join(lines)
 
-    def _line(self, prompt: str) -> str:
+    def _read_line(self, prompt: str) -> str:
         self._write(prompt)
-        stop = self._context.stop
-        while not select.select([self._stdin], [], [], min(_LOOK_S, stop.remaining_s()))[0]:
-            if stop.remaining_s() <= 0 or stop.requested():
+        deadline = self.context.deadline
+        while not select.select([self._stdin], [], [], min(_POLL_S, deadline.remaining_s()))[0]:
+            if deadline.is_over():
                 raise AgentStepError("the time was over before the person was done", "wall_time")
         line = self._stdin.readline()
         if not line:
             raise AgentStepError("the person ended the input", "gave_up")
         return line
 
-    def _say(self, text: str) -> None:
-        # What a task or a sandbox says must not steer the terminal.
+    def _print(self, text: str) -> None:
+        # A task or a sandbox must not steer the terminal.
         self._write("".join(f"{printable(line)}\n" for line in text.split("\n")))
-
-    def close(self) -> None:
-        pass

@@ -1,4 +1,4 @@
-"""Any program works on the task: it is given the instruction, and what it prints is its answer."""
+"""Any program works on the task: it gets the instruction, and what it prints is its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.printable import printable
@@ -21,9 +22,9 @@ from guarantee_email_agent.utils.printable import printable
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000
 
-_LOOK_S: Final = 0.05
-_SHOWN_STDERR: Final = 500
-# What a program may tell of its run besides its answer, and the type that it must have.
+_POLL_S: Final = 0.05
+_MAX_STDERR_CHARACTERS: Final = 500
+# What a program may report of its run besides its answer, and the type that it must have.
 _RECORD_TYPES: Final[Mapping[str, type]] = {"conversation": list, "execution_trace": list, "iterations": int}
 
 
@@ -44,7 +45,7 @@ def parse_command(text: str) -> tuple[str, ...]:
     return parts
 
 
-class ProgramAgent:
+class ProgramAgent(Agent):
     """One step: the program runs to its end.
 
     The instruction stands for `{instruction}` in its arguments, or else comes on its stdin. It gets our environment and
@@ -53,27 +54,24 @@ class ProgramAgent:
     """
 
     def __init__(self, context: TaskContext, command: Sequence[str]) -> None:
-        self._context = context
+        self.context = context
         self._command = command
 
-    def opening(self) -> Sequence[Mapping[str, Any]]:
-        return [{"role": "user", "content": self._context.instruction}]
-
-    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - the program is done after its first step
+    def next_step(self, results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - the program is done after its first step
         """Raises AgentStepError where the program cannot be started."""
-        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaints:
-            failure = self._run(answer, complaints)
-            text = _text(answer, MAX_ANSWER_BYTES).removesuffix("\n")
-        record = _record_in(text)
+        with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
+            failure = self._run(answer, errors)
+            text = _read_text(answer, MAX_ANSWER_BYTES).removesuffix("\n")
+        record = _parse_record(text)
         result = text if record is None else record["task_result"]
         if record is not None and record.get("status") == "failed":
-            failure = failure or AgentStepError("the program says that it failed", "command_failed")
+            failure = failure or FailureReason("command_failed", "the program says that it failed")
         calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": _as_text(result)}),)
-        return Step(text="" if record else text, calls=calls, record=_kept(record or {}), failure=failure)
+        return Step(text="" if record else text, calls=calls, record=_valid_entries(record or {}), failure=failure)
 
-    def _run(self, answer: IO[bytes], complaints: IO[bytes]) -> AgentStepError | None:
+    def _run(self, answer: IO[bytes], errors: IO[bytes]) -> FailureReason | None:
         """Why the program's answer does not count; None where it does."""
-        instruction = self._context.instruction
+        instruction = self.context.instruction
         arguments = [part.replace(INSTRUCTION, instruction) for part in self._command]
         with tempfile.TemporaryFile() as stdin:
             if INSTRUCTION not in " ".join(self._command):
@@ -84,7 +82,7 @@ class ProgramAgent:
                     arguments,
                     stdin=stdin,
                     stdout=answer,
-                    stderr=complaints,
+                    stderr=errors,
                     env={**os.environ, **self._environment()},
                     start_new_session=True,
                 )
@@ -93,64 +91,60 @@ class ProgramAgent:
                 raise AgentStepError(
                     f"cannot start {self._command[0]!r:.200} ({reason}). Correct --command",
                     "command_not_started",
-                    {"again": True},
+                    {"retryable": True},
                 ) from None
         try:
-            failure = self._wait(process, answer, complaints)
+            failure = self._wait(process, answer, errors)
         finally:
             # Whatever it started goes with it.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if failure is None and process.returncode != 0:
-            said = _text(complaints, MAX_ANSWER_BYTES).strip()[-_SHOWN_STDERR:]
-            how = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-            return AgentStepError(f"the program ended with {how}{f': {said}' if said else ''}", "command_failed")
+            stderr = _read_text(errors, MAX_ANSWER_BYTES).strip()[-_MAX_STDERR_CHARACTERS:]
+            ending = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
+            return FailureReason("command_failed", f"the program ended with {ending}{f': {stderr}' if stderr else ''}")
         return failure
 
-    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> AgentStepError | None:
-        stop = self._context.stop
+    def _wait(self, process: subprocess.Popen[bytes], *printed: IO[bytes]) -> FailureReason | None:
         while True:
-            if stop.remaining_s() <= 0 or stop.requested():
-                return AgentStepError("the time was over before the program ended", "wall_time")
+            if self.context.deadline.is_over():
+                return FailureReason("wall_time", "the time was over before the program ended")
             if any(os.fstat(file.fileno()).st_size > MAX_ANSWER_BYTES for file in printed):
                 limit = MAX_ANSWER_BYTES // 1_000_000
-                return AgentStepError(f"the program printed more than {limit} MB", "command_too_much_output")
+                return FailureReason("command_too_much_output", f"the program printed more than {limit} MB")
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_LOOK_S)
+                process.wait(_POLL_S)
                 return None
 
     def _environment(self) -> dict[str, str]:
-        sandbox = self._context.sandbox
+        sandbox = self.context.sandbox
         return {
-            "TASK_NAME": self._context.task_name,
-            "TASK_INSTRUCTION": self._context.instruction.replace("\0", ""),
-            "TASK_SANDBOX_URL": self._context.base_url or "",
+            "TASK_NAME": self.context.task_name,
+            "TASK_INSTRUCTION": self.context.instruction.replace("\0", ""),
+            "TASK_SANDBOX_URL": self.context.base_url or "",
             "TASK_SANDBOX_PORT": str(sandbox.get("docker_port", "")),
             "TASK_CLIENT_TYPE": str(sandbox.get("client_type", "")),
         }
 
-    def close(self) -> None:
-        pass
 
-
-def _text(file: IO[bytes], most: int) -> str:
+def _read_text(file: IO[bytes], most: int) -> str:
     file.seek(0)
     return file.read(most).decode("utf-8", "replace")
 
 
-def _record_in(text: str) -> dict[str, Any] | None:
+def _parse_record(text: str) -> dict[str, Any] | None:
     """The record that a program printed in place of an answer."""
     if not text.lstrip().startswith("{"):
         return None
     try:
-        told = json.loads(text)
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return told if isinstance(told, dict) and "task_result" in told else None
+    return record if isinstance(record, dict) and "task_result" in record else None
 
 
-def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
+def _valid_entries(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without what has the wrong type, since further steps are added to it."""
     return {
         key: value for key, value in record.items() if key not in _RECORD_TYPES or isinstance(value, _RECORD_TYPES[key])

@@ -8,47 +8,41 @@ from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.solving.agents.agent import AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
 
 MAX_SCRIPT_BYTES: Final = 10_000_000
-_ENDINGS: Final = (".yaml", ".yml", ".json")
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
 # As the trace calls a tool, where that is not its name.
 _TOOL_NAMES: Final = {"shell": "shell_execute"}
 
-Batch = tuple[Mapping[str, Any], ...]
+ScriptStep = tuple[Mapping[str, Any], ...]
 
 
-class ScriptAgent:
-    """Says its steps one after the other, whatever comes of them."""
+class ScriptAgent(Agent):
+    """Takes the steps of a script one after the other, whatever comes of them."""
 
-    def __init__(self, context: TaskContext, batches: Sequence[Batch]) -> None:
-        self._opening = [{"role": "user", "content": context.instruction}]
-        self._batches = batches
+    def __init__(self, context: TaskContext, steps: Sequence[ScriptStep]) -> None:
+        self.context = context
+        self._script = iter(steps)
         self._steps = 0
         self._calls = 0
 
-    def opening(self) -> Sequence[Mapping[str, Any]]:
-        return self._opening
-
-    def next_step(self, tool_results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - a script does not listen
+    def next_step(self, results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - a script does not listen
         """Raises AgentStepError behind the last action."""
-        if self._steps == len(self._batches):
+        actions = next(self._script, None)
+        if actions is None:
             raise AgentStepError(f"the script ended after {self._steps} steps without task_complete", "no_answer")
-        batch = self._batches[self._steps]
         self._steps += 1
-        return Step(calls=tuple(self._call(action) for action in batch))
+        return Step(calls=tuple(self._call(action) for action in actions))
 
     def _call(self, action: Mapping[str, Any]) -> ToolCall:
         self._calls += 1
         name = action["action_type"]
         arguments = {key: value for key, value in action.items() if key != "action_type"}
         return ToolCall(f"call_{self._calls}", _TOOL_NAMES.get(name, name), arguments)
-
-    def close(self) -> None:
-        pass
 
 
 def script_file(place: Path, task_name: str) -> Path:
@@ -58,8 +52,8 @@ def script_file(place: Path, task_name: str) -> Path:
     """
     if not place.is_dir():
         return place
-    for ending in _ENDINGS:
-        if (file := place / f"{task_name}{ending}").is_file():
+    for suffix in _SUFFIXES:
+        if (file := place / f"{task_name}{suffix}").is_file():
             return file
     raise TaskError(
         f"{printable(str(place))}: there is no script {printable(task_name)}.yaml. Write it, or name a file for all "
@@ -68,7 +62,7 @@ def script_file(place: Path, task_name: str) -> Path:
     )
 
 
-def load_script(path: Path) -> tuple[Batch, ...]:
+def load_script(path: Path) -> tuple[ScriptStep, ...]:
     """The steps of a script in YAML or JSON.
 
     It is a list, each item an action as a trace has it (`{action_type: shell, command: ls}`), or a list of actions for
@@ -85,15 +79,15 @@ def load_script(path: Path) -> tuple[Batch, ...]:
         content = content.get("execution_trace")
     if not isinstance(content, list) or not content:
         raise _error(path, "must be a list of actions such as '- {action_type: shell, command: ls}'")
-    return tuple(_batch(path, item, number) for number, item in enumerate(content, 1))
+    return tuple(_parse_step(path, item, number) for number, item in enumerate(content, 1))
 
 
-def _batch(path: Path, item: object, number: int) -> Batch:
+def _parse_step(path: Path, item: object, number: int) -> ScriptStep:
     actions = item if isinstance(item, list) else [item]
-    return tuple(_action(path, action, number) for action in actions)
+    return tuple(_parse_action(path, action, number) for action in actions)
 
 
-def _action(path: Path, item: object, number: int) -> Mapping[str, Any]:
+def _parse_action(path: Path, item: object, number: int) -> Mapping[str, Any]:
     if isinstance(item, dict) and isinstance(item.get("action"), dict):
         item = item["action"]
     if not isinstance(item, dict) or not isinstance(item.get("action_type"), str):
