@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail.compose import (
     PROOF_HEADER,
     MessageError,
-    Reply,
     compose,
     envelope_address,
     written_by_us,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tcp_proxy import TcpProxy
 
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail import imap
-from guarantee_email_agent.mcp_servers.mail.compose import Reply, compose
+from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.mail.compose import Reply
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 from guarantee_email_agent.mcp_servers.tool_error import ToolError

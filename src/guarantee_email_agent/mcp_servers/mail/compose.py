@@ -12,11 +12,11 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.integrations.ports import Reply
 
 MAX_HEADERS: Final = 20
 MAX_REFERENCES: Final = 50
@@ -30,19 +30,6 @@ _PLAIN: Final = re.compile(r"[!-~]{1,900}(?: [!-~]{1,900})*")
 
 class MessageError(ValueError):
     """Why there can be no such reply. Names the field, and never what it holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What the caller decides of a reply. `to`: one bare address. `references`: Message-IDs, the thread so far."""
-
-    to: str
-    subject: str
-    body: str
-    message_id: str
-    in_reply_to: str = ""
-    references: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None = None) -> bytes:

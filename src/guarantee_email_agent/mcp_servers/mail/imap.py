@@ -27,12 +27,13 @@ from typing import Any, Final, Literal
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
-from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose, envelope_address
+from guarantee_email_agent.mcp_servers.mail.compose import MessageError, compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.connection import Server, told
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapWatch
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailEntry, MailListing, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
 from guarantee_email_agent.mcp_servers.mail.send_attempts import Fates
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
@@ -85,12 +86,12 @@ class ImapMailbox:
     def list_unprocessed(self, limit: int) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
             uids = self._unprocessed(client)
-            entries: list[MailEntry] = []
+            entries: list[InboxEntry] = []
             for start in range(0, len(uids), _PAGE):
                 page = uids[start : min(start + _PAGE, start + limit - len(entries))]
                 for uid, parts in sorted(client.fetch(page, [b"RFC822.SIZE"]).items()):
                     self._remember_size(uid, parts[b"RFC822.SIZE"])
-                    entries.append(MailEntry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
+                    entries.append(InboxEntry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
                 if len(entries) >= limit:
                     break
             return MailListing(tuple(entries), len(uids))

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from guarantee_email_agent.mcp_servers.mail.compose import Reply
-
-Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
-SentState = Literal["sent", "not_sent", "unknown"]
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 
 KEYWORDS: Final[Mapping[Outcome, str]] = {
     "answered": "$AgentAnswered",
@@ -25,18 +22,10 @@ KEYWORDS: Final[Mapping[Outcome, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MailEntry:
-    """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes."""
-
-    id: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class MailListing:
     """The oldest mails of those to answer, and how many there are in all."""
 
-    entries: tuple[MailEntry, ...]
+    entries: tuple[InboxEntry, ...]
     total: int
 
 

@@ -14,9 +14,10 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
+from guarantee_email_agent.integrations.ports import Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID, Reply
-from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
+from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 

@@ -19,9 +19,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
+from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
-from guarantee_email_agent.mcp_servers.mail.compose import MessageError, Reply, compose
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailEntry, MailListing, Outcome, SentState
+from guarantee_email_agent.mcp_servers.mail.compose import MessageError, compose
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -79,12 +80,12 @@ class Maildir:
             waiting = [mail for mail in mails if marked.isdisjoint(mail.flags)]
             self._paths = {mail.base: mail.path for mail in waiting}
             self._seen_new = (changed_at, frozenset(mail.base for mail in mails))
-            entries: list[MailEntry] = []
+            entries: list[InboxEntry] = []
             for mail in _oldest(waiting, limit):
                 if len(entries) == limit:
                     break
                 with suppress(FileNotFoundError):  # gone since
-                    entries.append(MailEntry(mail.base, os.stat(self._paths.get(mail.base, mail.path)).st_size))
+                    entries.append(InboxEntry(mail.base, os.stat(self._paths.get(mail.base, mail.path)).st_size))
             return MailListing(tuple(entries), len(waiting))
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
