@@ -7,6 +7,7 @@ import gc
 import socket
 import subprocess
 import sys
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import (
     MAX_WAIT_S,
     PUBLIC_ADDRESS,
-    anthropic_messages,
+    anthropic_model,
     deprecated_from,
 )
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -58,7 +59,7 @@ def configured(url: str, **llm: Any) -> Config:
 
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
-        async with anthropic_messages(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s) as model:
+        async with aclosing(anthropic_model(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s)) as model:
             return await model.messages.create(**{**REQUEST, **changes})
 
     return asyncio.run(once())
@@ -245,7 +246,7 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
     server.replies = [Reply(b"{}", hangs=True), answer(note(1))]
 
     async def scene() -> Any:
-        async with anthropic_messages(configured(server.url)) as model:
+        async with aclosing(anthropic_model(configured(server.url))) as model:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await model.messages.create(**REQUEST)
@@ -265,7 +266,7 @@ def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
 
 def test_missing_key_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        anthropic_messages(Config(llm=Llm(provider="anthropic")))
+        anthropic_model(Config(llm=Llm(provider="anthropic")))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_a_bad_address_is_a_configuration_error_that_does_not_show_it(
     address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_messages(configured(address))
+        anthropic_model(configured(address))
     assert caught.value.message.startswith("ANTHROPIC_BASE_URL is no address of a server. ")
     assert "canary" not in caught.value.message
     assert capfd.readouterr().err == ""
@@ -306,7 +307,7 @@ def test_an_environment_without_a_way_out_is_one_configuration_error(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_messages(configured("http://127.0.0.1:9"))
+        anthropic_model(configured("http://127.0.0.1:9"))
     assert caught.value.message.startswith(says)
     assert "canary" not in caught.value.message
     gc.collect()
@@ -320,7 +321,7 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
     config = Config(llm=Llm(provider="anthropic"), secrets=Secrets(anthropic_api_key="test-key"))
 
     async def address() -> str:
-        async with anthropic_messages(config) as model:
+        async with aclosing(anthropic_model(config)) as model:
             return str(model._client.base_url)
 
     assert asyncio.run(address()) == PUBLIC_ADDRESS
@@ -329,7 +330,7 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'guarantee-email-agent\[anthropic\]'"):
-        anthropic_messages(configured("http://127.0.0.1:9"))
+        anthropic_model(configured("http://127.0.0.1:9"))
 
 
 def test_sdk_is_not_loaded_before_it_is_used() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.anthropic_client import anthropic_messages
+from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings
@@ -283,7 +284,7 @@ def asked_of_the_api(server: MessagesServer, request: dict[str, Any]) -> tuple[A
     config = Config(llm=Llm(provider="anthropic", max_attempts=1), secrets=secrets)
 
     async def ask() -> tuple[Any, Exchange]:
-        async with anthropic_messages(config) as model:
+        async with aclosing(anthropic_model(config)) as model:
             recorder = RecordingClient(model, force_tool=True)
             answer = await recorder.create(**request)
             return answer, recorder.exchanges[0]

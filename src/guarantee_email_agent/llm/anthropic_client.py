@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Mapping
+from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import Messages
@@ -27,12 +27,21 @@ MAX_WAIT_S: Final = 60.0
 """The longest that we wait because the API asks us to, if nobody says otherwise."""
 
 BACKOFF: Final = Backoff(0.5, longest_s=8.0)
-_LONGEST_API_MESSAGE: Final = 300
+_MAX_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
 _LONG_WAIT_S: Final = 10.0
-_LAST_PORT: Final = 65_535
+_MAX_PORT: Final = 65_535
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
+_AUTHENTICATION: Final = ("llm_authentication", "Check ANTHROPIC_API_KEY")
+_STATUS_ERRORS: Final = {
+    401: _AUTHENTICATION,
+    403: _AUTHENTICATION,
+    404: ("llm_model_not_found", "Check llm.model and ANTHROPIC_BASE_URL"),
+    413: ("llm_request_too_large", "Send less at a time"),
+    429: ("llm_rate_limited", "Run fewer at a time, or try again later"),
+    529: ("llm_overloaded", "Try again later"),
+}
 _NO_CREDIT: Final = frozenset(
     {
         "contract_spend_limit_reached",
@@ -44,7 +53,7 @@ _NO_CREDIT: Final = frozenset(
 )
 
 
-def anthropic_messages(
+def anthropic_model(
     config: Config,
     *,
     timeout_s: float | None = None,
@@ -69,8 +78,8 @@ def anthropic_messages(
     sdk = _sdk()
     client = sdk.AsyncAnthropic(
         api_key=key,
-        base_url=_address(config.secrets.anthropic_base_url),
-        http_client=_connections(sdk),
+        base_url=_base_url(config.secrets.anthropic_base_url),
+        http_client=_http_client(sdk),
         timeout=timeout_s or config.llm.timeout_s,
         max_retries=0,
         open_telemetry=False,  # what customers write goes to the API and nowhere else
@@ -107,7 +116,7 @@ def _sdk() -> Any:
     return anthropic
 
 
-def _address(url: str | None) -> str:
+def _base_url(url: str | None) -> str:
     """What the SDK is to connect to. Never shown where it is bad: it may hold a password."""
     if not url:
         return PUBLIC_ADDRESS
@@ -117,7 +126,7 @@ def _address(url: str | None) -> str:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL:
         parsed = httpx2.URL("")
-    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > _LAST_PORT:
+    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > _MAX_PORT:
         raise ConfigurationError(
             "ANTHROPIC_BASE_URL is no address of a server. Set it to one such as http://127.0.0.1:8080, or remove it",
             "llm_bad_address",
@@ -125,15 +134,16 @@ def _address(url: str | None) -> str:
     return url
 
 
-def _connections(sdk: Any) -> Any:
+def _http_client(sdk: Any) -> Any:
     """The SDK's own HTTP client, made by us: one that the SDK fails to make complains once more when it is deleted."""
     import httpx2  # the SDK's own
 
     try:
         return sdk.DefaultAsyncHttpxClient()
     except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
         raise ConfigurationError(
-            f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read ({_reason(error)}). Correct it, or "
+            f"SSL_CERT_FILE or SSL_CERT_DIR names no certificates that can be read ({reason}). Correct it, or "
             "remove it",
             "llm_bad_certificates",
         ) from None
@@ -142,10 +152,6 @@ def _connections(sdk: Any) -> Any:
             "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY or NO_PROXY names no proxy that can be used. Correct it, or remove it",
             "llm_bad_proxy",
         ) from None
-
-
-def _reason(error: OSError) -> str:
-    return getattr(error, "reason", None) or error.strerror or type(error).__name__
 
 
 class AnthropicModel:
@@ -172,35 +178,15 @@ class AnthropicModel:
     def messages(self) -> Messages:
         return self
 
-    async def create(
-        self,
-        *,
-        model: str,
-        max_tokens: int,
-        system: Sequence[Mapping[str, Any]],
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]],
-        tool_choice: Mapping[str, Any],
-        temperature: float | None = None,
-    ) -> Any:
+    async def create(self, **request: Any) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
-        request = wire_request(
-            {
-                "model": model,
-                "max_tokens": max_tokens,
-                "system": system,
-                "messages": messages,
-                "tools": tools,
-                "tool_choice": tool_choice,
-            },
-            force_tool=self._force_tool,
-        )
-        if temperature is not None:
-            request["extra_body"] = {"temperature": temperature}
-            request["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
+        sent = wire_request(request, force_tool=self._force_tool)
+        if (temperature := sent.pop("temperature", None)) is not None:
+            sent["extra_body"] = {"temperature": temperature}
+            sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
         for attempt in range(1, self._max_attempts + 1):
             try:
-                return await self._attempt(request)
+                return await self._attempt(sent)
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
@@ -216,63 +202,50 @@ class AnthropicModel:
             # The SDK's own timeout starts anew with every byte that trickles in.
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._client.messages.create(**request)
+            if _is_message(answer):
+                return answer
         except (TimeoutError, anthropic.APITimeoutError):
-            raise _error(f"gave no answer within {self._timeout_s:g} s", "llm_timeout", retryable=True) from None
+            raise _api_error("llm_timeout", f"gave no answer within {self._timeout_s:g} s", retryable=True) from None
         except anthropic.APIConnectionError as error:
             reason = type(error.__cause__ or error).__name__
-            raise _error(
-                f"cannot be reached, or broke off its answer ({reason}). Check the network and ANTHROPIC_BASE_URL",
-                "llm_unreachable",
-                retryable=True,
-            ) from None
+            what = f"cannot be reached, or broke off its answer ({reason}). Check the network and ANTHROPIC_BASE_URL"
+            raise _api_error("llm_unreachable", what, retryable=True) from None
         except anthropic.APIStatusError as error:
             raise _status_error(error, request) from None
         except (anthropic.APIResponseValidationError, json.JSONDecodeError, RecursionError):
-            raise _no_message() from None
+            pass
         except (anthropic.AnthropicError, ValueError, TypeError) as error:
-            raise _error(f"cannot be asked this way: {error}", "llm_bad_request") from None
-        return _checked(answer)
+            raise _api_error("llm_bad_request", f"cannot be asked this way: {error}") from None
+        # A proxy's own page, or a body cut off: another attempt may get through.
+        raise _api_error("llm_bad_answer", "gave an answer that is no message", retryable=True)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-def _checked(answer: Any) -> Any:
-    """The answer, if it has what every answer has: the SDK hands over whatever JSON came."""
-    content, stop_reason = getattr(answer, "content", None), getattr(answer, "stop_reason", None)
-    if (
-        not isinstance(content, list)
-        or not isinstance(stop_reason, str)
-        or not all(isinstance(getattr(block, "type", None), str) for block in content)
-    ):
-        raise _no_message()
-    return answer
-
-
-def _no_message() -> LLMError:
-    # A proxy's own page, or a body cut off: another attempt may get through.
-    return _error("gave an answer that is no message", "llm_bad_answer", retryable=True)
+def _is_message(answer: Any) -> bool:
+    """Whether the answer has what every answer has: the SDK hands over whatever JSON came."""
+    content = getattr(answer, "content", None)
+    return (
+        isinstance(content, list)
+        and isinstance(getattr(answer, "stop_reason", None), str)
+        and all(isinstance(getattr(block, "type", None), str) for block in content)
+    )
 
 
 def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
     """The error of an APIStatusError."""
     status: int = error.status_code
-    said = printable(str(error.api_message or error.message))[:_LONGEST_API_MESSAGE]
+    api_message = printable(str(error.api_message or error.message))[:_MAX_API_MESSAGE]
     retryable = status in _RETRYABLE_STATUSES or status >= 500
     if (override := error.response.headers.get("x-should-retry")) in ("true", "false"):
         retryable = override == "true"
-    if _is_out_of_credit(error, said):
+    if _is_out_of_credit(error, api_message):
         retryable, code = False, "llm_no_credit"
         remedy = "Buy credit or raise the limit, where the API key was made"
     else:
-        code, remedy = _meaning(status, said, request)
+        code, remedy = _code_and_remedy(status, api_message, request)
     details: dict[str, Any] = {"status": status}
     if error.request_id:
         details["request_id"] = error.request_id
@@ -280,31 +253,22 @@ def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
         details["retry_after_s"] = wait_s
         if wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
-    return _error(f"answered HTTP {status}: {said}. {remedy}", code, retryable=retryable, **details)
+    return _api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **details)
 
 
-def _is_out_of_credit(error: Any, said: str) -> bool:
+def _is_out_of_credit(error: Any, api_message: str) -> bool:
     # The last of these comes as a plain 400, without a code.
-    return error.status_code == 402 or error.error_code in _NO_CREDIT or "credit balance" in said
+    return error.status_code == 402 or error.error_code in _NO_CREDIT or "credit balance" in api_message
 
 
-def _meaning(status: int, said: str, request: Mapping[str, Any]) -> tuple[str, str]:
-    """Our code, and what to do."""
-    if status == 400 and "temperature" in said and "extra_body" in request:
+def _code_and_remedy(status: int, api_message: str, request: Mapping[str, Any]) -> tuple[str, str]:
+    if status == 400 and "temperature" in api_message and "extra_body" in request:
         return "llm_temperature_refused", "Set llm.temperature to null for this model"
     is_forced = request["tool_choice"].get("type") in ("any", "tool")
-    if status == 400 and is_forced and ("tool_choice" in said or "forc" in said):
+    if status == 400 and is_forced and ("tool_choice" in api_message or "forc" in api_message):
         return "llm_forced_tool_refused", "Set llm.force_tool to false for this model"
-    if status in (401, 403):
-        return "llm_authentication", "Check ANTHROPIC_API_KEY"
-    if status == 404:
-        return "llm_model_not_found", "Check llm.model and ANTHROPIC_BASE_URL"
-    if status == 413:
-        return "llm_request_too_large", "Send less at a time"
-    if status == 429:
-        return "llm_rate_limited", "Run fewer at a time, or try again later"
-    if status == 529:
-        return "llm_overloaded", "Try again later"
+    if status in _STATUS_ERRORS:
+        return _STATUS_ERRORS[status]
     if status >= 500 or status in _RETRYABLE_STATUSES:
         return "llm_unavailable", "Try again later"
     return "llm_bad_request", "Check the section llm of the configuration"
@@ -321,5 +285,5 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _error(what: str, code: str, *, retryable: bool = False, **details: Any) -> LLMError:
+def _api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:
     return LLMError(f"The model API {what}", code, {"retryable": retryable, **details})

@@ -1,4 +1,4 @@
-"""A live model that is left alone while it is down; meanwhile the instructions' own templates answer, or nobody."""
+"""A circuit breaker around a live model; while it is open, the instructions' own templates answer, or nobody."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from guarantee_email_agent.utils.errors import LLMError
 
 logger = logging.getLogger(__name__)
 
-# No mail can bring these about.
-_OF_THE_SERVICE: Final = frozenset(
+# No mail can cause these.
+_SERVICE_ERRORS: Final = frozenset(
     {
         "llm_authentication",
         "llm_forced_tool_refused",
@@ -25,17 +25,17 @@ _OF_THE_SERVICE: Final = frozenset(
         "llm_unreachable",
     }
 )
-# These may be one mail's fault, or the service's; whether it answered lately tells.
-_OF_THE_SERVICE_PERHAPS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
+# One mail may cause these, or the service; whether it answered lately tells.
+_AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
 
 
 class ModelWithFallback:
     """A LanguageModel in front of another one. `create` raises LLMError, and what `fallback` raises.
 
-    Five calls in a row that tell of the service open the circuit: for 60 s the model is not asked, then one call finds
-    out. Meanwhile `fallback` answers; where there is none, every call is an error. An error's `details["outage"]` tells
-    whether the service is to blame, so that the mail should wait, or perhaps this one request: it is where nothing has
-    shown for ten minutes that the service works.
+    Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
+    Meanwhile `fallback` answers; where there is none, every call is an error. `details["outage"]` of an error tells
+    whether the mail should wait, since the service is to blame and not perhaps this one request. An error that either
+    may cause is an outage once the service has answered nothing for ten minutes.
     """
 
     def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
@@ -50,14 +50,14 @@ class ModelWithFallback:
 
     async def create(self, **request: Any) -> Any:
         try:
-            answer = await self._breaker.call(lambda: self._model.messages.create(**request), _tells_of_the_service)
+            answer = await self._breaker.call(lambda: self._model.messages.create(**request), _may_be_outage)
         except CircuitOpenError as error:
-            problem = _down(error)
+            problem = _circuit_open(error)
         except LLMError as error:
-            of_the_service = _tells_of_the_service(error)
-            doubtful = of_the_service and self._breaker.is_doubtful
-            error.details["outage"] = doubtful or error.code in _OF_THE_SERVICE
-            if not (of_the_service and self._breaker.is_open) or self._fallback is None:
+            may_be_outage = _may_be_outage(error)
+            doubtful = may_be_outage and self._breaker.is_doubtful
+            error.details["outage"] = doubtful or error.code in _SERVICE_ERRORS
+            if not (may_be_outage and self._breaker.is_open) or self._fallback is None:
                 raise
             problem = error
         else:
@@ -78,11 +78,11 @@ class ModelWithFallback:
         await self._model.aclose()
 
 
-def _tells_of_the_service(error: Exception) -> bool:
-    return isinstance(error, LLMError) and error.code in _OF_THE_SERVICE | _OF_THE_SERVICE_PERHAPS
+def _may_be_outage(error: Exception) -> bool:
+    return isinstance(error, LLMError) and error.code in _SERVICE_ERRORS | _AMBIGUOUS_ERRORS
 
 
-def _down(error: CircuitOpenError) -> LLMError:
+def _circuit_open(error: CircuitOpenError) -> LLMError:
     left_s = error.details["retry_in_s"]
     when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
     return LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)

@@ -11,28 +11,28 @@ from guarantee_email_agent.utils.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-_WAITS_IN_A_BUDGET: Final = 4
+_WAITS_PER_MAIL_BUDGET: Final = 4
 _TEST_TOOL: Final = "say_that_you_are_there"
 
 
 def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
-    """Who reads mails and writes replies: `llm.provider`, and while that is down what `llm.when_down` says.
+    """The model of `llm.provider`, and while that is down what `llm.when_down` says.
 
     One for the whole process, used from one event loop; `llm.usage` counts what each mail takes of it. interpreter:
-    who answers offline.
+    answers offline.
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
     if config.llm.provider == "offline":
         return interpreter
     # An API that asks for a long wait would use up the time of a mail that can as well be tried later.
-    max_wait_s = config.agent.mail_budget_s / _WAITS_IN_A_BUDGET
+    max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
     fallback = interpreter if config.llm.when_down == "template" else None
     return _live(config, clock, max_wait_s, fallback)
 
 
 def live_model(config: Config, clock: Clock) -> ClosableModel:
-    """The API, whatever `llm.provider` and `llm.when_down` say: nobody else ever answers in its place.
+    """The API, whatever `llm.provider` and `llm.when_down` say, without a fallback.
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
@@ -42,10 +42,10 @@ def live_model(config: Config, clock: Clock) -> ClosableModel:
 
 
 def _live(config: Config, clock: Clock, max_wait_s: float, fallback: ClosableModel | None) -> ClosableModel:
-    from guarantee_email_agent.llm.anthropic_client import anthropic_messages, deprecated_from
+    from guarantee_email_agent.llm.anthropic_client import anthropic_model, deprecated_from
     from guarantee_email_agent.llm.fallback import ModelWithFallback
 
-    model = anthropic_messages(config, clock=clock, max_wait_s=max_wait_s)
+    model = anthropic_model(config, clock=clock, max_wait_s=max_wait_s)
     if (end := deprecated_from(config.llm.model)) is not None:
         logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
     return ModelWithFallback(model, clock, fallback)

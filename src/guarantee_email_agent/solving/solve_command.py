@@ -195,7 +195,7 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
 
 
 def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
-    from guarantee_email_agent.llm.anthropic_client import anthropic_messages
+    from guarantee_email_agent.llm.anthropic_client import anthropic_model
     from guarantee_email_agent.solving.agents.llm_agent import LlmAgent
 
     config = load_config()
@@ -207,10 +207,10 @@ def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFacto
         )
 
     def make(context: TaskContext) -> Agent:
-        client = anthropic_messages(config, timeout_s=max(MODEL_TIMEOUT_S, config.llm.timeout_s))
+        client = anthropic_model(config, timeout_s=max(MODEL_TIMEOUT_S, config.llm.timeout_s))
         return LlmAgent(context, client, model, temperature=config.llm.temperature)
 
-    anthropic_messages(config)  # what is missing shows before anything is started
+    anthropic_model(config)  # what is missing shows before anything is started
     return make
 
 
