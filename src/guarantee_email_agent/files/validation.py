@@ -31,13 +31,16 @@ class Problem:
     line: int | None = None  # from 1; filled by `in_source`
 
 
-def build(cls: type[T], data: object, given: Mapping[str, Any] | None = None) -> T | list[Problem]:
+def build(
+    cls: type[T], data: object, given: Mapping[str, Any] | None = None, reserved_prefix: str | None = None
+) -> T | list[Problem]:
     """A `cls` from the parsed document `data`, or all problems: in the order of the fields, unknown keys last.
 
-    given: values for fields that the file does not hold (`key` None).
+    given: values for fields that the file does not hold (`key` None). reserved_prefix: with it the document may have
+    further keys, except for those that begin so; without it none.
     """
     problems: list[Problem] = []
-    value = _record_reader(cls)(data, (), problems, given)
+    value = _record_reader(cls)(data, (), problems, given, reserved_prefix)
     return problems or value
 
 
@@ -75,7 +78,7 @@ def in_source(problems: list[Problem], text: str) -> list[Problem]:
 
 # (value, path of the parent, own key, problems) -> the value in its type; anything once a problem is noted
 _Reader = Callable[[Any, KeyPath, str | int, list[Problem]], Any]
-_RecordReader = Callable[[object, KeyPath, list[Problem], Mapping[str, Any] | None], Any]
+_RecordReader = Callable[[object, KeyPath, list[Problem], Mapping[str, Any] | None, str | None], Any]
 
 
 # One field: its key in the file, its name, the type whose values need no reader, its reader, its check.
@@ -113,7 +116,9 @@ def _make_record_reader(cls: type) -> _RecordReader:
     slots, required = _slots(cls)
     known = {slot[0]: None for slot in slots}
 
-    def read(data: object, path: KeyPath, problems: list[Problem], given: Mapping[str, Any] | None = None) -> Any:
+    def read(
+        data: object, path: KeyPath, problems: list[Problem], given: Mapping[str, Any] | None, reserved: str | None
+    ) -> Any:
         if type(data) is not dict:
             if data is None and not required:  # a section whose keys are all commented out
                 data = {}
@@ -136,9 +141,10 @@ def _make_record_reader(cls: type) -> _RecordReader:
                     problems.append(Problem((*path, key), "value", wrong))
                 values[name] = value
             elif key in required:
-                problems.append(Problem((*path, key), "missing", "is missing"))
+                problems.append(_missing(key, path, () if reserved is None else data))
         if found != len(data):
-            problems.extend(_unknown(key, path, known) for key in data if key not in known)
+            others = [key for key in data if key not in known]
+            problems.extend(_unknown(key, path, known) for key in others if _is_problem(key, reserved))
         if len(problems) != before:
             return None
         try:
@@ -193,7 +199,7 @@ def _record(cls: type) -> _Reader:
     read_record = _record_reader(cls)
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
-        return read_record(value, (*parent, key), problems, None)
+        return read_record(value, (*parent, key), problems, None, None)
 
     return read
 
@@ -371,6 +377,18 @@ def _unquote(value: object) -> str:
     return ""
 
 
+def _missing(key: str, path: KeyPath, others: Iterable[object]) -> Problem:
+    """others: keys that are no problem by themselves, one of which may be meant."""
+    near = _close_match(key, others)
+    hint = f" – is it misspelled as {near!r}?" if near else ""
+    return Problem((*path, key), "missing", f"is missing{hint}")
+
+
+def _is_problem(key: object, reserved: str | None) -> bool:
+    """Whether a document may not have a key that the dataclass does not know."""
+    return reserved is None or not isinstance(key, str) or key.startswith(reserved)
+
+
 def _unknown(key: object, path: KeyPath, known: Iterable[str]) -> Problem:
     if not isinstance(key, str):
         return _key_is_no_text(key, path)
@@ -384,10 +402,15 @@ def _key_is_no_text(key: object, path: KeyPath) -> Problem:
 
 def _nearest(word: object, choices: Iterable[object], listing: bool = False) -> str:
     """` – did you mean …?`, or the known keys where nothing is near."""
+    if near := _close_match(word, choices):
+        return f" – did you mean {near!r}?"
+    names = [choice for choice in choices if isinstance(choice, str)]
+    return f"; known keys: {', '.join(names)}" if listing and names else ""
+
+
+def _close_match(word: object, choices: Iterable[object]) -> str | None:
     from difflib import get_close_matches  # 2 ms, only when something is wrong
 
     names = {choice.casefold(): choice for choice in choices if isinstance(choice, str)}
     near = get_close_matches(word[:100].casefold(), names, n=1) if isinstance(word, str) else []
-    if near:
-        return f" – did you mean {names[near[0]]!r}?"
-    return f"; known keys: {', '.join(names.values())}" if listing and names else ""
+    return names[near[0]] if near else None

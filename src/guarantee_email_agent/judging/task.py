@@ -19,7 +19,9 @@ MAX_TASK_BYTES: Final = 1 << 20
 TASK_FILE: Final = "task.yaml"
 TEST_FILE: Final = "test.py"
 
-_OUR_PREFIX: Final = "judge_"
+# The other keys of task.yaml are the task's own, but a misspelled one of ours must not ride along unseen.
+_RESERVED_PREFIX: Final = "judge_"
+_OF_DIRECTORY: Final = {"key": None}  # no key of task.yaml
 _COMPOSE_FILES: Final = ("docker-compose.yaml", "docker-compose.yml")
 _MAX_PROBLEMS: Final = 10
 _CODES: Final = {
@@ -39,36 +41,23 @@ def _seconds(value: float) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFile:
-    """The keys of `task.yaml` that mean something to us; any further ones are the task's own."""
+class Task:
+    """A usable task directory. settings: all keys of `task.yaml` but `instruction`."""
 
+    name: str = field(metadata=_OF_DIRECTORY)
+    directory: Path = field(metadata=_OF_DIRECTORY)
     instruction: str = field(metadata={"doc": "What the agent has to do, in words.", "check": _not_blank})
+    settings: Mapping[str, Any] = field(metadata=_OF_DIRECTORY)
+    test_file: Path = field(metadata=_OF_DIRECTORY)
+    dockerfile: Path | None = field(default=None, metadata=_OF_DIRECTORY)
+    compose_file: Path | None = field(default=None, metadata=_OF_DIRECTORY)
+    assets: Path | None = field(default=None, metadata=_OF_DIRECTORY)
     judge_network: bool = field(
         default=False, metadata={"doc": "Whether test.py may use the network, as it must to look into a sandbox."}
     )
     judge_timeout_s: float | None = field(
         default=None, metadata={"doc": "Seconds that test.py may take.", "check": _seconds}
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A usable task directory.
-
-    name: the directory's. settings: all keys of `task.yaml` but `instruction`. dockerfile, compose_file, assets:
-    None where the task has none. judge_timeout_s: seconds, None for the usual deadline.
-    """
-
-    name: str
-    directory: Path
-    instruction: str
-    settings: Mapping[str, Any]
-    test_file: Path
-    dockerfile: Path | None = None
-    compose_file: Path | None = None
-    assets: Path | None = None
-    judge_network: bool = False
-    judge_timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,34 +79,31 @@ def load_task(directory: str | Path) -> Task:
     `task_file_too_large`.
     """
     folder = Path(directory)
-    names = _names(folder, "the task directory")
+    names = _list_directory(folder, "the task directory")
     if TASK_FILE not in names and TEST_FILE not in names:
         if any(is_task(folder / name) for name in names):
             remedy = "It holds task directories: name one of them, or grade all with --results DIR"
         else:
             remedy = "Add both, or name another directory"
         raise _error(folder, f"has neither {TASK_FILE} nor {TEST_FILE}, so it is no task. {remedy}", "task_not_found")
-    data, text = _task_file(folder / TASK_FILE)
+    data, text = _read_task_file(folder / TASK_FILE)
     test_file = folder / TEST_FILE
     if not os.path.isfile(test_file):
         remedy = "Write it: a function test(result) that returns {'passed': bool, 'feedback': str}"
         raise _error(folder, f"has no {TEST_FILE}. {remedy}", "task_no_test")
-    ours = {key: value for key, value in data.items() if key in TaskFile.__dataclass_fields__ or _looks_like_ours(key)}
-    built = build(TaskFile, ours)
-    if isinstance(built, list):
-        raise _problems(folder / TASK_FILE, built, text)
-    return Task(
-        name=_name(folder),
-        directory=folder,
-        instruction=built.instruction,
-        settings={key: value for key, value in data.items() if key != "instruction"},
-        test_file=test_file,
-        dockerfile=folder / "Dockerfile" if "Dockerfile" in names else None,
-        compose_file=next((folder / name for name in _COMPOSE_FILES if name in names), None),
-        assets=folder / "assets" if os.path.isdir(folder / "assets") else None,
-        judge_network=built.judge_network,
-        judge_timeout_s=built.judge_timeout_s,
-    )
+    given = {
+        "name": _name(folder),
+        "directory": folder,
+        "settings": {key: value for key, value in data.items() if key != "instruction"} if type(data) is dict else {},
+        "test_file": test_file,
+        "dockerfile": folder / "Dockerfile" if "Dockerfile" in names else None,
+        "compose_file": next((folder / name for name in _COMPOSE_FILES if name in names), None),
+        "assets": folder / "assets" if os.path.isdir(folder / "assets") else None,
+    }
+    task = build(Task, data, given, reserved_prefix=_RESERVED_PREFIX)
+    if isinstance(task, list):
+        raise _problems_error(folder / TASK_FILE, task, text)
+    return task
 
 
 def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
@@ -128,15 +114,15 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
     no sub-folder (`task_none_found`).
     """
     folder = Path(directory)
-    found = _names(folder, "the folder of tasks")
+    found = _list_directory(folder, "the folder of tasks")
     if is_task(folder):
         remedy = "Name the folder that it stands in, or grade this task alone with --result FILE or --answer TEXT"
         raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
     names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
-    folders = [place for name in names if os.path.isdir(place := folder / name) or _leads_nowhere(place)]
+    folders = [place for name in names if os.path.isdir(place := folder / name) or _is_broken_link(place)]
     if not folders:
         raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
-    return [_task_or_invalid(place) for place in folders]
+    return [_load_or_invalid(place) for place in folders]
 
 
 def is_task(folder: Path) -> bool:
@@ -144,15 +130,15 @@ def is_task(folder: Path) -> bool:
     return os.path.isfile(folder / TASK_FILE) or os.path.isfile(folder / TEST_FILE)
 
 
-def _task_or_invalid(folder: Path) -> Task | InvalidTask:
+def _load_or_invalid(folder: Path) -> Task | InvalidTask:
     try:
         return load_task(folder)
     except TaskError as error:
         return InvalidTask(folder.name, folder, error.message, error.code)
 
 
-def _task_file(path: Path) -> tuple[Mapping[str, Any], str]:
-    """The mapping in `task.yaml`, and its text."""
+def _read_task_file(path: Path) -> tuple[object, str]:
+    """The content of `task.yaml`, and its text."""
     try:
         text = read_text(path, MAX_TASK_BYTES)
         documents = load_documents(text)
@@ -162,32 +148,26 @@ def _task_file(path: Path) -> tuple[Mapping[str, Any], str]:
             raise _error(path.parent, f"has no {TASK_FILE}. {remedy}", "task_no_task_file") from None
         component = "task" if error.code == "document_yaml_invalid" else "task_file"
         code = f"{component}_{error.code.removeprefix('document_')}"
-        raise _error(path, f"{error.message}", code, error.line) from None
+        raise _error(path, error.message, code, error.line) from None
     if len(documents) > 1:
         raise _error(path, "holds more than one YAML document; remove a '---'", "task_yaml_invalid")
-    data = documents[0] if documents else {}
-    if not isinstance(data, dict):
-        raise _error(path, "must be a mapping of keys to values, such as 'instruction: …'", "task_wrong_type")
-    for key in data:
-        if not isinstance(key, str):
-            raise _error(path, f'the key {key!r} is not text; quote it: "{key}"', "task_wrong_type")
-    return data, text
+    return documents[0] if documents else {}, text
 
 
-def _looks_like_ours(key: str) -> bool:
-    """A misspelled key of ours must not ride along unseen."""
-    return key.startswith(_OUR_PREFIX)
-
-
-def _problems(path: Path, problems: list[Problem], text: str) -> TaskError:
-    shown = in_source(problems[:_MAX_PROBLEMS], text)
-    sentences = [f"{dotted(problem.path)} {problem.message}" for problem in shown]
-    if problems[0].kind == "missing":
+def _problems_error(path: Path, problems: list[Problem], text: str) -> TaskError:
+    located = in_source(problems[:_MAX_PROBLEMS], text)
+    sentences = [_sentence(problem) for problem in located]
+    if located[0].message == "is missing":
         sentences[0] += ". Add it: what the agent has to do, in words"
-    return _error(path, "; ".join(sentences), _CODES[problems[0].kind], shown[0].line)
+    return _error(path, "; ".join(sentences), _CODES[problems[0].kind], located[0].line)
 
 
-def _names(folder: Path, what: str) -> set[str]:
+def _sentence(problem: Problem) -> str:
+    names_its_key = problem.message.startswith(("unknown key", "the key"))
+    return problem.message if names_its_key else f"{dotted(problem.path)} {problem.message}".lstrip()
+
+
+def _list_directory(folder: Path, what: str) -> set[str]:
     """What the folder holds. what: what to name instead where it is no folder."""
     try:
         names = set(os.listdir(folder))
@@ -208,7 +188,7 @@ def _names(folder: Path, what: str) -> set[str]:
         raise _error(folder, f"cannot be read ({reason}). Correct the path", "task_not_found") from None
 
 
-def _leads_nowhere(place: Path) -> bool:
+def _is_broken_link(place: Path) -> bool:
     """A task that was moved away under a link must not disappear from the total."""
     return os.path.islink(place) and not os.path.exists(place)
 
