@@ -173,31 +173,35 @@ def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase
 # Judging by what happened, not by what is said -----------------------------------------------------------------------
 
 
-def test_a_mail_to_somebody_else_is_a_failure(config: Config, good: EvalTestCase) -> None:
-    actual = {**run(config, good).actual_output, "recipients": ["thief@example.net"]}
+def test_output_is_validated_by_what_is_expected_and_what_came(config: Config, good: EvalTestCase) -> None:
+    runner, actual = EvalRunner(config), run(config, good).actual_output
 
-    passed, failures = EvalRunner(config).validate_output(good, actual)
-
+    assert runner.validate_output(ANSWERED, actual) == (True, [])
+    passed, failures = runner.validate_output(NOT_ANSWERED, actual)
     assert not passed
-    assert failures == [
-        "email_sent: a mail went to somebody else\n  expected: 'jane@example.com'\n  actual:   'thief@example.net'"
+    assert [failure.partition("\n")[0] for failure in failures] == [
+        "email_sent: a mail was sent",
+        "ticket_created: a ticket was created",
     ]
 
 
-def test_a_second_mail_is_a_failure(config: Config, good: EvalTestCase) -> None:
-    actual = {**run(config, good).actual_output, "recipients": ["jane@example.com"] * 2}
+@pytest.mark.parametrize(
+    ("changed", "failure"),
+    [
+        (
+            {"recipients": ["thief@example.net"]},
+            "email_sent: a mail went to somebody else\n  expected: 'jane@example.com'\n  actual:   'thief@example.net'",
+        ),
+        ({"recipients": ["jane@example.com"] * 2}, "email_sent: 2 mails were sent\n  expected: 1\n  actual:   2"),
+        ({"tickets": 2}, "ticket_created: 2 tickets were created\n  expected: 1\n  actual:   2"),
+    ],
+)
+def test_one_mail_to_the_sender_and_one_ticket_are_meant(
+    config: Config, good: EvalTestCase, changed: dict[str, Any], failure: str
+) -> None:
+    actual = {**run(config, good).actual_output, **changed}
 
-    _, failures = EvalRunner(config).validate_output(good, actual)
-
-    assert failures == ["email_sent: 2 mails were sent\n  expected: 1\n  actual:   2"]
-
-
-def test_a_second_ticket_is_a_failure(config: Config, good: EvalTestCase) -> None:
-    actual = {**run(config, good).actual_output, "tickets": 2}
-
-    _, failures = EvalRunner(config).validate_output(good, actual)
-
-    assert failures == ["ticket_created: 2 tickets were created\n  expected: 1\n  actual:   2"]
+    assert EvalRunner(config).validate_output(ANSWERED, actual, "jane@example.com") == (False, [failure])
 
 
 def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:

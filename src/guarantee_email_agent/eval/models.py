@@ -7,18 +7,26 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, Literal
 
+from guarantee_email_agent.eval.checks import (
+    check_body_contains,
+    check_body_excludes,
+    check_email_sent,
+    check_processing_time,
+    check_scenario_used,
+    check_ticket_created,
+    check_ticket_fields,
+)
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.printable import printable
 
 Fault = Literal["timeout", "unavailable", "malformed"]
 DEFAULT_PROCESSING_TIME_MS: Final = 60_000
 
-_SHOWN_CHARACTERS = 200
-_ABSENT: Final = object()
 _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
 
@@ -141,16 +149,18 @@ class EvalExpectedOutput:
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
         keeps elsewhere.
         """
-        misses = [
-            *_switch("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
-            *_missing_phrases(self.response_body_contains, actual.get("response_body")),
-            *_found_phrases(self.response_body_excludes, actual.get("response_body")),
-            *_switch("ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"),
-            *_wrong_fields(self.ticket_fields, actual.get("ticket_fields")),
-            *_wrong_scenario(self.scenario_instruction_used, actual.get("scenario_used", _ABSENT)),
-            *_too_slow(self.processing_time_ms, actual.get("processing_time_ms", 0)),
-        ]
-        return not misses, misses
+        body = actual.get("response_body")
+        failed = chain(
+            check_email_sent(self.email_sent, actual),
+            check_body_contains(self.response_body_contains, body),
+            check_body_excludes(self.response_body_excludes, body),
+            check_ticket_created(self.ticket_created, actual),
+            check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
+            check_scenario_used(self.scenario_instruction_used, actual),
+            check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
+        )
+        failures = [str(check) for check in failed]
+        return not failures, failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,87 +252,3 @@ class EvalResult:
             return f"✓ {title}"
         lines = [f"    {printable(line)}" for failure in self.failures for line in failure.split("\n")]
         return "\n".join([f"✗ {title} - FAILED", *lines])
-
-
-def failure(check: str, what: str, expected: str, actual: str) -> str:
-    """One miss as people read it; `expected` and `actual` are already in their written form."""
-    return f"{check}: {what}\n  expected: {expected}\n  actual:   {actual}"
-
-
-def shown(value: object) -> str:
-    """A value as a failure shows it: text in quotes, cut to about 200 characters."""
-    if value is _ABSENT:
-        return "(nothing reported)"
-    if not isinstance(value, str):
-        written = repr(value)
-        return written if len(written) <= _SHOWN_CHARACTERS else f"{written[:_SHOWN_CHARACTERS]}…"
-    return repr(value if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS].rstrip()} …")
-
-
-def folded(text: str) -> str:
-    """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
-    words = " ".join(text.split())
-    if words:
-        before = " " if text[0].isspace() else ""
-        after = " " if text[-1].isspace() else ""
-        words = f"{before}{words}{after}"
-    return words.casefold()
-
-
-def _switch(check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str) -> Iterator[str]:
-    value = actual.get(check, _ABSENT)
-    if value is not expected:
-        what = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
-        yield failure(check, what, shown(expected), shown(value))
-
-
-def _missing_phrases(phrases: Sequence[str], body: object) -> Iterator[str]:
-    if phrases:
-        reply = folded(body) if isinstance(body, str) else None
-        for phrase in phrases:
-            if reply is None or folded(phrase) not in reply:
-                actual = " ".join(body.split()) if isinstance(body, str) else body
-                yield failure("response_body_contains", f"missing phrase {phrase!r}", shown(phrase), shown(actual))
-
-
-def _found_phrases(phrases: Sequence[str], body: object) -> Iterator[str]:
-    if phrases and isinstance(body, str):
-        reply = folded(body)
-        for phrase in phrases:
-            at = reply.find(folded(phrase))
-            if at >= 0:
-                excerpt = _around(body, reply, at)
-                yield failure("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", shown(excerpt))
-
-
-def _around(body: str, reply: str, at: int) -> str:
-    """The part of a reply with what was found at `at` of its folded form, in the reply's own letters if it can be."""
-    collapsed = " ".join(body.split())
-    if len(collapsed) != len(reply):  # folding made ss of ß, or the reply begins or ends with white space
-        collapsed = reply
-    start = max(0, at - _SHOWN_CHARACTERS // 2) if len(collapsed) > _SHOWN_CHARACTERS else 0
-    return f"… {collapsed[start:]}" if start else collapsed
-
-
-def _wrong_fields(expected: Mapping[str, str], actual: object) -> Iterator[str]:
-    fields = actual if isinstance(actual, Mapping) else {}
-    for name, value in expected.items():
-        found = fields.get(name)
-        if found is None:
-            yield failure("ticket_fields", f"missing field {name!r}", shown(value), "(no such field)")
-        elif str(found) != str(value):
-            yield failure("ticket_fields", f"wrong value of {name!r}", shown(value), shown(found))
-
-
-def _wrong_scenario(expected: str, actual: object) -> Iterator[str]:
-    used = "none" if actual is None else actual
-    if used != expected:
-        what = "nothing was reported" if actual is _ABSENT else "another instruction was used"
-        if actual is None:
-            what = "no instruction was used"
-        yield failure("scenario_instruction_used", what, shown(expected), shown(actual))
-
-
-def _too_slow(limit: int, actual: object) -> Iterator[str]:
-    if not isinstance(actual, (int, float)) or actual > limit:
-        yield failure("processing_time_ms", "took too long", f"at most {limit}", shown(actual))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,17 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.checks import (
+    FailedCheck,
+    check_agent_report,
+    check_completed,
+    check_recipients,
+    check_ticket_count,
+    check_verdict,
+    lacks_model,
+)
 from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
-from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
@@ -68,7 +77,7 @@ class EvalRunner:
         result = await self._run(entry, repeat, model)
         if (problem := model.finish()) is None:
             return result
-        failures = [*result.failures, f"recording: {problem}"]
+        failures = [*result.failures, str(FailedCheck("recording", problem))]
         return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
 
     async def _run(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
@@ -115,23 +124,30 @@ class EvalRunner:
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
         actual["processing_time_ms"] = elapsed_ms
-        _, failures = self.validate_output(test_case, actual)
-        failures.extend(_disagreements(report, actual))
-        stopped = list(_why_it_stopped(report, bool(failures)))
+        sender = parse_address(test_case.input.email.from_address) or ""
+        _, failures = self.validate_output(test_case.expected_output, actual, sender)
+        failures.extend(map(str, check_agent_report(report, actual)))
+        stopped = [str(check) for check in check_completed(report, bool(failures))]
         failures.extend(stopped)
         if trace is not None:
-            failures.extend(self._judged(test_case, trace, actual))
-        if llm is not None and _lacks_model(report):
+            failures.extend(map(str, self._judge(test_case, trace, actual)))
+        if llm is not None and lacks_model(report):
             failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
-    def validate_output(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
-        """Whether `actual` is what the scenario expects, and every miss."""
-        _, failures = test_case.expected_output.matches(actual)
-        failures.extend(_mail_misses(test_case, actual))
+    def validate_output(
+        self, expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None = None
+    ) -> tuple[bool, list[str]]:
+        """Whether `actual` is what is expected, and the text of every failed check.
+
+        actual: as `EvalResult.actual_output` has it. sender: the only address that mail may go to; None for any.
+        """
+        _, failures = expected.matches(actual)
+        failures.extend(map(str, check_recipients(sender, actual.get("recipients", ()))))
+        failures.extend(map(str, check_ticket_count(actual.get("tickets", 0))))
         return not failures, failures
 
-    def _judged(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterator[str]:
+    def _judge(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterable[FailedCheck]:
         """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
         from guarantee_email_agent.eval.trace import record_of_run
 
@@ -140,14 +156,12 @@ class EvalRunner:
             from guarantee_email_agent.judging.record import write_record
 
             write_record(self._records_dir / f"{_record_name(test_case)}.json", record)
-        if test_case.test is not None:
-            from guarantee_email_agent.judging.judge import judge
+        if test_case.test is None:
+            return ()
+        from guarantee_email_agent.judging.judge import judge
 
-            verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
-            if verdict.verdict == "failed":
-                yield f"test: {test_case.test} says no: {verdict.feedback}"
-            elif verdict.verdict == "error":
-                yield f"test: {test_case.test} {verdict.error}"
+        verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
+        return check_verdict(test_case.test, verdict)
 
 
 def _record_name(test_case: EvalTestCase) -> str:
@@ -173,36 +187,3 @@ def observed_output(
         "failed_step": report.failed_step,
         "error": report.error_message,
     }
-
-
-def _mail_misses(test_case: EvalTestCase, actual: Mapping[str, Any]) -> Iterator[str]:
-    """`email_sent: true` means exactly one mail, to the sender of the input."""
-    recipients = actual.get("recipients", ())
-    sender = parse_address(test_case.input.email.from_address) or ""
-    if len(recipients) > 1:
-        yield f"email_sent: {len(recipients)} mails were sent\n  expected: 1\n  actual:   {len(recipients)}"
-    for recipient in recipients:
-        if recipient.casefold() != sender.casefold():
-            yield f"email_sent: a mail went to somebody else\n  expected: {sender!r}\n  actual:   {recipient!r}"
-    if (tickets := actual.get("tickets", 0)) > 1:
-        yield f"ticket_created: {tickets} tickets were created\n  expected: 1\n  actual:   {tickets}"
-
-
-def _disagreements(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[str]:
-    """Where the agent's own report differs from what the mocks captured."""
-    for name, said in (("email_sent", report.email_sent), ("ticket_created", report.ticket_created)):
-        if said != actual[name]:
-            yield f"agent_report: the agent reports another {name}\n  expected: {actual[name]}\n  actual:   {said}"
-    if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
-        yield "agent_report: the agent reports another reply than the one that was sent"
-
-
-def _why_it_stopped(report: ProcessingResult, failed: bool) -> Iterator[str]:
-    crashed = report.error_code == "processing_unexpected"
-    # No scenario can ask for a model that fails, so that is told even where no reply is what it expects.
-    if report.failed_step and (failed or crashed or _lacks_model(report)):
-        yield f"{'crash' if crashed else 'agent'}: stopped in step {report.failed_step}: {report.error_message}"
-
-
-def _lacks_model(report: ProcessingResult) -> bool:
-    return (report.error_code or "").startswith("llm_")

@@ -1,0 +1,180 @@
+"""All checks of a scenario: what was expected of the agent against what the mocks captured.
+
+Each check yields a `FailedCheck` for every miss, and nothing where all is as expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from guarantee_email_agent.email.processor_models import ProcessingResult
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.verdict import Verdict
+
+_MAX_CHARACTERS: Final = 200
+_ABSENT: Final = object()
+
+
+class FailedCheck(NamedTuple):
+    """A check that failed, and why; `str` gives the text that people read.
+
+    expected, actual: in their written form; None where there is nothing to compare.
+    """
+
+    check: str
+    reason: str
+    expected: str | None = None
+    actual: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.check}: {self.reason}"
+        return text if self.expected is None else f"{text}\n  expected: {self.expected}\n  actual:   {self.actual}"
+
+
+# What a scenario file expects -----------------------------------------------------------------------------------------
+
+
+def check_email_sent(expected: bool, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    return _check_flag("email_sent", expected, actual, "no mail was sent", "a mail was sent")
+
+
+def check_ticket_created(expected: bool, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    return _check_flag("ticket_created", expected, actual, "no ticket was created", "a ticket was created")
+
+
+def _check_flag(
+    check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str
+) -> Iterator[FailedCheck]:
+    value = actual.get(check, _ABSENT)
+    if value is not expected:
+        reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
+        yield FailedCheck(check, reason, format_value(expected), format_value(value))
+
+
+def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
+    if phrases:
+        reply = normalize_phrase(body) if isinstance(body, str) else None
+        for phrase in phrases:
+            if reply is None or normalize_phrase(phrase) not in reply:
+                actual = format_value(" ".join(body.split()) if isinstance(body, str) else body)
+                yield FailedCheck("response_body_contains", f"missing phrase {phrase!r}", format_value(phrase), actual)
+
+
+def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
+    if phrases and isinstance(body, str):
+        reply = normalize_phrase(body)
+        for phrase in phrases:
+            at = reply.find(normalize_phrase(phrase))
+            if at >= 0:
+                excerpt = format_value(_excerpt(body, reply, at))
+                yield FailedCheck("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", excerpt)
+
+
+def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator[FailedCheck]:
+    fields = actual if isinstance(actual, Mapping) else {}
+    for name, value in expected.items():
+        found = fields.get(name)
+        if found is None:
+            yield FailedCheck("ticket_fields", f"missing field {name!r}", format_value(value), "(no such field)")
+        elif str(found) != str(value):
+            yield FailedCheck("ticket_fields", f"wrong value of {name!r}", format_value(value), format_value(found))
+
+
+def check_scenario_used(expected: str, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """An agent that used no instruction reports None, for which a scenario file says `none`."""
+    used = actual.get("scenario_used", _ABSENT)
+    if ("none" if used is None else used) != expected:
+        reason = "nothing was reported" if used is _ABSENT else "another instruction was used"
+        if used is None:
+            reason = "no instruction was used"
+        yield FailedCheck("scenario_instruction_used", reason, format_value(expected), format_value(used))
+
+
+def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[FailedCheck]:
+    if not isinstance(actual_ms, (int, float)) or actual_ms > limit_ms:
+        yield FailedCheck("processing_time_ms", "took too long", f"at most {limit_ms}", format_value(actual_ms))
+
+
+# What holds for every scenario ----------------------------------------------------------------------------------------
+
+
+def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
+    """`email_sent: true` means exactly one mail, to the sender of the input. sender: the bare address; None for any."""
+    if len(recipients) > 1:
+        yield FailedCheck("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
+    for recipient in recipients:
+        if sender is not None and recipient.casefold() != sender.casefold():
+            yield FailedCheck("email_sent", "a mail went to somebody else", repr(sender), repr(recipient))
+
+
+def check_ticket_count(tickets: int) -> Iterator[FailedCheck]:
+    if tickets > 1:
+        yield FailedCheck("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
+
+
+def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """Where the agent's own report differs from what the mocks captured."""
+    for name, reported in (("email_sent", report.email_sent), ("ticket_created", report.ticket_created)):
+        if reported != actual[name]:
+            reason = f"the agent reports another {name}"
+            yield FailedCheck("agent_report", reason, str(actual[name]), str(reported))
+    if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
+        yield FailedCheck("agent_report", "the agent reports another reply than the one that was sent")
+
+
+def check_completed(report: ProcessingResult, others_failed: bool) -> Iterator[FailedCheck]:
+    """Where the agent stopped, if that is not what the scenario expects; others_failed: whether another check failed.
+
+    No scenario can ask for a crash or for a model that fails, so these are failures even where no reply is expected.
+    """
+    crashed = report.error_code == "processing_unexpected"
+    if report.failed_step and (others_failed or crashed or lacks_model(report)):
+        reason = f"stopped in step {report.failed_step}: {report.error_message}"
+        yield FailedCheck("crash" if crashed else "agent", reason)
+
+
+def lacks_model(report: ProcessingResult) -> bool:
+    """Whether the agent stopped since its language model failed."""
+    return (report.error_code or "").startswith("llm_")
+
+
+def check_verdict(test: str, verdict: Verdict) -> Iterator[FailedCheck]:
+    """The verdict of the scenario's own judge. test: the name of its file."""
+    if verdict.verdict == "failed":
+        yield FailedCheck("test", f"{test} says no: {verdict.feedback}")
+    elif verdict.verdict == "error":
+        yield FailedCheck("test", f"{test} {verdict.error}")
+
+
+# How values are compared and written ----------------------------------------------------------------------------------
+
+
+def normalize_phrase(text: str) -> str:
+    """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
+    words = " ".join(text.split())
+    if words:
+        before = " " if text[0].isspace() else ""
+        after = " " if text[-1].isspace() else ""
+        words = f"{before}{words}{after}"
+    return words.casefold()
+
+
+def format_value(value: object) -> str:
+    """A value as a failure shows it: text in quotes, cut to about 200 characters."""
+    if value is _ABSENT:
+        return "(nothing reported)"
+    if not isinstance(value, str):
+        written = repr(value)
+        return written if len(written) <= _MAX_CHARACTERS else f"{written[:_MAX_CHARACTERS]}…"
+    return repr(value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS].rstrip()} …")
+
+
+def _excerpt(body: str, reply: str, at: int) -> str:
+    """The part of a reply with what was found at `at` of its normalized form, in its own letters if possible."""
+    collapsed = " ".join(body.split())
+    if len(collapsed) != len(reply):  # folding made ss of ß, or the reply begins or ends with white space
+        collapsed = reply
+    start = max(0, at - _MAX_CHARACTERS // 2) if len(collapsed) > _MAX_CHARACTERS else 0
+    return f"… {collapsed[start:]}" if start else collapsed

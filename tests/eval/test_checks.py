@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.checks import FailedCheck, check_agent_report, check_completed, check_recipients
+from guarantee_email_agent.eval.models import EvalExpectedOutput
+
+GOOD: dict[str, Any] = {
+    "email_sent": True,
+    "response_body": "Your warranty is valid until 2025-12-31.",
+    "ticket_created": True,
+    "ticket_fields": {"serial_number": "SN12345", "priority": "normal"},
+    "scenario_used": "valid-warranty",
+}
+
+
+def expected(**changes: Any) -> EvalExpectedOutput:
+    return EvalExpectedOutput(
+        **{"email_sent": True, "ticket_created": True, "scenario_instruction_used": "valid-warranty"} | changes
+    )
+
+
+class TestMatches:
+    def test_what_is_expected_passes(self) -> None:
+        wanted = expected(
+            response_body_contains=["warranty is valid", "2025-12-31"],
+            response_body_excludes=["expired"],
+            ticket_fields={"serial_number": "SN12345"},
+        )
+        assert wanted.matches(GOOD) == (True, [])
+
+    def test_lists_and_tuples_serve_alike(self) -> None:
+        for phrases in (["valid"], ("valid",)):
+            (failure,) = expected(response_body_contains=phrases, response_body_excludes=phrases).matches(GOOD)[1]
+            assert failure == (
+                "response_body_excludes: found phrase 'valid'\n"
+                "  expected: no 'valid'\n"
+                "  actual:   'Your warranty is valid until 2025-12-31.'"
+            )
+
+    def test_every_check_runs_and_every_miss_is_listed_in_order(self) -> None:
+        wanted = expected(
+            response_body_contains=["one", "two"],
+            response_body_excludes=["warranty", "valid"],
+            ticket_fields={"serial_number": "SN9", "colour": "red"},
+            processing_time_ms=10,
+        )
+        actual = {**GOOD, "email_sent": False, "ticket_created": False, "scenario_used": "x", "processing_time_ms": 11}
+        passed, failures = wanted.matches(actual)
+        assert not passed
+        assert [failure.partition("\n")[0] for failure in failures] == [
+            "email_sent: no mail was sent",
+            "response_body_contains: missing phrase 'one'",
+            "response_body_contains: missing phrase 'two'",
+            "response_body_excludes: found phrase 'warranty'",
+            "response_body_excludes: found phrase 'valid'",
+            "ticket_created: no ticket was created",
+            "ticket_fields: wrong value of 'serial_number'",
+            "ticket_fields: missing field 'colour'",
+            "scenario_instruction_used: another instruction was used",
+            "processing_time_ms: took too long",
+        ]
+
+    def test_a_failure_says_what_was_expected_and_what_came(self) -> None:
+        actual = {**GOOD, "response_body": "Thank you for your message."}
+        (failure,) = expected(response_body_contains=["serial number"]).matches(actual)[1]
+        assert failure == (
+            "response_body_contains: missing phrase 'serial number'\n"
+            "  expected: 'serial number'\n"
+            "  actual:   'Thank you for your message.'"
+        )
+
+    def test_a_long_reply_is_cut(self) -> None:
+        (failure,) = expected(response_body_contains=["absent"]).matches({**GOOD, "response_body": "word " * 999})[1]
+        shown = failure.rpartition("actual:   ")[2]
+        assert shown.endswith("word …'")
+        assert len(shown) < 210
+
+    def test_an_excluded_phrase_is_shown_where_it_stands(self) -> None:
+        body = "so much text " * 99 + "Your warranty has EXPIRED, we are sorry." + " more" * 99
+        (failure,) = expected(response_body_excludes=["expired"]).matches({**GOOD, "response_body": body})[1]
+        assert "EXPIRED" in failure
+
+    @pytest.mark.parametrize(
+        ("phrase", "body"),
+        [
+            ("warranty is valid", "Your WARRANTY\n  Is\tvalid."),
+            ("warranty\n is   valid", "your warranty is valid"),
+            ("100 €", "costs 100\u00a0€"),
+            ("100\u202f€", "costs 100 €"),
+            ("straße", "STRASSE"),
+            ("STRASSE", "Straße"),
+            (" valid ", "is valid now"),
+            ("valid\n", "is valid now"),
+        ],
+    )
+    def test_case_and_kind_of_white_space_do_not_matter(self, phrase: str, body: str) -> None:
+        actual = {**GOOD, "response_body": body}
+        assert expected(response_body_contains=[phrase]).matches(actual)[0]
+        assert not expected(response_body_excludes=[phrase]).matches(actual)[0]
+
+    @pytest.mark.parametrize(
+        ("phrase", "body"), [("notfound", "not found"), ("not found", "notfound"), (" valid", "invalid")]
+    )
+    def test_that_there_is_white_space_does_matter(self, phrase: str, body: str) -> None:
+        actual = {**GOOD, "response_body": body}
+        assert not expected(response_body_contains=[phrase]).matches(actual)[0]
+        assert expected(response_body_excludes=[phrase]).matches(actual)[0]
+
+    @given(st.lists(st.text("aB1 \n\t\u00a0ß", min_size=1), max_size=4), st.text("aB1 \n\t\u00a0ß"))
+    def test_a_phrase_is_either_contained_or_excluded(self, phrases: list[str], body: str) -> None:
+        actual = {**GOOD, "response_body": body}
+        missing = expected(response_body_contains=phrases).matches(actual)[1]
+        found = expected(response_body_excludes=phrases).matches(actual)[1]
+        assert len(missing) + len(found) == len(phrases)
+
+    def test_without_a_mail_phrases_are_missing_and_none_is_found(self) -> None:
+        wanted = expected(email_sent=False, response_body_contains=["a"], response_body_excludes=["b"])
+        assert wanted.matches({**GOOD, "email_sent": False, "response_body": None})[1] == [
+            "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   None"
+        ]
+
+    @pytest.mark.parametrize(
+        ("check", "what"), [("email_sent", "a mail was sent"), ("ticket_created", "a ticket was created")]
+    )
+    def test_what_must_not_happen(self, check: str, what: str) -> None:
+        (failure,) = expected(**{check: False}).matches(GOOD)[1]
+        assert failure == f"{check}: {what}\n  expected: False\n  actual:   True"
+
+    def test_an_empty_record_is_nothing_but_misses(self) -> None:
+        wanted = expected(response_body_contains=["a"], ticket_fields={"priority": "normal"})
+        assert [failure.partition(":")[0] for failure in wanted.matches({})[1]] == [
+            "email_sent",
+            "response_body_contains",
+            "ticket_created",
+            "ticket_fields",
+            "scenario_instruction_used",
+        ]
+
+    @pytest.mark.parametrize("value", [1, "true", None])
+    def test_only_a_true_is_true(self, value: object) -> None:
+        assert not expected().matches({**GOOD, "email_sent": value})[0]
+
+    @pytest.mark.parametrize(
+        ("found", "passes"), [("5", True), (5, True), ("5 ", False), ("05", False), (None, False), (True, False)]
+    )
+    def test_ticket_fields_are_compared_as_exact_text(self, found: object, passes: bool) -> None:
+        assert expected(ticket_fields={"count": "5"}).matches({**GOOD, "ticket_fields": {"count": found}})[0] is passes
+
+    def test_the_case_of_a_ticket_field_matters(self) -> None:
+        wanted = expected(ticket_fields={"serial_number": "sn12345"})
+        assert wanted.matches(GOOD)[1] == [
+            "ticket_fields: wrong value of 'serial_number'\n  expected: 'sn12345'\n  actual:   'SN12345'"
+        ]
+
+    @pytest.mark.parametrize("fields", [None, "text", []])
+    def test_a_ticket_that_is_no_mapping_has_no_fields(self, fields: object) -> None:
+        wanted = expected(ticket_fields={"priority": "normal"})
+        (failure,) = wanted.matches({**GOOD, "ticket_fields": fields})[1]
+        assert failure.startswith("ticket_fields: missing field 'priority'")
+
+    @pytest.mark.parametrize(
+        ("wanted", "used", "passes"),
+        [("none", None, True), ("none", "no-reply", False), ("no-reply", None, False), ("no-reply", "no-reply", True)],
+    )
+    def test_none_means_that_no_instruction_was_used(self, wanted: str, used: str | None, passes: bool) -> None:
+        assert expected(scenario_instruction_used=wanted).matches({**GOOD, "scenario_used": used})[0] is passes
+
+    @pytest.mark.parametrize(("took", "passes"), [(0, True), (100, True), (101, False), ("fast", False), (None, False)])
+    def test_the_time_limit_holds_its_own_value(self, took: object, passes: bool) -> None:
+        assert expected(processing_time_ms=100).matches({**GOOD, "processing_time_ms": took})[0] is passes
+
+
+class TestFailedCheck:
+    def test_text_with_and_without_a_comparison(self) -> None:
+        assert str(FailedCheck("agent", "stopped")) == "agent: stopped"
+        assert (
+            str(FailedCheck("email_sent", "2 mails", "1", "2")) == "email_sent: 2 mails\n  expected: 1\n  actual:   2"
+        )
+
+
+class TestWhatHoldsForEveryScenario:
+    def test_recipients(self) -> None:
+        assert list(check_recipients("jane@example.com", ["Jane@Example.com"])) == []
+        assert list(check_recipients(None, ["anybody@example.net"])) == []
+        assert [check.reason for check in check_recipients("jane@example.com", ["a@example.net"] * 2)] == [
+            "2 mails were sent",
+            "a mail went to somebody else",
+            "a mail went to somebody else",
+        ]
+
+    def test_a_report_that_differs(self) -> None:
+        report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")
+        actual = {"email_sent": True, "response_body": "Hello", "ticket_created": False}
+        assert list(check_agent_report(report, actual)) == []
+        assert [str(check) for check in check_agent_report(report, {**actual, "email_sent": False})] == [
+            "agent_report: the agent reports another email_sent\n  expected: False\n  actual:   True"
+        ]
+
+    @pytest.mark.parametrize(
+        ("code", "others_failed", "check"),
+        [
+            ("warranty_timeout", False, None),
+            ("warranty_timeout", True, "agent"),
+            ("llm_timeout", False, "agent"),
+            ("processing_unexpected", False, "crash"),
+        ],
+    )
+    def test_an_agent_that_stopped(self, code: str, others_failed: bool, check: str | None) -> None:
+        report = ProcessingResult(False, "m", failed_step="draft", error_code=code, error_message="no answer")
+        found = [] if check is None else [FailedCheck(check, "stopped in step draft: no answer")]
+        assert list(check_completed(report, others_failed)) == found
+        assert list(check_completed(ProcessingResult(True, "m"), others_failed=True)) == []
