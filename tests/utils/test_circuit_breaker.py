@@ -1,4 +1,4 @@
-"""When the breaker opens, what it lets through, and what closes it."""
+"""When the breaker opens, what it lets through, what closes it, and which errors are the service's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError, is_service_failure
 from guarantee_email_agent.utils.clock import SkippingClock
+from guarantee_email_agent.utils.errors import IntegrationError
 
 
 class ServiceError(Exception):
@@ -32,16 +33,12 @@ async def refuses() -> str:
     raise ArgumentError
 
 
-def tells_of_the_service(error: Exception) -> bool:
-    return isinstance(error, ServiceError)
-
-
 class Circuit:
     """A breaker whose clock goes only where it is told to; `asked` counts what came through."""
 
     def __init__(self) -> None:
         self.clock = SkippingClock()
-        self.breaker = CircuitBreaker("oracle", self.clock)
+        self.breaker = CircuitBreaker("oracle", self.clock, lambda error: isinstance(error, ServiceError))
         self.asked = 0
 
     async def call(self, fn: Callable[[], Awaitable[str]]) -> str:
@@ -49,7 +46,7 @@ class Circuit:
             self.asked += 1
             return await fn()
 
-        return await self.breaker.call(counted, tells_of_the_service)
+        return await self.breaker.call(counted)
 
     async def fail(self, times: int) -> None:
         for _ in range(times):
@@ -170,5 +167,73 @@ def test_calls_from_before_the_opening_do_not_disturb_the_probe() -> None:
         with pytest.raises(ServiceError):
             await late
         assert await circuit.call(works) == "answer"
+
+    asyncio.run(scene())
+
+
+def error(code: str, **details: bool) -> IntegrationError:
+    return IntegrationError("It failed", code, details)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        error("mail_timeout", retryable=True),
+        error("mail_timeout", retryable=False, uncertain=True),
+        error("mail_unavailable", uncertain=True),
+        error("mail_rate_limited", retryable=True),
+        error("mail_auth", outage=True),
+    ],
+)
+def test_what_is_service_failure_opens_it(failure: IntegrationError) -> None:
+    async def fails() -> None:
+        raise failure
+
+    async def scene() -> None:
+        breaker = CircuitBreaker("mail", SkippingClock())
+        for _ in range(5):
+            with pytest.raises(IntegrationError) as caught:
+                await breaker.call(fails)
+            assert caught.value is failure
+        with pytest.raises(IntegrationError) as caught:
+            await breaker.call(fails)
+        assert caught.value.code == "mail_circuit_open"
+        assert failure.details["outage"] is True  # the fifth of them opened it
+        assert caught.value.details["outage"] is True
+        assert not caught.value.retryable
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "failure", [error("mail_not_found"), error("mail_rejected"), error("mail_invalid_argument"), ValueError("bug")]
+)
+def test_what_one_call_is_to_blame_for_does_not(failure: Exception) -> None:
+    assert not is_service_failure(failure)
+
+
+@pytest.mark.parametrize(
+    ("idle_s", "expected"),
+    [(0, [False, False, False, False, True]), (700, [True] * 5)],
+    ids=["that has just answered", "that has not answered for long"],
+)
+def test_a_failure_of_a_service_is_an_outage_or_perhaps_not(idle_s: float, expected: list[bool]) -> None:
+    async def scene() -> None:
+        clock = SkippingClock()
+        circuit = CircuitBreaker("warranty_api", clock)
+
+        await circuit.call(works)
+        await clock.sleep(idle_s)
+        outages = []
+        for _ in range(5):
+            failure = error("warranty_api_timeout", retryable=True)
+
+            async def fails(failure: IntegrationError = failure) -> None:
+                raise failure
+
+            with pytest.raises(IntegrationError):
+                await circuit.call(fails)
+            outages.append(failure.details.get("outage", False))
+        assert outages == expected
 
     asyncio.run(scene())

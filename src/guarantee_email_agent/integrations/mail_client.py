@@ -9,7 +9,7 @@ from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, GmailM
 from guarantee_email_agent.integrations.mcp_mailbox import CALLS, McpMailbox
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, Outcome, Reply, SentState
-from guarantee_email_agent.integrations.service_circuit import ServiceCircuit
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
 _Answer = TypeVar("_Answer")
@@ -26,8 +26,8 @@ class MailClient:
         self._clock = clock
         self._timeout_s = timeout_s
         self._mailbox: Mailbox | None = None
-        self._inbox_circuit = ServiceCircuit(session.name, clock)
-        self._sending_circuit = ServiceCircuit(session.name, clock)
+        self._inbox_circuit = CircuitBreaker(session.name, clock)
+        self._sending_circuit = CircuitBreaker(session.name, clock)
 
     async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         return await self._call(lambda mailbox: mailbox.list_unprocessed(limit))
@@ -58,7 +58,7 @@ class MailClient:
         await self._session.close()
 
     async def _call(
-        self, method: Callable[[Mailbox], Awaitable[_Answer]], circuit: ServiceCircuit | None = None
+        self, method: Callable[[Mailbox], Awaitable[_Answer]], circuit: CircuitBreaker | None = None
     ) -> _Answer:
         async def call() -> _Answer:
             return await method(await self._connected())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.service_circuit import ServiceCircuit
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -25,7 +25,7 @@ class TicketingClient:
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session
         self._timeout_s = timeout_s
-        self._circuit = ServiceCircuit(session.name, clock)
+        self._circuit = CircuitBreaker(session.name, clock)
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.service_circuit import ServiceCircuit
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
 CALLS: Final = {"check_warranty": frozenset({"serial_number"})}
@@ -17,7 +17,7 @@ class WarrantyClient:
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session
         self._timeout_s = timeout_s
-        self._circuit = ServiceCircuit(session.name, clock)
+        self._circuit = CircuitBreaker(session.name, clock)
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         """As the service answers; `integrations.answers.warranty_answer` checks it."""

@@ -41,7 +41,7 @@ class ModelWithFallback:
     def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
         self._model = model
         self._fallback = fallback
-        self._breaker = CircuitBreaker("llm", clock)
+        self._breaker = CircuitBreaker("llm", clock, _may_be_outage)
         self._falling_back = False
 
     @property
@@ -50,14 +50,12 @@ class ModelWithFallback:
 
     async def create(self, **request: Any) -> Any:
         try:
-            answer = await self._breaker.call(lambda: self._model.messages.create(**request), _may_be_outage)
+            answer = await self._breaker.call(lambda: self._model.messages.create(**request))
         except CircuitOpenError as error:
             problem = _circuit_open(error)
         except LLMError as error:
-            may_be_outage = _may_be_outage(error)
-            doubtful = may_be_outage and self._breaker.is_doubtful
-            error.details["outage"] = doubtful or error.code in _SERVICE_ERRORS
-            if not (may_be_outage and self._breaker.is_open) or self._fallback is None:
+            error.details.setdefault("outage", error.code in _SERVICE_ERRORS)
+            if not (_may_be_outage(error) and self._breaker.is_open) or self._fallback is None:
                 raise
             problem = error
         else:

@@ -6,17 +6,26 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 
 FAILURES: Final = 5
 OPEN_S: Final = 60.0
 WORKS_S: Final = 600.0
 """Seconds for which an answer shows that a service works: what fails in them may be the fault of what was asked."""
 
+# One such error may be a mail's own fault; five in a row are not.
+_SERVICE_ERRORS: Final = ("_timeout", "_unavailable", "_failed", "_malformed")
 _Answer = TypeVar("_Answer")
 
 
-class CircuitOpenError(AgentError):
+def is_service_failure(error: Exception) -> bool:
+    """Whether a service failed, by a time-out, say; one that refuses a single call (a bad argument) still answers."""
+    return isinstance(error, IntegrationError) and (
+        error.retryable or error.details.get("outage") is True or error.code.endswith(_SERVICE_ERRORS)
+    )
+
+
+class CircuitOpenError(IntegrationError):
     """The service was not asked, since it kept failing.
 
     `code` is `{name}_circuit_open`; `details` hold `outage` (true), `retryable` (false) and `retry_in_s`, the seconds
@@ -25,18 +34,17 @@ class CircuitOpenError(AgentError):
 
 
 class CircuitBreaker:
-    """Opens after so many failures in a row, and after some seconds lets one call through: success closes it again.
+    """Opens after FAILURES in a row, and after OPEN_S lets one call through: success closes it again.
 
     For one event loop; calls may overlap. What a call that began before the breaker changed its state comes to says
     nothing about now, and does not count.
     """
 
-    def __init__(self, name: str, clock: Clock, failures: int = FAILURES, open_s: float = OPEN_S) -> None:
-        """name: of the service, in the form that error codes have. failures: in a row. open_s: seconds."""
+    def __init__(self, name: str, clock: Clock, is_failure: Callable[[Exception], bool] = is_service_failure) -> None:
+        """name: of the service, as its error codes begin. is_failure: of the service; any other error is an answer."""
         self._name = name
         self._clock = clock
-        self._limit = failures
-        self._open_s = open_s
+        self._is_failure = is_failure
         self._failures = 0
         self._opened_at: float | None = None
         self._probing = False
@@ -48,29 +56,25 @@ class CircuitBreaker:
         """Whether the service counts as down; a probe may be due all the same."""
         return self._opened_at is not None
 
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether a failure now is to be put down to the service: it is down, or has not answered for WORKS_S."""
-        return self.is_open or self._worked_at is None or self._clock.monotonic() - self._worked_at > WORKS_S
+    async def call(self, fn: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """What `fn` gives or raises. Raises CircuitOpenError without calling `fn` while the breaker is open.
 
-    async def call(self, fn: Callable[[], Awaitable[_Answer]], counts: Callable[[Exception], bool]) -> _Answer:
-        """What `fn` gives or raises.
-
-        counts: whether an error tells of the service (a timeout, say) and not of this one call (a bad argument). An
-        error that does not count shows that the service answers, as a success does.
-
-        Raises CircuitOpenError without calling `fn` while the breaker is open.
+        A failure that opens the breaker, or leaves it open, is an `outage`, too: the service fails whatever it is
+        asked. So is one of a service that has given no answer for long: nothing shows that the mail is to blame.
         """
-        probing = self._admitted()
+        probing = self._admit()
         period = self._period
         try:
             answer = await fn()
         except Exception as error:
+            is_failure = self._is_failure(error)
             if period == self._period:
-                if counts(error):
-                    self._failed(probing)
+                if is_failure:
+                    self._record_failure(probing)
                 else:
-                    self._worked()
+                    self._record_success()
+            if is_failure and self._suspects_service() and isinstance(error, AgentError):
+                error.details["outage"] = True
             raise
         except BaseException:
             # A call that was cancelled has found out nothing: the next one may try.
@@ -78,18 +82,22 @@ class CircuitBreaker:
                 self._probing = False
             raise
         if period == self._period:
-            self._worked()
+            self._record_success()
         return answer
 
-    def _admitted(self) -> bool:
+    def _suspects_service(self) -> bool:
+        """Whether a failure now is put down to the service: it is down, or has not answered for WORKS_S."""
+        return self.is_open or self._worked_at is None or self._clock.monotonic() - self._worked_at > WORKS_S
+
+    def _admit(self) -> bool:
         """Whether the call is a probe. Raises CircuitOpenError where it may not go through."""
         if self._opened_at is None:
             return False
-        left_s = max(0.0, self._opened_at + self._open_s - self._clock.monotonic())
+        left_s = max(0.0, self._opened_at + OPEN_S - self._clock.monotonic())
         if self._probing or left_s > 0:
             when = f"for another {left_s:.0f} s" if left_s > 0 else "until the call that is on its way has answered"
             raise CircuitOpenError(
-                f"{self._name} failed {self._limit} times in a row and is not asked {when}",
+                f"{self._name} failed {FAILURES} times in a row and is not asked {when}",
                 f"{self._name}_circuit_open",
                 {"outage": True, "retryable": False, "retry_in_s": left_s},
             )
@@ -97,14 +105,14 @@ class CircuitBreaker:
         self._period += 1
         return True
 
-    def _failed(self, probing: bool) -> None:
+    def _record_failure(self, probing: bool) -> None:
         self._failures += 1
-        if probing or self._failures >= self._limit:
+        if probing or self._failures >= FAILURES:
             self._opened_at = self._clock.monotonic()
             self._probing = False
             self._period += 1
 
-    def _worked(self) -> None:
+    def _record_success(self) -> None:
         self._failures = 0
         self._worked_at = self._clock.monotonic()
         if self._opened_at is not None:
