@@ -1,7 +1,7 @@
 """How well the interpreter reads mails that people labelled by hand, in four languages and more.
 
 Each line of `mails/*.jsonl` is a mail with the intent and the serial numbers that a support lead would see in it. The
-rules were tuned on the first three files; the fourth was written afterwards and never used for tuning.
+lexicon were tuned on the first three files; the fourth was written afterwards and never used for tuning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.interpreter.serial_numbers import same_device_key
+from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
 from guarantee_email_agent.llm.prompts import triage_request
 
 MAILS = Path(__file__).with_name("mails")
@@ -51,4 +51,4 @@ def test_no_more_mails_are_misread_than_before(name: str) -> None:
 
 
 def _keys(numbers: list[str]) -> list[str]:
-    return sorted(same_device_key(number) for number in numbers)
+    return sorted(canonical_serial_number(number) for number in numbers)

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
-from guarantee_email_agent.interpreter.serial_numbers import distinct, find_answer, find_serial_numbers, same_device_key
+from guarantee_email_agent.interpreter.serial_numbers import (
+    canonical_serial_number,
+    deduplicate,
+    extract_answer,
+    extract_serial_numbers,
+)
 
 LABELS_BEFORE = [
     ("My kettle's serial number is QX-88213-B.", "QX-88213-B"),
@@ -207,55 +212,55 @@ PIECES = ["serial number", "S/N", "SN", "SN123", "order", "is", "not", "\n", "|"
     [*LABELS_BEFORE, *LABELS_IN_OTHER_LANGUAGES, *OTHER_PLACES, *SIGNS_AROUND, *AMONG_OTHER_NUMBERS],
 )
 def test_finds_the_one_serial_number(text: str, number: str, lexicon: Lexicon) -> None:
-    assert find_serial_numbers(tokenize(text), lexicon).numbers == (number,)
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize("text", NONE)
 def test_takes_nothing_else_for_a_serial_number(text: str, lexicon: Lexicon) -> None:
-    assert find_serial_numbers(tokenize(text), lexicon).numbers == ()
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == ()
 
 
 @pytest.mark.parametrize(("text", "numbers"), SEVERAL)
 def test_finds_every_device(text: str, numbers: tuple[str, ...], lexicon: Lexicon) -> None:
-    assert find_serial_numbers(tokenize(text), lexicon).numbers == numbers
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == numbers
 
 
 @pytest.mark.parametrize(("text", "number"), ONE_DEVICE_IN_TWO_SPELLINGS)
 def test_two_spellings_are_one_device(text: str, number: str, lexicon: Lexicon) -> None:
-    assert find_serial_numbers(tokenize(text), lexicon).numbers == (number,)
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize(
     ("text", "labelled"), [("serial number HT20491", True), ("SN20491 broke", True), ("TRK9920418 broke", False)]
 )
 def test_tells_whether_a_number_carried_a_label(text: str, labelled: bool, lexicon: Lexicon) -> None:
-    assert find_serial_numbers(tokenize(text), lexicon).labelled is labelled
+    assert extract_serial_numbers(tokenize(text), lexicon).labelled is labelled
 
 
 @pytest.mark.parametrize("spelling", ["SN12345", "sn-12345", "12345", "SN 123.45"])
 def test_spellings_of_one_number_have_one_key(spelling: str) -> None:
-    assert same_device_key(spelling) == "12345"
+    assert canonical_serial_number(spelling) == "12345"
 
 
 def test_distinct_keeps_the_first_spelling() -> None:
-    assert distinct(["sn-1", "SN1", "SN2"]) == ("sn-1", "SN2")
+    assert deduplicate(["sn-1", "SN1", "SN2"]) == ("sn-1", "SN2")
 
 
 @pytest.mark.parametrize("text", ["it's HT20491", "HT20491", "Hi, here it is: 48817734. Thanks!"])
 def test_an_answer_may_be_the_bare_number(text: str, lexicon: Lexicon) -> None:
-    assert len(find_answer(tokenize(text), lexicon)) == 1
+    assert len(extract_answer(tokenize(text), lexicon)) == 1
 
 
 @pytest.mark.parametrize("text", ["it's HT20491 or HT20492", "no idea", "my phone number is 0301234567"])
 def test_an_answer_that_is_not_one_number_is_none(text: str, lexicon: Lexicon) -> None:
-    assert find_answer(tokenize(text), lexicon) == ()
+    assert extract_answer(tokenize(text), lexicon) == ()
 
 
 @settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map(" ".join))
 def test_every_number_found_stands_in_the_text(text: str, lexicon: Lexicon) -> None:
     squashed = "".join(sign for sign in text.upper() if sign.isalnum())
-    for number in find_serial_numbers(tokenize(text), lexicon).numbers:
+    for number in extract_serial_numbers(tokenize(text), lexicon).numbers:
         assert "".join(sign for sign in number if sign.isalnum()) in squashed
 
 
@@ -265,4 +270,4 @@ def test_every_number_found_stands_in_the_text(text: str, lexicon: Lexicon) -> N
 def test_a_hostile_text_is_read_to_its_end(part: str, lexicon: Lexicon) -> None:
     text = part * (50_000 // len(part)) + "\n\nserial number: HT20491"
 
-    assert isinstance(find_serial_numbers(tokenize(text), lexicon).numbers, tuple)
+    assert isinstance(extract_serial_numbers(tokenize(text), lexicon).numbers, tuple)

@@ -50,7 +50,11 @@ class TokenizedText:
 
     def gap_before(self, index: int) -> str:
         """What stands between word `index` and the one before it."""
-        return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
+        return self.text_between(index, index)
+
+    def text_between(self, end: int, start: int) -> str:
+        """The text from the end of words[:end] to the start of word `start`."""
+        return self.text[self.ends[end - 1] if end else 0 : self.starts[start]]
 
 
 def tokenize(text: str) -> TokenizedText:

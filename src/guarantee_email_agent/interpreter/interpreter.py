@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.instructions.router import Intent
 from guarantee_email_agent.instructions.template import MissingFactError, parse_templates, select_template
-from guarantee_email_agent.interpreter.intent import tell_intent
 from guarantee_email_agent.interpreter.serial_numbers import (
-    asks_for_serial_number,
-    find_answer,
-    find_serial_numbers,
+    extract_answer,
+    extract_serial_numbers,
+    mentions_serial_number,
 )
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ToolUseBlock
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
+
+WEIGHT_OF_SERIAL_NUMBER = 3
+MIN_CONTENT_WORDS = 4
 
 
 class InstructionInterpreter:
@@ -45,17 +48,17 @@ class InstructionInterpreter:
         Raises LLMError for a request it cannot answer: another tool, or instructions without what it needs.
         """
         tool = tool_choice.get("name")
-        texts = [system] if isinstance(system, str) else [str(block.get("text", "")) for block in system]
-        content = _text_of(messages[-1]["content"]) if messages else ""
+        texts = _texts_of(system)
+        content = "\n".join(_texts_of(messages[-1]["content"])) if messages else ""
         try:
             if tool == TRIAGE_TOOL:
                 answer = _triage(texts, content)
             elif tool == DRAFT_TOOL:
                 answer = _draft(texts, content)
             else:
-                raise _cannot(f"the tool '{tool}' is not one it knows")
+                raise _request_error(f"the tool '{tool}' is not one it knows")
         except MarkupError as error:
-            raise _cannot(f"the instructions cannot be read: {error.message}") from None
+            raise _request_error(f"the instructions cannot be read: {error.message}") from None
         return Message("msg_offline", OFFLINE_MODEL, (ToolUseBlock("toolu_offline", str(tool), answer),), "tool_use")
 
     async def aclose(self) -> None:
@@ -65,8 +68,8 @@ class InstructionInterpreter:
 def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     mail = element_in(content, "mail")
     if not isinstance(mail, dict):
-        raise _cannot("the request holds no mail")
-    rules = parse_lexicon(texts[0])
+        raise _request_error("the request holds no mail")
+    lexicon = parse_lexicon(texts[0])
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
     quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
     written = tokenize(f"{subject}\n\n{new_text}")
@@ -75,45 +78,69 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
         tiers = (tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
     else:
         tiers = (written, tokenize(quoted), tokenize(signature))
-    numbers = _numbers_by_tier(tiers, rules)
-    if not numbers and asks_for_serial_number(tiers[1], rules):
-        numbers = find_answer(tiers[0], rules)
-    return {"intent": tell_intent(written, tiers[1], bool(numbers), rules), "serial_numbers": list(numbers)}
+    numbers = _numbers_by_tier(tiers, lexicon)
+    if not numbers and mentions_serial_number(tiers[1], lexicon):
+        numbers = extract_answer(tiers[0], lexicon)
+    return {"intent": classify_intent(written, tiers[1], bool(numbers), lexicon), "serial_numbers": list(numbers)}
 
 
-def _numbers_by_tier(tiers: Sequence[TokenizedText], rules: Lexicon) -> tuple[str, ...]:
-    """What stands in the first tier that gives any; a labelled number further down beats a mere form further up."""
+def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> Intent:
+    """What a mail is about, by the weighted phrases of the lexicon.
+
+    written: what the customer newly wrote, subject included. quoted: counts only where `written` holds no phrase. Each
+    phrase counts once, so that repetition does not outweigh meaning.
+    """
+    scores = _score_topics(written, lexicon)
+    if not any(scores.values()) and quoted.folded:
+        scores = _score_topics(quoted, lexicon)
+    if has_serial_number:
+        scores["warranty"] += WEIGHT_OF_SERIAL_NUMBER
+    if not any(scores.values()):
+        content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
+        return "other" if len(content_words) >= MIN_CONTENT_WORDS else "unclear"
+    return "warranty" if scores["warranty"] >= scores["other"] else "other"
+
+
+def _score_topics(words: TokenizedText, lexicon: Lexicon) -> dict[Topic, int]:
+    found = {match.payload.phrase: match.payload for match in lexicon.topics.find(words)}
+    scores: dict[Topic, int] = {"warranty": 0, "other": 0}
+    for phrase in found.values():
+        scores[phrase.topic] += phrase.weight
+    return scores
+
+
+def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[str, ...]:
+    """The numbers of the first tier that gives any; a labelled number further down beats an unlabelled one."""
     unlabelled: tuple[str, ...] = ()
     for words in tiers:
-        found = find_serial_numbers(words, rules) if words.folded else None
-        if found is not None and found.numbers:
-            if found.labelled:
-                return found.numbers
-            unlabelled = unlabelled or found.numbers
+        found = extract_serial_numbers(words, lexicon)
+        if found.numbers and found.labelled:
+            return found.numbers
+        unlabelled = unlabelled or found.numbers
     return unlabelled
 
 
 def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
     facts = element_in(content, "facts")
     if not isinstance(facts, dict):
-        raise _cannot("the request holds no facts")
+        raise _request_error("the request holds no facts")
     for text in reversed(texts):
         template = select_template(parse_templates(text), facts)
         if template is not None:
             try:
                 return {"body": template.render(facts)}
             except MissingFactError as error:
-                raise _cannot(f"the reply template cannot be filled in: {error}") from None
-    raise _cannot("the instructions hold no reply for these facts")
+                raise _request_error(f"the reply template cannot be filled in: {error}") from None
+    raise _request_error("the instructions hold no reply for these facts")
 
 
-def _text_of(content: object) -> str:
+def _texts_of(content: object) -> list[str]:
+    """The text blocks of a system prompt or a message, which may be a text itself."""
     if isinstance(content, str):
-        return content
-    if isinstance(content, Sequence):
-        return "\n".join(str(block.get("text", "")) for block in content if isinstance(block, Mapping))
-    return ""
+        return [content]
+    blocks = content if isinstance(content, Sequence) else ()
+    return [str(block.get("text", "")) for block in blocks if isinstance(block, Mapping)]
 
 
-def _cannot(reason: str) -> LLMError:
+def _request_error(reason: str) -> LLMError:
     return LLMError(f"The offline model cannot answer: {reason}", "llm_offline_request")

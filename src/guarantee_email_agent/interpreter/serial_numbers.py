@@ -1,7 +1,7 @@
-"""Find the serial numbers that a customer gives, by the rules of the main instruction file.
+"""Extract the serial numbers that a customer gives, by the lexicon.
 
 A number counts because of what stands around it: a label before it ("S/N: 4711-A", also on the line above), a label
-behind it ("4711-A is my serial number"), its own prefix ("SN4711"), or, where a text labels nothing, a form that no
+behind it ("4711-A is my serial number"), its own prefix ("SN4711"), or, where a text labels nothing, a shape that no
 other number has. What carries another label ("order no. 4711") never counts.
 """
 
@@ -15,14 +15,14 @@ from itertools import islice
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.interpreter.numbers_in_text import (
+from guarantee_email_agent.interpreter.number_spans import (
     SIGNS_INSIDE_ONE_NUMBER,
-    Number,
-    NumberReader,
-    are_alike,
-    form,
-    is_telling,
-    words_in_addresses,
+    NumberSpan,
+    NumberSpanReader,
+    find_address_words,
+    have_similar_shape,
+    is_distinctive,
+    shape,
 )
 
 MAX_LABELS = 1000
@@ -43,168 +43,162 @@ _NOT_ALPHANUMERIC = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class SerialNumbers:
+class ExtractedNumbers:
     """What one text gives. `numbers` are distinct, upper case, in order of appearance.
 
-    `labelled` tells that they carry a label of their own, or a prefix that is one.
+    labelled: they carry a label of their own, or a prefix that is one.
     """
 
     numbers: tuple[str, ...]
     labelled: bool
 
 
-_NONE = SerialNumbers((), labelled=False)
+_NONE = ExtractedNumbers((), labelled=False)
 
 
-def same_device_key(serial_number: str) -> str:
+def canonical_serial_number(serial_number: str) -> str:
     """Equal for two spellings of one number: `sn-12345`, `SN12345` and `12345`."""
     return _NOT_ALPHANUMERIC.sub("", serial_number.upper()).removeprefix("SN")
 
 
-def distinct(numbers: Iterable[str]) -> tuple[str, ...]:
+def deduplicate(numbers: Iterable[str]) -> tuple[str, ...]:
     """The first spelling of each number."""
     by_key: dict[str, str] = {}
     for number in numbers:
-        by_key.setdefault(same_device_key(number), number)
+        by_key.setdefault(canonical_serial_number(number), number)
     return tuple(by_key.values())
 
 
-def find_answer(words: TokenizedText, rules: Lexicon) -> tuple[str, ...]:
+def extract_answer(words: TokenizedText, lexicon: Lexicon) -> tuple[str, ...]:
     """The serial number in a text that answers the question for one: "it's 4711-A". Empty unless there is just one."""
-    return _Reader(words, rules).read_answer()
+    return _Extractor(words, lexicon).extract_answer()
 
 
-def asks_for_serial_number(words: TokenizedText, rules: Lexicon) -> bool:
+def mentions_serial_number(words: TokenizedText, lexicon: Lexicon) -> bool:
     """Whether a text speaks of a serial number at all."""
-    return any(hit.payload == "serial" for hit in rules.labels.find(words))
+    return any(label.payload == "serial" for label in lexicon.labels.find(words))
 
 
-def find_serial_numbers(words: TokenizedText, rules: Lexicon) -> SerialNumbers:
+def extract_serial_numbers(words: TokenizedText, lexicon: Lexicon) -> ExtractedNumbers:
     """The serial numbers that a text gives; time is linear in its length."""
-    return _Reader(words, rules).read() if _DIGIT.search(words.text) else _NONE
+    return _Extractor(words, lexicon).extract() if _DIGIT.search(words.text) else _NONE
 
 
-class _Reader:
+class _Extractor:
     """One pass over one text.
 
     `_found` maps the first word of each number to it; `_taken` holds the words that count no more.
     """
 
-    def __init__(self, words: TokenizedText, rules: Lexicon) -> None:
+    def __init__(self, words: TokenizedText, lexicon: Lexicon) -> None:
         self._words = words
-        self._rules = rules
+        self._lexicon = lexicon
         # No honest mail has so many labels; a hostile one shall not buy more time with more of them.
-        self._hits = {hit.first: hit for hit in islice(_outermost(rules.labels.find(words)), MAX_LABELS)}
-        self._found: dict[int, Number] = {}
-        self._taken = words_in_addresses(words)
-        examples = (hit for hit in self._hits.values() if hit.payload == "example")
-        self._after_example = frozenset(index for hit in examples for index in (hit.end, hit.end + 1))
-        self._numbers = NumberReader(words, rules, self._after_example)
+        self._labels = {label.first: label for label in islice(_outermost(lexicon.labels.find(words)), MAX_LABELS)}
+        self._found: dict[int, NumberSpan] = {}
+        self._taken = find_address_words(words)
+        examples = (label for label in self._labels.values() if label.payload == "example")
+        self._after_example = frozenset(index for label in examples for index in (label.end, label.end + 1))
+        self._reader = NumberSpanReader(words, lexicon, self._after_example)
 
-    def read(self) -> SerialNumbers:
-        self._read_other_labels()
-        self._read_self_labelled()
-        self._read_labels()
+    def extract(self) -> ExtractedNumbers:
+        self._exclude_other_numbers()
+        self._extract_prefixed()
+        self._extract_labelled()
         if not self._found:
-            self._read_labels("weak")
+            self._extract_labelled("weak")
         labelled = bool(self._found)
         if labelled:
-            self._read_same_form()
+            self._extract_same_shape()
         else:
-            self._read_unlabelled()
-        return SerialNumbers(distinct(self._found[first].text for first in sorted(self._found)), labelled)
+            self._extract_unlabelled()
+        return ExtractedNumbers(deduplicate(self._found[first].text for first in sorted(self._found)), labelled)
 
-    def read_answer(self) -> tuple[str, ...]:
-        self._read_other_labels()
+    def extract_answer(self) -> tuple[str, ...]:
+        self._exclude_other_numbers()
         index = 0
         while index < len(self._words.folded):
-            value = self._numbers.value_at(index) if index not in self._taken else None
-            if value is not None and len(value.text) >= MIN_LENGTH_BEFORE_LABEL:
-                self._keep(value)
-            index = self._numbers.run_at(index).end
-        found = distinct(value.text for value in self._found.values())
+            number = self._reader.serial_number_at(index) if index not in self._taken else None
+            if number is not None and len(number.text) >= MIN_LENGTH_BEFORE_LABEL:
+                self._add(number)
+            index = self._reader.span_at(index).end
+        found = deduplicate(number.text for number in self._found.values())
         return found if len(found) == 1 else ()
 
-    # What a label decides --------------------------------------------------------------------------------------
-
-    def _read_other_labels(self) -> None:
+    def _exclude_other_numbers(self) -> None:
         """Words that another label claims are out of the question."""
-        for hit in self._hits.values():
-            if hit.payload != "other" or hit.first in self._taken:
+        for label in self._labels.values():
+            if label.payload != "other" or label.first in self._taken:
                 continue
-            value = self._value_behind(hit) or self._value_before(hit)
-            while value is not None:
+            number = self._number_after(label) or self._number_before(label)
+            while number is not None:
                 # A number's own prefix says more than a word further off.
-                if value.first > hit.end and self._rules.self_labelled.fullmatch(value.text):
+                if number.first > label.end and self._lexicon.self_labelled.fullmatch(number.text):
                     break
-                self._taken.update(range(value.first, value.end))
-                value = self._numbers.next_in_list(value)
+                self._taken.update(range(number.first, number.end))
+                number = self._reader.next_in_list(number)
 
-    def _read_self_labelled(self) -> None:
+    def _extract_prefixed(self) -> None:
         for index, word in enumerate(self._words.folded):
             if word.startswith("sn") and self._is_free(index):
-                run = self._numbers.run_at(index)
-                if not self._rules.self_labelled.fullmatch(run.text):
-                    run = self._numbers.run_at(index, SIGNS_INSIDE_ONE_NUMBER)
-                if self._rules.self_labelled.fullmatch(run.text) and not self._rules.never.fullmatch(run.text):
-                    self._keep(run)
+                span = self._reader.span_at(index)
+                if not self._lexicon.self_labelled.fullmatch(span.text):
+                    span = self._reader.span_at(index, SIGNS_INSIDE_ONE_NUMBER)
+                if self._lexicon.self_labelled.fullmatch(span.text) and not self._lexicon.never.fullmatch(span.text):
+                    self._add(span)
 
-    def _read_labels(self, kind: LabelKind = "serial") -> None:
-        for hit in self._hits.values():
-            if hit.payload != kind or hit.first in self._taken:
-                continue
-            value = self._value_behind(hit)
-            if (
-                value is None
-                or "\n" in self._words.text[self._words.ends[hit.end - 1] : self._words.starts[value.first]]
-            ):
-                column = [each for each in self._values_below(hit) if each.first not in self._taken]
-                if column:  # below a heading, the first number may be another column's
-                    for each in column:
-                        self._keep(each)
-                    continue
-            if value is None and self._refers_back(hit):
-                for earlier in self._values_before(hit):
-                    self._keep(earlier)
-                continue
-            if value is None and (value := self._value_before(hit)) is not None and value.first not in self._taken:
-                self._keep(value)
-                continue
-            first = value
-            while value is not None and first is not None:
-                if value.first in self._found or (self._is_free(value.first) and are_alike(first, value)):
-                    self._keep(value)
-                else:
-                    break
-                value = self._numbers.next_in_list(value)
+    def _extract_labelled(self, kind: LabelKind = "serial") -> None:
+        for label in self._labels.values():
+            if label.payload == kind and label.first not in self._taken:
+                for number in self._numbers_of(label):
+                    self._add(number)
 
-    def _read_unlabelled(self) -> None:
+    def _numbers_of(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
+        number = self._number_after(label)
+        # Below a heading, the first number may be another column's.
+        if number is None or "\n" in self._words.text_between(label.end, number.first):
+            column = [cell for cell in self._numbers_in_column(label) if cell.first not in self._taken]
+            if column:
+                return column
+        if number is None:
+            if self._is_back_reference(label):
+                return self._numbers_referred_to(label)
+            number = self._number_before(label)
+            if number is not None and number.first not in self._taken:
+                return [number]
+        first, listed = number, list[NumberSpan]()
+        while number is not None and first is not None:
+            if not (number.first in self._found or (self._is_free(number.first) and have_similar_shape(first, number))):
+                break
+            listed.append(number)
+            number = self._reader.next_in_list(number)
+        return listed
+
+    def _extract_unlabelled(self) -> None:
         for index, word in enumerate(self._words.folded):
             if not word.isdigit() and self._is_free(index):
-                run = self._numbers.run_at(index)
+                span = self._reader.span_at(index)
                 if (
-                    self._is_free_value(run)
-                    and self._rules.unlabelled.fullmatch(run.text)
-                    and not self._rules.never.fullmatch(run.text)
+                    self._is_free_span(span)
+                    and self._lexicon.unlabelled.fullmatch(span.text)
+                    and not self._lexicon.never.fullmatch(span.text)
                 ):
-                    self._keep(run)
+                    self._add(span)
 
-    def _read_same_form(self) -> None:
-        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second looks just like the first."""
-        forms = {form(value.text) for value in self._found.values() if is_telling(value.text)}
-        if not forms:
+    def _extract_same_shape(self) -> None:
+        """In "serial numbers are TL-55091 and, for the other lamp, TL-55092" the second has the shape of the first."""
+        shapes = {shape(number.text) for number in self._found.values() if is_distinctive(number.text)}
+        if not shapes:
             return
         for index, word in enumerate(self._words.folded):
             if not word.isalpha() and self._is_free(index):
-                # Runs begin where a word has letters, so look back over a joined word without digits.
-                first = self._numbers.first_of_run(index)
-                run = self._numbers.run_at(first)
-                if is_telling(run.text) and form(run.text) in forms and self._is_free_value(run):
-                    self._keep(run)
+                # The word may be the middle of a span whose first word has no digit.
+                first = self._reader.span_start(index)
+                span = self._reader.span_at(first)
+                if is_distinctive(span.text) and shape(span.text) in shapes and self._is_free_span(span):
+                    self._add(span)
 
-    # Where a value stands --------------------------------------------------------------------------------------
-
-    def _value_behind(self, label: PhraseMatch[LabelKind]) -> Number | None:
+    def _number_after(self, label: PhraseMatch[LabelKind]) -> NumberSpan | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".
 
         Directly behind the label, also on a later line, any usable number will do. Further on in the sentence it must
@@ -212,9 +206,9 @@ class _Reader:
         is 4711-A" the first is a model. Words that say there is none end the search: "serial number unreadable".
         """
         words, index = self._words, label.end
-        colon, denied = False, self._is_denied(label)
+        colon, negated = False, self._is_negated(label)
         is_other = label.payload == "other"
-        unlinked: Number | None = None
+        unlinked: NumberSpan | None = None
         owned = False
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
@@ -229,61 +223,63 @@ class _Reader:
             if is_other and "," in gap:
                 break
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
-            is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link(index) and not denied)
+            is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link_word(index) and not negated)
             if is_other:
-                value = self._numbers.any_number_at(index)
+                number = self._reader.number_at(index)
             else:
-                value = self._numbers.value_at(index) or (self._numbers.spaced_value_at(index) if is_linked else None)
-            if value is not None:
-                if is_linked or (newlines == 1 and self._numbers.is_alone_on_its_line(value)):
-                    return value
-                if unlinked is None and not (denied or owned or is_other) and is_telling(value.text):
-                    unlinked = value
+                number = self._reader.serial_number_at(index) or (
+                    self._reader.spaced_serial_number_at(index) if is_linked else None
+                )
+            if number is not None:
+                if is_linked or (newlines == 1 and self._reader.ends_line(number)):
+                    return number
+                if unlinked is None and not (negated or owned or is_other) and is_distinctive(number.text):
+                    unlinked = number
             if newlines and (colon or newlines > 1):
                 break  # an empty field of a form: what follows is the next field
-            hit = self._hits.get(index)
-            if hit is None:
+            following = self._labels.get(index)
+            if following is None:
                 word = words.folded[index]
-                if word in self._rules.denials:
+                if word in self._lexicon.denials:
                     return None
-                owned = owned or word in self._rules.owners
-                index = self._numbers.run_at(index).end
-            elif hit.payload == label.payload == "serial":
-                index = hit.end
-                label = hit
-            elif self._announces_another_number(hit):
+                owned = owned or word in self._lexicon.owners
+                index = self._reader.span_at(index).end
+            elif following.payload == label.payload == "serial":
+                index = following.end
+                label = following
+            elif self._starts_other_label(following):
                 break
             else:
                 index += 1
         return unlinked
 
-    def _follows_link(self, index: int) -> bool:
+    def _follows_link_word(self, index: int) -> bool:
         """Whether a word like "is", or "is the", stands before word `index`."""
-        folded, links = self._words.folded, self._rules.links
+        folded, links = self._words.folded, self._lexicon.links
         return folded[index - 1] in links or (
-            index > 1 and folded[index - 2] in links and folded[index - 1] in self._rules.stop_words
+            index > 1 and folded[index - 2] in links and folded[index - 1] in self._lexicon.stop_words
         )
 
-    def _announces_another_number(self, hit: PhraseMatch[LabelKind]) -> bool:
+    def _starts_other_label(self, label: PhraseMatch[LabelKind]) -> bool:
         """Whether a label of another kind is used as one: "order no. 4711" and "phone:", but not "with my phone"."""
         words = self._words
-        if hit.payload != "other" or hit.end - hit.first > 1:
+        if label.payload != "other" or label.end - label.first > 1:
             return True
-        if hit.end >= len(words.folded):
+        if label.end >= len(words.folded):
             return False
-        return ":" in words.gap_before(hit.end) or bool(_DIGIT.search(self._numbers.run_at(hit.end).text))
+        return ":" in words.gap_before(label.end) or bool(_DIGIT.search(self._reader.span_at(label.end).text))
 
-    def _is_denied(self, label: PhraseMatch[LabelKind]) -> bool:
+    def _is_negated(self, label: PhraseMatch[LabelKind]) -> bool:
         """Whether the sentence says before the label that there is none: "I cannot find the serial number"."""
         for index in range(label.first, max(label.first - MAX_WORDS_TO_DENIAL, 0), -1):
             gap = self._words.gap_before(index)
             if _SENTENCE_END.search(gap) or "\n\n" in gap:
                 return False
-            if self._words.folded[index - 1] in self._rules.denials:
+            if self._words.folded[index - 1] in self._lexicon.denials:
                 return True
         return False
 
-    def _values_below(self, label: PhraseMatch[LabelKind]) -> list[Number]:
+    def _numbers_in_column(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
         """The cells below a label that heads a column: "Model | Serial number" above "KX200 | 4711-A"."""
         words, text = self._words, self._words.text
         label_start = words.starts[label.first]
@@ -298,7 +294,7 @@ class _Reader:
         ]
         if line_above.count(separator) == columns:
             return []  # not the first row
-        values: list[Number] = []
+        numbers: list[NumberSpan] = []
         for _ in range(MAX_TABLE_ROWS):
             line_start, line_end = line_end + 1, text.find("\n", line_end + 1)
             cells = text[line_start : line_end if line_end >= 0 else len(text)].split(separator)
@@ -307,13 +303,13 @@ class _Reader:
             cell_start = line_start + sum(len(cell) + 1 for cell in cells[:column])
             first = bisect_left(words.starts, cell_start)
             is_inside = first < len(words.starts) and words.starts[first] < cell_start + len(cells[column])
-            if is_inside and (value := self._numbers.value_at(first)):
-                values.append(value)
+            if is_inside and (number := self._reader.serial_number_at(first)):
+                numbers.append(number)
             if line_end < 0:
                 break
-        return values
+        return numbers
 
-    def _value_before(self, label: PhraseMatch[LabelKind]) -> Number | None:
+    def _number_before(self, label: PhraseMatch[LabelKind]) -> NumberSpan | None:
         """The number in "4711-A is my serial number" or "4711-A (serial number)"."""
         words, index, linked = self._words, label.first, False
         for _ in range(MAX_WORDS_BEFORE_LABEL):
@@ -324,49 +320,53 @@ class _Reader:
             index -= 1
             word = words.folded[index]
             if linked and _DIGIT.search(word):
-                value = self._numbers.value_at(self._numbers.first_of_run(index))
-                return value if value and len(value.text) >= MIN_LENGTH_BEFORE_LABEL else None
-            linked = linked or word in self._rules.links
+                number = self._reader.serial_number_at(self._reader.span_start(index))
+                return number if number and len(number.text) >= MIN_LENGTH_BEFORE_LABEL else None
+            linked = linked or word in self._lexicon.links
         return None
 
-    def _refers_back(self, label: PhraseMatch[LabelKind]) -> bool:
+    def _is_back_reference(self, label: PhraseMatch[LabelKind]) -> bool:
         """Whether the label speaks of what was said before: "those are the serial numbers"."""
         for index in range(label.first - 1, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
-            if self._words.folded[index] in self._rules.back_references:
+            if self._words.folded[index] in self._lexicon.back_references:
                 return True
             if _SENTENCE_END.search(self._words.gap_before(index)):
                 return False
         return False
 
-    def _values_before(self, label: PhraseMatch[LabelKind]) -> list[Number]:
+    def _numbers_referred_to(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
         """All numbers before the label that look alike, the last of them first."""
-        values: list[Number] = []
+        numbers: list[NumberSpan] = []
         index = label.first - 1
         while index >= 0 and label.first - index < MAX_WORDS_BACK:
-            first = self._numbers.first_of_run(index)
-            run = self._numbers.run_at(first)
-            if is_telling(run.text) and self._is_free_value(run) and (value := self._numbers.value_at(first)):
-                if values and form(values[0].text) != form(value.text):
+            first = self._reader.span_start(index)
+            span = self._reader.span_at(first)
+            if (
+                is_distinctive(span.text)
+                and self._is_free_span(span)
+                and (number := self._reader.serial_number_at(first))
+            ):
+                if numbers and shape(numbers[0].text) != shape(number.text):
                     break
-                values.append(value)
+                numbers.append(number)
             index = first - 1
-        return values
+        return numbers
 
     def _is_free(self, index: int) -> bool:
         return index not in self._taken and index not in self._after_example
 
-    def _is_free_value(self, value: Number) -> bool:
-        return all(self._is_free(index) for index in range(value.first, value.end))
+    def _is_free_span(self, number: NumberSpan) -> bool:
+        return all(self._is_free(index) for index in range(number.first, number.end))
 
-    def _keep(self, value: Number) -> None:
-        self._found[value.first] = value
-        self._taken.update(range(value.first, value.end))
+    def _add(self, number: NumberSpan) -> None:
+        self._found[number.first] = number
+        self._taken.update(range(number.first, number.end))
 
 
-def _outermost(hits: Iterable[PhraseMatch[LabelKind]]) -> Iterator[PhraseMatch[LabelKind]]:
+def _outermost(labels: Iterable[PhraseMatch[LabelKind]]) -> Iterator[PhraseMatch[LabelKind]]:
     """Labels that are no part of a longer one: the "code" of "serial code" is none."""
     end = 0
-    for hit in hits:
-        if hit.end > end:
-            end = hit.end
-            yield hit
+    for label in labels:
+        if label.end > end:
+            end = label.end
+            yield label

@@ -1,4 +1,4 @@
-"""What stands at a place in a text, read as a number: which words belong to it, and whether it can be one.
+"""Spans of words that may be a number: which words belong to one, and whether it can be a serial number.
 
 A number may be cut into words by hyphens, dots, slashes, or blanks between equally long groups.
 """
@@ -15,7 +15,7 @@ from guarantee_email_agent.instructions.phrases import TokenizedText
 MAX_WORDS_IN_NUMBER = 6
 MAX_GROUPS = 6
 MIN_DIGITS_OF_GROUPS = 5
-MIN_LENGTH_OF_TELLING = 5
+MIN_DISTINCTIVE_LENGTH = 5
 
 SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
 _JOINING_SIGNS = SIGNS_INSIDE_ONE_NUMBER | frozenset("/.")
@@ -26,30 +26,30 @@ _LETTER = re.compile(r"[A-Z]")
 _DIGIT = re.compile(r"[0-9]")
 
 
-class Number(NamedTuple):
-    """words[first:end]: held together by single joining signs, or equally long groups with single blanks between."""
+class NumberSpan(NamedTuple):
+    """words[first:end]: joined by single hyphens and the like, or equally long groups with single blanks between."""
 
     first: int
     end: int
     text: str
 
 
-def form(text: str) -> str:
-    """The number with A for every letter and 9 for every digit."""
+def shape(text: str) -> str:
+    """The word shape: A for every letter and 9 for every digit."""
     return _LETTER.sub("A", _DIGIT.sub("9", text))
 
 
-def is_telling(text: str) -> bool:
-    """Whether a number's form says something: a bare row of digits could be anything."""
-    return len(text) >= MIN_LENGTH_OF_TELLING and bool(_LETTER.search(text))
+def is_distinctive(text: str) -> bool:
+    """Whether a number's shape tells it from others: a bare row of digits could be anything."""
+    return len(text) >= MIN_DISTINCTIVE_LENGTH and bool(_LETTER.search(text))
 
 
-def are_alike(first: Number, other: Number) -> bool:
+def have_similar_shape(first: NumberSpan, other: NumberSpan) -> bool:
     """Numbers in one list look alike: with letters or without, and about as long."""
     return first.text.isdigit() == other.text.isdigit() and abs(len(first.text) - len(other.text)) <= 3
 
 
-def words_in_addresses(words: TokenizedText) -> set[int]:
+def find_address_words(words: TokenizedText) -> set[int]:
     """Words inside a link or a mail address, where digits mean something else."""
     text, taken = words.text, set[int]()
     position = 0
@@ -64,46 +64,46 @@ def words_in_addresses(words: TokenizedText) -> set[int]:
     return taken
 
 
-class NumberReader:
-    """Reads the numbers of one text; `examples` holds the words at which an example begins."""
+class NumberSpanReader:
+    """Reads the numbers of one text; `examples` holds the words at which an example begins, which is never read."""
 
-    def __init__(self, words: TokenizedText, rules: Lexicon, examples: frozenset[int]) -> None:
+    def __init__(self, words: TokenizedText, lexicon: Lexicon, examples: frozenset[int]) -> None:
         self._words = words
-        self._rules = rules
+        self._lexicon = lexicon
         self._examples = examples
 
-    def any_number_at(self, index: int) -> Number | None:
-        """Whatever begins at word `index` and has a digit in it, save an example."""
-        run = self.run_at(index)
-        return run if index not in self._examples and _DIGIT.search(run.text) else None
+    def number_at(self, index: int) -> NumberSpan | None:
+        """Any number that begins at word `index`."""
+        span = self.span_at(index)
+        return span if index not in self._examples and _DIGIT.search(span.text) else None
 
-    def value_at(self, index: int) -> Number | None:
+    def serial_number_at(self, index: int) -> NumberSpan | None:
         """A usable serial number that begins at word `index`, for a place where a label says that one stands."""
         if index in self._examples:
             return None
-        run = self.run_at(index)
-        if not _DIGIT.search(run.text) or self._rules.never.fullmatch(run.text):
+        span = self.span_at(index)
+        if not _DIGIT.search(span.text) or self._lexicon.never.fullmatch(span.text):
             return None
-        if "/" in run.text and not self._rules.self_labelled.fullmatch(run.text):
-            short = self.run_at(index, SIGNS_INSIDE_ONE_NUMBER)
-            if self._rules.self_labelled.fullmatch(short.text):
-                run = short  # SN111/SN222 are two
-        return self._with_groups(run) if self._rules.labelled.fullmatch(run.text) else None
+        if "/" in span.text and not self._lexicon.self_labelled.fullmatch(span.text):
+            short = self.span_at(index, SIGNS_INSIDE_ONE_NUMBER)
+            if self._lexicon.self_labelled.fullmatch(short.text):
+                span = short  # SN111/SN222 are two
+        return self._extend_over_groups(span) if self._lexicon.labelled.fullmatch(span.text) else None
 
-    def run_at(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> Number:
-        """The longest run of words from `index` on that single joining signs hold together."""
+    def span_at(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> NumberSpan:
+        """The longest span of words from `index` on that single joining signs hold together."""
         words, end = self._words, index + 1
         while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in signs:
             end += 1
-        return Number(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
+        return NumberSpan(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
 
-    def first_of_run(self, index: int) -> int:
+    def span_start(self, index: int) -> int:
         first = index
         while first and index - first < MAX_WORDS_IN_NUMBER and self._words.gap_before(first) in _JOINING_SIGNS:
             first -= 1
         return first
 
-    def spaced_value_at(self, index: int) -> Number | None:
+    def spaced_serial_number_at(self, index: int) -> NumberSpan | None:
         """`FD 9804 00231`: a few capitals, then groups of digits, with single blanks between."""
         words = self._words
         prefix = words.text[words.starts[index] : words.ends[index]]
@@ -112,17 +112,17 @@ class NumberReader:
         end, text = index + 1, prefix
         while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
             end, text = end + 1, text + words.folded[end]
-        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._rules.labelled.fullmatch(text)
-        return Number(index, end, text) if usable else None
+        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._lexicon.labelled.fullmatch(text)
+        return NumberSpan(index, end, text) if usable else None
 
-    def _with_groups(self, run: Number) -> Number:
+    def _extend_over_groups(self, span: NumberSpan) -> NumberSpan:
         """`1234 5678 9012` is one number where the groups are equally long."""
-        words, length = self._words, len(run.text)
-        if not 3 <= length <= 5 or run.end != run.first + 1:
-            return run
-        groups, end = [run.text], run.end
+        words, length = self._words, len(span.text)
+        if not 3 <= length <= 5 or span.end != span.first + 1:
+            return span
+        groups, end = [span.text], span.end
         while end < len(words.folded) and words.gap_before(end) == " " and len(groups) < MAX_GROUPS:
-            group = self.run_at(end)
+            group = self.span_at(end)
             if not _DIGIT.search(group.text):
                 break
             is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
@@ -132,23 +132,23 @@ class NumberReader:
             end = group.end
             if is_last:
                 break
-        if len(groups) == 2 and self._rules.never.fullmatch(groups[1]):
-            return run  # a number and a year
-        return Number(run.first, end, "".join(groups))
+        if len(groups) == 2 and self._lexicon.never.fullmatch(groups[1]):
+            return span  # a number and a year
+        return NumberSpan(span.first, end, "".join(groups))
 
-    def next_in_list(self, value: Number) -> Number | None:
+    def next_in_list(self, number: NumberSpan) -> NumberSpan | None:
         """The number that follows in "4711-A, 4712-B and 4713-C"."""
-        words, index = self._words, value.end
+        words, index = self._words, number.end
         if index >= len(words.folded):
             return None
-        if words.folded[index] in self._rules.joiners and words.gap_before(index).strip(" ,") == "":
+        if words.folded[index] in self._lexicon.joiners and words.gap_before(index).strip(" ,") == "":
             index += 1
             if index >= len(words.folded) or words.gap_before(index).strip():
                 return None
         elif not _LIST_GAP.fullmatch(words.gap_before(index)):
             return None
-        return self.value_at(index)
+        return self.serial_number_at(index)
 
-    def is_alone_on_its_line(self, value: Number) -> bool:
+    def ends_line(self, number: NumberSpan) -> bool:
         words = self._words
-        return value.end == len(words.folded) or "\n" in words.gap_before(value.end)
+        return number.end == len(words.folded) or "\n" in words.gap_before(number.end)
