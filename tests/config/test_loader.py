@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.loader import load_config, require_llm_secret
+from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpMailServer
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -310,17 +310,6 @@ class TestSecrets:
         config = load(cwd, "mcp: {gmail: {command: x, env: [A, UNSET]}}", {"A": "hidden", "B": "other"})
         assert config.secrets.mcp_environment == {"A": "hidden"}
         assert "hidden" not in repr(config)
-
-    def test_offline_needs_no_key(self, cwd: Path) -> None:
-        assert require_llm_secret(load(cwd)) is None
-
-    def test_anthropic_needs_a_key_once_it_is_asked(self, cwd: Path) -> None:
-        text = "llm: {provider: anthropic}"
-        assert require_llm_secret(load(cwd, text, {"ANTHROPIC_API_KEY": "hidden"})) == "hidden"
-        config = load(cwd, text)
-        with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set") as caught:
-            require_llm_secret(config)
-        assert caught.value.code == "config_missing_secret"
 
 
 class TestShippedFile:

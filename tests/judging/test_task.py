@@ -88,7 +88,7 @@ class TestRefusals:
             ("instruction: a\n1: b\n", "task_wrong_type", "yaml:2: the key 1 is not text; quote it"),
             ("instruction: a\njudge_netwrok: 1\n", "task_unknown_key", "yaml:2: unknown key 'judge_netwrok' – did you"),
             ("instruction: a\njudge_network: 1\n", "task_wrong_type", "judge_network must be true or false"),
-            ("instruction: a\njudge_timeout_s: 0\n", "task_invalid_value", "must be seconds above 0"),
+            ("instruction: a\njudge_timeout_s: 0\n", "task_invalid_value", "must be above 0 and at most 86400"),
             ("instruction: a\njudge_timeout_s: .nan\n", "task_wrong_type", "must be a number"),
             ("instruction: a\n---\nb: 1\n", "task_yaml_invalid", "more than one YAML document"),
             ("instruction: 'a\n", "task_yaml_invalid", "task.yaml:1: YAML does not parse (line 1"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.config.settings import Config, Mailbox, Mcp, McpServer, Secrets
+from guarantee_email_agent.config.settings import Config, Instructions, Mcp, Secrets
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
 from guarantee_email_agent.files.yaml import load_documents, locate
@@ -39,7 +39,7 @@ class _Source(NamedTuple):
     """The file's text and data; nothing of both where there is no file."""
 
     file: Path | None
-    shown: str
+    name: str  # as shown
     text: str
     data: dict[Any, Any]
 
@@ -62,38 +62,20 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     if isinstance(built, list):
         issues += [_issue(problem, source) for problem in in_source(built, source.text)]
     folder = source.file.parent if source.file else cwd
-    places = _places(source.data, folder, cwd)
-    issues += _missing_instructions(places, source, cwd)
+    paths = _default_or_given_paths(source.data, folder, cwd)
+    issues += _missing_instructions(paths, source, cwd)
     if issues or isinstance(built, list):
         raise _error(issues)
+    config: Config = _with_absolute_paths(built, folder)
+    ledger = config.agent.ledger
     return replace(
-        built,
-        mailbox=_placed_mailbox(built.mailbox, folder),
-        warranties=replace(built.warranties, file=_absolute(folder, built.warranties.file)),
-        tickets=replace(built.tickets, database=_absolute(folder, built.tickets.database)),
-        agent=replace(built.agent, ledger=_placed_ledger(built.agent.ledger, folder)),
-        instructions=replace(built.instructions, main=places["main"], scenarios_dir=places["scenarios_dir"]),
-        eval=replace(built.eval, test_suite_path=places["test_suite_path"]),
-        logging=replace(built.logging, file=built.logging.file and _absolute(folder, built.logging.file)),
-        secrets=_secrets(built.mcp, environment),
+        config,
+        agent=replace(config.agent, ledger=ledger if "://" in ledger else str(_absolute(folder, Path(ledger)))),
+        instructions=Instructions(paths["main"], paths["scenarios_dir"]),
+        eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
+        secrets=_secrets(config.mcp, environment),
         source=source.file,
     )
-
-
-def require_llm_secret(config: Config) -> str | None:
-    """The API key that the configured provider needs; None where it needs none (`offline`).
-
-    Raises ConfigurationError(code="config_missing_secret"), so call it where the provider is really asked.
-    """
-    if config.llm.provider == "offline":
-        return None
-    if config.secrets.anthropic_api_key is None:
-        raise ConfigurationError(
-            "ANTHROPIC_API_KEY is not set, but llm.provider is 'anthropic'. Set it in the environment or in .env, "
-            "or set llm.provider to 'offline'.",
-            "config_missing_secret",
-        )
-    return config.secrets.anthropic_api_key
 
 
 def _find(path: Path | None, environment: Mapping[str, str], cwd: Path) -> tuple[Path | None, str]:
@@ -109,24 +91,24 @@ def _find(path: Path | None, environment: Mapping[str, str], cwd: Path) -> tuple
 def _read(file: Path | None, remedy: str, cwd: Path, issues: list[_Issue]) -> _Source:
     if file is None:
         return _Source(None, "", "", {})
-    shown = _shown(file, cwd)
-    nothing = _Source(file, shown, "", {})
+    name = _relative(file, cwd)
+    nothing = _Source(file, name, "", {})
     try:
         text = read_text(file, MAX_CONFIG_BYTES)
         documents = load_documents(text)
     except InputFileError as error:
         code = error.code.replace("document_", "config_")
-        issues.append(_Issue(code, shown, error.line, "", error.message + (remedy if error.line is None else "")))
+        issues.append(_Issue(code, name, error.line, "", error.message + (remedy if error.line is None else "")))
         return nothing
     if len(documents) > 1:
-        issues.append(_Issue("config_invalid_document", shown, None, "", "holds more than one YAML document; keep one"))
+        issues.append(_Issue("config_invalid_document", name, None, "", "holds more than one YAML document; keep one"))
         return nothing
     data = documents[0] if documents else {}
     if not isinstance(data, dict):
         message = "must hold sections such as 'llm:' with keys and values"
-        issues.append(_Issue("config_invalid_document", shown, 1, "", message))
+        issues.append(_Issue("config_invalid_document", name, 1, "", message))
         return nothing
-    return _Source(file, shown, text, data)
+    return _Source(file, name, text, data)
 
 
 def _issue(problem: Problem, source: _Source) -> _Issue:
@@ -134,7 +116,7 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    return _Issue(code, source.shown, problem.line, dotted(problem.path), message)
+    return _Issue(code, source.name, problem.line, dotted(problem.path), message)
 
 
 def _where_secrets_belong(problem: Problem) -> str:
@@ -149,20 +131,21 @@ def _where_secrets_belong(problem: Problem) -> str:
 _CODES: Final = {"missing": "missing_key", "unknown": "unknown_key", "type": "wrong_type", "value": "invalid_value"}
 
 
-def _places(data: Mapping[Any, Any], folder: Path, cwd: Path) -> dict[str, Path]:
-    """Where the files lie: as the user says, else in `cwd`, else as they come with the package."""
-    here = cwd / "instructions"
-    instructions = here if (here / "main.md").exists() or (here / "scenarios").exists() else _shipped("instructions")
+def _default_or_given_paths(data: Mapping[Any, Any], folder: Path, cwd: Path) -> dict[str, Path]:
+    """Where the files are: as the user says, else in `cwd`, else as they come with the package."""
+    local = cwd / "instructions"
+    has_local = (local / "main.md").exists() or (local / "scenarios").exists()
+    instructions = local if has_local else _shipped("instructions") or local
     suite = cwd / "evals" / "scenarios"
-    places = {
-        "main": (instructions or here) / "main.md",
-        "scenarios_dir": (instructions or here) / "scenarios",
+    paths = {
+        "main": instructions / "main.md",
+        "scenarios_dir": instructions / "scenarios",
         "test_suite_path": suite if suite.is_dir() else _shipped("evals/scenarios") or suite,
     }
     for section, key in _PATH_KEYS:
         if (given := _given(data, section, key)) is not None:
-            places[key] = _absolute(folder, given)
-    return places
+            paths[key] = _absolute(folder, given)
+    return paths
 
 
 _PATH_KEYS: Final = (("instructions", "main"), ("instructions", "scenarios_dir"), ("eval", "test_suite_path"))
@@ -180,20 +163,20 @@ def _shipped(name: str) -> Path | None:
     if packaged.is_dir():
         return packaged
     checkout = _PACKAGE.parent.parent
-    kept = checkout / name
-    return kept if kept.is_dir() and (checkout / "pyproject.toml").is_file() else None
+    folder = checkout / name
+    return folder if folder.is_dir() and (checkout / "pyproject.toml").is_file() else None
 
 
-def _missing_instructions(places: Mapping[str, Path], source: _Source, cwd: Path) -> Iterator[_Issue]:
+def _missing_instructions(paths: Mapping[str, Path], source: _Source, cwd: Path) -> Iterator[_Issue]:
     for key, kind, exists in (("main", "file", Path.is_file), ("scenarios_dir", "folder", Path.is_dir)):
-        place = places[key]
-        if exists(place):
+        path = paths[key]
+        if exists(path):
             continue
-        what = f"is no {kind}" if place.exists() else "does not exist"
-        message = f"the {kind} {_shown(place, cwd)} {what}"
+        what = f"is no {kind}" if path.exists() else "does not exist"
+        message = f"the {kind} {_relative(path, cwd)} {what}"
         file, line = "", None
         if _given(source.data, "instructions", key) is not None:
-            file, line = source.shown, locate(source.text, ("instructions", key))
+            file, line = source.name, locate(source.text, ("instructions", key))
             message += "; correct the path, or remove the key to use the built-in instructions"
         else:
             message += "; create it, or name another one in config.yaml"
@@ -204,20 +187,19 @@ def _absolute(folder: Path, path: Path) -> Path:
     return Path(os.path.normpath(folder / path))
 
 
-def _placed_mailbox(mailbox: Mailbox, folder: Path) -> Mailbox:
-    ca_file = mailbox.imap.ca_file
-    return replace(
-        mailbox,
-        maildir=_absolute(folder, mailbox.maildir),
-        imap=replace(mailbox.imap, ca_file=ca_file and _absolute(folder, ca_file)),
-    )
+def _with_absolute_paths(section: Any, folder: Path) -> Any:
+    """The section of the configuration with each of its paths starting at a folder."""
+    changes: dict[str, Any] = {}
+    for field in fields(section):
+        value = getattr(section, field.name)
+        if isinstance(value, Path):
+            changes[field.name] = _absolute(folder, value)
+        elif is_dataclass(value):
+            changes[field.name] = _with_absolute_paths(value, folder)
+    return replace(section, **changes)
 
 
-def _placed_ledger(location: str, folder: Path) -> str:
-    return location if "://" in location else str(_absolute(folder, Path(location)))
-
-
-def _shown(path: Path, cwd: Path) -> str:
+def _relative(path: Path, cwd: Path) -> str:
     """A path as the user thinks of it: relative inside the working directory."""
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
@@ -238,8 +220,7 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
 
 
 def _secrets(mcp: Mcp, environment: Mapping[str, str]) -> Secrets:
-    servers: tuple[McpServer, ...] = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system)
-    names = [name for server in servers for name in server.env]
+    names = [name for server in (mcp.gmail, mcp.warranty_api, mcp.ticketing_system) for name in server.env]
 
     def secret(name: str) -> str | None:
         # What was pasted or mounted from a file often ends with a line break.

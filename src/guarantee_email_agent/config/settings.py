@@ -1,45 +1,18 @@
 """Every setting, its type, its default and what it means: the file format, its schema and its documentation."""
 
-# ruff: noqa: RUF009  # `_setting` and `_number` are dataclasses.field with a documentation, and the defaults are frozen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 
-T = TypeVar("T")
+from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
 _URL: Final = re.compile(r"https?://[^\s/@]+(/\S*)?", re.IGNORECASE)
-
-
-def _setting(
-    default: T, doc: str, check: Callable[[Any], str | None] | None = None, schema: Mapping[str, Any] | None = None
-) -> T:
-    """A dataclass field with what people must know about it."""
-    setting: T = field(default=default, metadata={"doc": doc, "check": check, "schema": schema or {}})
-    return setting
-
-
-def _number(default: T, doc: str, minimum: float, maximum: float | None = None, *, above: bool = False) -> T:
-    """A number from `minimum` (above it, if `above`) to `maximum`."""
-    least = f"above {minimum}" if above else f"at least {minimum}"
-    wanted = least if maximum is None else f"{least} and at most {maximum}"
-
-    def check(value: float) -> str | None:
-        too_small = value <= minimum if above else value < minimum
-        shown = int(value) if value == int(value) else value
-        return f"must be {wanted}, not {shown}" if too_small or (maximum is not None and value > maximum) else None
-
-    limits = {"exclusiveMinimum" if above else "minimum": minimum, "maximum": maximum}
-    return _setting(default, doc, check, {name: limit for name, limit in limits.items() if limit is not None})
-
-
-def _not_blank(value: str) -> str | None:
-    return None if value.strip() else "must not be blank"
 
 
 def _server_url(value: str) -> str | None:
@@ -51,9 +24,9 @@ def _server_url(value: str) -> str | None:
 
 
 def _variable_names(names: tuple[str, ...]) -> str | None:
-    for number, name in enumerate(names, 1):
+    for position, name in enumerate(names, 1):
         if not _VARIABLE_NAME.fullmatch(name):  # the text may be a secret, so it is not shown
-            return f"must list names of environment variables, without values; item {number} is no name"
+            return f"must list names of environment variables, without values; item {position} is no name"
     return None
 
 
@@ -67,7 +40,7 @@ def _ledger(value: str) -> str | None:
         return "holds a password; take it out and set LEDGER_URL, with the password, in the environment"
     if marks and not scheme.startswith(("postgresql", "sqlite")):
         return f"must be a file, or a URL that starts with postgresql:// or sqlite:///, not {scheme}://"
-    return _not_blank(value)
+    return not_blank(value)
 
 
 def _addresses(addresses: tuple[str, ...]) -> str | None:
@@ -81,13 +54,13 @@ def _addresses(addresses: tuple[str, ...]) -> str | None:
 class McpServer:
     """One MCP server: a command that starts it, or the URL where it runs. Neither: the one that comes with us."""
 
-    command: str | None = _setting(None, "Program that starts the server, spoken to over stdio.", _not_blank)
-    args: tuple[str, ...] = _setting((), "Arguments of the command.")
-    url: str | None = _setting(None, "Where a running server is reached (streamable HTTP).", _server_url)
-    env: tuple[str, ...] = _setting(
+    command: str | None = setting(None, "Program that starts the server, spoken to over stdio.", not_blank)
+    args: tuple[str, ...] = setting((), "Arguments of the command.")
+    url: str | None = setting(None, "Where a running server is reached (streamable HTTP).", _server_url)
+    env: tuple[str, ...] = setting(
         (), "Names of the environment variables that the server gets; it gets no others.", _variable_names
     )
-    timeout_s: float = _number(10.0, "Seconds that one call may take.", 0, 600, above=True)
+    timeout_s: float = number(10.0, "Seconds that one call may take.", 0, 600, above=True)
 
     def __post_init__(self) -> None:
         if self.command is not None and self.url is not None:
@@ -107,22 +80,22 @@ class McpServer:
 class McpMailServer(McpServer):
     """The same for the mailbox, whose calls move whole mails."""
 
-    timeout_s: float = _number(30.0, "Seconds that one call may take.", 0, 600, above=True)
+    timeout_s: float = number(30.0, "Seconds that one call may take.", 0, 600, above=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Mcp:
     """The three services that the agent works with."""
 
-    gmail: McpMailServer = _setting(McpMailServer(), "The mailbox: reads unread mail, sends replies.")
-    warranty_api: McpServer = _setting(McpServer(), "Looks a serial number up.")
-    ticketing_system: McpServer = _setting(McpServer(), "Creates tickets.")
+    gmail: McpMailServer = setting(McpMailServer(), "The mailbox: reads unread mail, sends replies.")
+    warranty_api: McpServer = setting(McpServer(), "Looks a serial number up.")
+    ticketing_system: McpServer = setting(McpServer(), "Creates tickets.")
 
 
 Security = Literal["tls", "starttls", "none"]
 
 
-def _only_here_without_tls(host: str | None, security: Security) -> None:
+def _check_tls(host: str | None, security: Security) -> None:
     if security == "none" and host is not None and host not in ("localhost", "::1") and not host.startswith("127."):
         raise ValueError("would send its password unencrypted over a network; set security to tls or starttls")
 
@@ -131,99 +104,99 @@ def _only_here_without_tls(host: str | None, security: Security) -> None:
 class Imap:
     """The IMAP server that holds the inbox; its password is `IMAP_PASSWORD`."""
 
-    host: str | None = _setting(None, "Name of the server; without one the inbox is the Maildir.", _not_blank)
-    port: int = _number(993, "Port of the server.", 1, 65_535)
-    security: Security = _setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
-    user: str | None = _setting(None, "Name to log in with; by default `mailbox.from_address`.", _not_blank)
-    folder: str = _setting("INBOX", "Folder that is watched.", _not_blank)
-    sent_folder: str | None = _setting(
-        None, "Folder for what was sent; by default the one that the server says is for it.", _not_blank
+    host: str | None = setting(None, "Name of the server; without one the inbox is the Maildir.", not_blank)
+    port: int = number(993, "Port of the server.", 1, 65_535)
+    security: Security = setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
+    user: str | None = setting(None, "Name to log in with; by default `mailbox.from_address`.", not_blank)
+    folder: str = setting("INBOX", "Folder that is watched.", not_blank)
+    sent_folder: str | None = setting(
+        None, "Folder for what was sent; by default the one that the server says is for it.", not_blank
     )
-    ca_file: Path | None = _setting(
+    ca_file: Path | None = setting(
         None, "Certificates to trust instead of the system's, for the SMTP server too; a PEM file."
     )
 
     def __post_init__(self) -> None:
-        _only_here_without_tls(self.host, self.security)
+        _check_tls(self.host, self.security)
 
 
 @dataclass(frozen=True, slots=True)
 class Smtp:
     """The SMTP server that takes replies; its password is `SMTP_PASSWORD`, by default the one for IMAP."""
 
-    host: str | None = _setting(None, "Name of the server; by default the IMAP server's.", _not_blank)
-    port: int = _number(465, "Port of the server.", 1, 65_535)
-    security: Security = _setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
-    user: str | None = _setting(None, "Name to log in with; by default the one for IMAP.", _not_blank)
+    host: str | None = setting(None, "Name of the server; by default the IMAP server's.", not_blank)
+    port: int = number(465, "Port of the server.", 1, 65_535)
+    security: Security = setting("tls", "`tls` from the first byte, `starttls`, or `none` (on this machine only).")
+    user: str | None = setting(None, "Name to log in with; by default the one for IMAP.", not_blank)
 
     def __post_init__(self) -> None:
-        _only_here_without_tls(self.host, self.security)
+        _check_tls(self.host, self.security)
 
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
     """The mailbox of the built-in mail server: IMAP and SMTP where `imap.host` is set, else a Maildir."""
 
-    from_address: str | None = _setting(
+    from_address: str | None = setting(
         None, "Address that replies come from; mail from it is never answered.", _address
     )
-    maildir: Path = _setting(Path("mailbox"), "The Maildir that is the inbox where no IMAP server is named.")
-    imap: Imap = _setting(Imap(), "The IMAP server that holds the inbox.")
-    smtp: Smtp = _setting(Smtp(), "The SMTP server that takes replies.")
-    sent_copy: Literal["self", "server", "append"] = _setting(
+    maildir: Path = setting(Path("mailbox"), "The Maildir that is the inbox where no IMAP server is named.")
+    imap: Imap = setting(Imap(), "The IMAP server that holds the inbox.")
+    smtp: Smtp = setting(Smtp(), "The SMTP server that takes replies.")
+    sent_copy: Literal["self", "server", "append"] = setting(
         "self",
         "How a sent reply is proved after a crash: `self`, a copy to our own address in the same SMTP transaction; "
         "`server`, for servers that file sent mail on their own; `append`, filed by us once the server took it.",
     )
-    copy_wait_s: float = _number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
+    copy_wait_s: float = number(60.0, "Seconds after which a copy that has not come will not come.", 0, 600)
 
 
 @dataclass(frozen=True, slots=True)
 class Warranties:
     """The list that the built-in warranty server looks serial numbers up in."""
 
-    file: Path = _setting(Path("warranties.csv"), "A CSV file, or an SQLite database with a table `warranties`.")
+    file: Path = setting(Path("warranties.csv"), "A CSV file, or an SQLite database with a table `warranties`.")
 
 
 @dataclass(frozen=True, slots=True)
 class Tickets:
     """The tickets of the built-in ticketing server."""
 
-    database: Path = _setting(Path("tickets.db"), "An SQLite database, made where it is missing.")
+    database: Path = setting(Path("tickets.db"), "An SQLite database, made where it is missing.")
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
     """The files that say how the agent answers."""
 
-    main: Path = _setting(Path("instructions/main.md"), "The instruction that every mail is answered under.")
-    scenarios_dir: Path = _setting(Path("instructions/scenarios"), "Folder with one instruction file a scenario.")
+    main: Path = setting(Path("instructions/main.md"), "The instruction that every mail is answered under.")
+    scenarios_dir: Path = setting(Path("instructions/scenarios"), "Folder with one instruction file a scenario.")
 
 
 @dataclass(frozen=True, slots=True)
 class Llm:
     """The language model that understands mails and words replies."""
 
-    provider: Literal["offline", "anthropic"] = _setting(
+    provider: Literal["offline", "anthropic"] = setting(
         "offline",
         "`offline` follows the instruction files without a network; `anthropic` asks the API and needs "
         "`ANTHROPIC_API_KEY`.",
     )
-    model: str = _setting(
-        "claude-sonnet-4-6", "Model id, pinned: a name that never moves on to another model.", _not_blank
+    model: str = setting(
+        "claude-sonnet-4-6", "Model id, pinned: a name that never moves on to another model.", not_blank
     )
-    temperature: float | None = _number(
+    temperature: float | None = number(
         0.0, "From 0 (the same words each time) to 1; `null` does not send it, for models that refuse it.", 0, 1
     )
-    force_tool: bool = _setting(
+    force_tool: bool = setting(
         True,
         "Whether the model is made to answer through our tools; `false` asks for it only, for models that refuse to be "
         "made.",
     )
-    max_tokens: int = _number(1024, "Most tokens of one answer.", 1, 100_000)
-    timeout_s: float = _number(15.0, "Seconds that one call may take.", 0, 600, above=True)
-    max_attempts: int = _number(3, "Tries of one call, the first included.", 1, 10)
-    when_down: Literal["wait", "template"] = _setting(
+    max_tokens: int = number(1024, "Most tokens of one answer.", 1, 100_000)
+    timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
+    max_attempts: int = number(3, "Tries of one call, the first included.", 1, 10)
+    when_down: Literal["wait", "template"] = setting(
         "wait",
         "What becomes of mail while the model is down: `wait` leaves it unprocessed, `template` answers with the "
         "instruction's own template.",
@@ -234,8 +207,8 @@ class Llm:
 class Eval:
     """The scenario suite and its gate."""
 
-    test_suite_path: Path = _setting(Path("evals/scenarios"), "Folder with the scenario files.")
-    pass_threshold: float = _number(
+    test_suite_path: Path = setting(Path("evals/scenarios"), "Folder with the scenario files.")
+    pass_threshold: float = number(
         99.0, "Percentage of scenarios that must pass; below it `eval` exits with 4.", 0, 100, above=True
     )
 
@@ -244,34 +217,34 @@ class Eval:
 class Agent:
     """How the agent watches its mailbox."""
 
-    own_addresses: tuple[str, ...] = _setting(
+    own_addresses: tuple[str, ...] = setting(
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
-    ledger: str = _setting(
+    ledger: str = setting(
         "ledger.db",
         "What keeps the agent from answering twice: an SQLite file, or `postgresql://…` for several machines; a URL "
         "with a password comes from `LEDGER_URL`.",
         _ledger,
     )
-    concurrency: int = _number(4, "Mails in work at a time.", 1, 100)
-    max_attempts: int = _number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
-    lease_s: float = _number(
+    concurrency: int = number(4, "Mails in work at a time.", 1, 100)
+    max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
+    lease_s: float = number(
         180.0, "Seconds after which a mail that an agent died over may be taken up again.", 1, 86_400
     )
-    mail_budget_s: float = _number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
-    poll_interval_s: float = _number(30.0, "Seconds between two looks into the inbox.", 0, 86_400, above=True)
-    max_mail_bytes: int = _number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
+    mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
+    poll_interval_s: float = number(30.0, "Seconds between two looks into the inbox.", 0, 86_400, above=True)
+    max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Logging:
     """Where diagnostics go; results always go to stdout."""
 
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = _setting(
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
         "INFO", "Least level that is logged; tracebacks and customer text only at `DEBUG`."
     )
-    json: bool = _setting(False, "One JSON object a line, for log collectors.")
-    file: Path | None = _setting(None, "File that the log is appended to, besides stderr.")
+    json: bool = setting(False, "One JSON object a line, for log collectors.")
+    file: Path | None = setting(None, "File that the log is appended to, besides stderr.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -294,15 +267,15 @@ class Secrets:
 class Config:
     """Settings of the warranty e-mail agent. Every one has a default, so that no file is needed."""
 
-    mcp: Mcp = _setting(Mcp(), "The services that the agent works with.")
-    mailbox: Mailbox = _setting(Mailbox(), "The mailbox of the built-in mail server.")
-    warranties: Warranties = _setting(Warranties(), "The list of the built-in warranty server.")
-    tickets: Tickets = _setting(Tickets(), "The tickets of the built-in ticketing server.")
-    instructions: Instructions = _setting(Instructions(), "The files that say how the agent answers.")
-    llm: Llm = _setting(Llm(), "The language model.")
-    eval: Eval = _setting(Eval(), "The scenario suite and its gate.")
-    agent: Agent = _setting(Agent(), "How the agent watches its mailbox.")
-    logging: Logging = _setting(Logging(), "Where diagnostics go.")
+    mcp: Mcp = setting(Mcp(), "The services that the agent works with.")
+    mailbox: Mailbox = setting(Mailbox(), "The mailbox of the built-in mail server.")
+    warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
+    tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
+    instructions: Instructions = setting(Instructions(), "The files that say how the agent answers.")
+    llm: Llm = setting(Llm(), "The language model.")
+    eval: Eval = setting(Eval(), "The scenario suite and its gate.")
+    agent: Agent = setting(Agent(), "How the agent watches its mailbox.")
+    logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.
     source: Path | None = field(default=None, compare=False, metadata={"key": None})

@@ -21,6 +21,7 @@ from guarantee_email_agent.eval.checks import (
     check_ticket_created,
     check_ticket_fields,
 )
+from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.printable import printable
 
@@ -29,10 +30,6 @@ DEFAULT_PROCESSING_TIME_MS: Final = 60_000
 
 _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
-
-
-def _not_blank(value: str) -> str | None:
-    return None if value and not value.isspace() else "must not be empty"
 
 
 def _usable_id(value: str) -> str | None:
@@ -49,13 +46,9 @@ def _python_file_beside(value: str) -> str | None:
 
 def _phrases(values: Sequence[str]) -> str | None:
     for value in values:
-        if not value or value.isspace():
+        if not_blank(value):
             return "holds an empty phrase; write the words, or remove it"
     return None
-
-
-def _above_zero(value: int) -> str | None:
-    return None if value > 0 else "must be above 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +58,7 @@ class EvalEmail:
     subject: str = field(metadata={"doc": "The subject line; may be empty."})
     body: str = field(metadata={"doc": "The text of the mail; may be empty."})
     from_address: str = field(metadata={"key": "from", "doc": "The sender, with or without a display name."})
-    received: str = field(metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": _not_blank})
+    received: str = field(metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": not_blank})
     to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
     headers: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
@@ -84,7 +77,7 @@ class MockFault:
 class MockWarrantyAnswer:
     """What the mocked warranty service answers, whatever serial number it is asked for; further keys are free."""
 
-    status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": _not_blank})
+    status: str = field(default="", metadata={"doc": "valid, expired or not_found.", "check": not_blank})
     expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
     coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
     serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
@@ -119,7 +112,7 @@ class EvalExpectedOutput:
     scenario_instruction_used: str = field(
         metadata={
             "doc": "The scenario instruction, such as valid-warranty; none if none was used.",
-            "check": _not_blank,
+            "check": not_blank,
         }
     )
     response_body_contains: tuple[str, ...] = field(
@@ -133,13 +126,8 @@ class EvalExpectedOutput:
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
     )
-    processing_time_ms: int = field(
-        default=DEFAULT_PROCESSING_TIME_MS,
-        metadata={
-            "doc": "The longest the agent may take, in milliseconds.",
-            "check": _above_zero,
-            "schema": {"minimum": 1},
-        },
+    processing_time_ms: int = number(
+        DEFAULT_PROCESSING_TIME_MS, "The longest the agent may take, in milliseconds.", minimum=1
     )
 
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -174,11 +162,11 @@ class EvalTestCase:
             "schema": {"pattern": f"^{_SCENARIO_ID.pattern}$"},
         }
     )
-    description: str = field(metadata={"doc": "What this scenario guards, in one sentence.", "check": _not_blank})
+    description: str = field(metadata={"doc": "What this scenario guards, in one sentence.", "check": not_blank})
     category: str = field(
-        metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": _not_blank}
+        metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": not_blank}
     )
-    created: str = field(metadata={"doc": "The day it was written: 2026-01-18.", "check": _not_blank})
+    created: str = field(metadata={"doc": "The day it was written: 2026-01-18.", "check": not_blank})
     input: EvalInput
     expected_output: EvalExpectedOutput
     test: str | None = field(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
 from guarantee_email_agent.files.yaml import load_documents
@@ -32,32 +33,20 @@ _CODES: Final = {
 }
 
 
-def _not_blank(value: str) -> str | None:
-    return None if value.strip() else "must not be blank; say what the agent has to do"
-
-
-def _seconds(value: float) -> str | None:
-    return None if 0 < value <= MAX_TIMEOUT_S else f"must be seconds above 0 and at most {MAX_TIMEOUT_S}"
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
     """A usable task directory. settings: all keys of `task.yaml` but `instruction`."""
 
     name: str = field(metadata=_OF_DIRECTORY)
     directory: Path = field(metadata=_OF_DIRECTORY)
-    instruction: str = field(metadata={"doc": "What the agent has to do, in words.", "check": _not_blank})
+    instruction: str = field(metadata={"doc": "What the agent has to do, in words.", "check": not_blank})
     settings: Mapping[str, Any] = field(metadata=_OF_DIRECTORY)
     test_file: Path = field(metadata=_OF_DIRECTORY)
     dockerfile: Path | None = field(default=None, metadata=_OF_DIRECTORY)
     compose_file: Path | None = field(default=None, metadata=_OF_DIRECTORY)
     assets: Path | None = field(default=None, metadata=_OF_DIRECTORY)
-    judge_network: bool = field(
-        default=False, metadata={"doc": "Whether test.py may use the network, as it must to look into a sandbox."}
-    )
-    judge_timeout_s: float | None = field(
-        default=None, metadata={"doc": "Seconds that test.py may take.", "check": _seconds}
-    )
+    judge_network: bool = setting(False, "Whether test.py may use the network, as it must to look into a sandbox.")
+    judge_timeout_s: float | None = number(None, "Seconds that test.py may take.", 0, MAX_TIMEOUT_S, above=True)
 
 
 @dataclass(frozen=True, slots=True)

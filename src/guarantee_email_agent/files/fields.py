@@ -1,0 +1,36 @@
+"""Fields of a dataclass that is read from a file, with their documentation, checks and limits for the JSON schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def setting(
+    default: T, doc: str, check: Callable[[Any], str | None] | None = None, schema: Mapping[str, Any] | None = None
+) -> T:
+    """A field with a default. doc, check and schema: the metadata that `files.validation` describes."""
+    result: T = field(default=default, metadata={"doc": doc, "check": check, "schema": schema or {}})
+    return result
+
+
+def number(default: T, doc: str, minimum: float, maximum: float | None = None, *, above: bool = False) -> T:
+    """A number from `minimum` (above it, if `above`) to `maximum`."""
+    lower = f"above {minimum}" if above else f"at least {minimum}"
+    limits = lower if maximum is None else f"{lower} and at most {maximum}"
+
+    def check(value: float) -> str | None:
+        is_low = value <= minimum if above else value < minimum
+        shown = int(value) if value == int(value) else value
+        return f"must be {limits}, not {shown}" if is_low or (maximum is not None and value > maximum) else None
+
+    schema = {"exclusiveMinimum" if above else "minimum": minimum, "maximum": maximum}
+    return setting(default, doc, check, {name: limit for name, limit in schema.items() if limit is not None})
+
+
+def not_blank(value: str) -> str | None:
+    """A check: the text holds more than white space."""
+    return "must not be blank" if not value or value.isspace() else None
