@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import socket
 import socketserver
 import threading
@@ -13,6 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from guarantee_email_agent.sandbox.inside.api_request import RequestError
 from guarantee_email_agent.sandbox.inside.wire import KINDS
 from guarantee_email_agent.sandbox.peer_user import is_same_user
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
@@ -124,25 +124,20 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _forward(self) -> None:
         server = cast("_ApiTcpServer", self.server)
-        if reason := self._rejection_reason():
-            self.close_connection = True
-            self._refuse(403, reason)
-            return
         try:
-            body = self._body()
-        except _RefusalError as refusal:
+            if reason := self._rejection_reason():
+                raise RequestError(403, reason)
+            body, content_type = self._body(), self.headers.get("Content-Type", "")
+            try:
+                status, kind, content = server.process.request(
+                    self.command, self.path, content_type, body, server.timeout_s
+                )
+            except TaskError as error:
+                raise RequestError(504 if error.code == "sandbox_timeout" else 503, error.message) from None
+        except RequestError as error:
             # What is left of the request is not read, so nothing after it can be understood.
             self.close_connection = True
-            self._refuse(refusal.status, refusal.message)
-            return
-        try:
-            status, kind, content = server.process.request(
-                self.command, self.path, self.headers.get("Content-Type", ""), body, server.timeout_s
-            )
-        except TaskError as error:
-            self.close_connection = True
-            self._refuse(504 if error.code == "sandbox_timeout" else 503, error.message)
-            return
+            status, kind, content = error.status, 0, error.reply()
         self._reply(status, KINDS[kind], content)
 
     def _rejection_reason(self) -> str | None:
@@ -155,18 +150,18 @@ class _RequestHandler(BaseHTTPRequestHandler):
         return None
 
     def _body(self) -> bytes:
-        """All of it. Raises _RefusalError."""
+        """All of it. Raises RequestError."""
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
             return self._chunks()
         text = self.headers.get("Content-Length", "0")
         length = int(text) if text.isdecimal() else -1
         if length < 0:
-            raise _RefusalError(400, "Content-Length is no number")
+            raise RequestError(400, "Content-Length is no number")
         if length > MAX_REQUEST_BYTES:
-            raise _RefusalError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+            raise RequestError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
         body = self.rfile.read(length)
         if len(body) != length:
-            raise _RefusalError(400, "the request ended early")
+            raise RequestError(400, "the request ended early")
         return body
 
     def _chunks(self) -> bytes:
@@ -176,18 +171,15 @@ class _RequestHandler(BaseHTTPRequestHandler):
             try:
                 length = int(line, 16)
             except ValueError:
-                raise _RefusalError(400, "a chunk has no length") from None
+                raise RequestError(400, "a chunk has no length") from None
             if length < 0 or len(body) + length > MAX_REQUEST_BYTES:
-                raise _RefusalError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+                raise RequestError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
             if length == 0:
                 while self.rfile.readline(65536).strip():
                     pass
                 return bytes(body)
             body += self.rfile.read(length)
             self.rfile.readline(1024)
-
-    def _refuse(self, status: int, message: str) -> None:
-        self._reply(status, KINDS[0], json.dumps({"success": False, "message": message, "data": None}).encode())
 
     def _reply(self, status: int, content_type: str, content: bytes) -> None:
         self.send_response(status)
@@ -205,12 +197,3 @@ class _OtherUsersHandler(_RequestHandler):
 
     def _rejection_reason(self) -> str:
         return "this sandbox belongs to another user"
-
-
-class _RefusalError(Exception):
-    """A request that is not taken: HTTP status and reason."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.sandbox.inside.api_request import Invalid
+from guarantee_email_agent.sandbox.inside.api_request import InvalidArgumentError
 from guarantee_email_agent.sandbox.inside.files import form_fields
 
 KIND = "multipart/form-data; boundary=XX"
@@ -29,7 +29,7 @@ def test_fields_and_files_are_told_apart() -> None:
     [("application/json", b"{}"), ("multipart/form-data", b""), (KIND, b"--XX\r\nno header\r\n--XX--\r\n")],
 )
 def test_what_is_no_form_is_refused(kind: str, body: bytes) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidArgumentError):
         form_fields(kind, body)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guarantee_email_agent.sandbox.inside.api_request import Invalid
-from guarantee_email_agent.sandbox.inside.key_names import MODIFIERS, described
+from guarantee_email_agent.sandbox.inside.api_request import InvalidArgumentError
+from guarantee_email_agent.sandbox.inside.key_names import MODIFIERS, key_event
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,17 @@ from guarantee_email_agent.sandbox.inside.key_names import MODIFIERS, described
     ],
 )
 def test_a_key_has_many_names(name: str, key: str, number: int) -> None:
-    assert (described(name)["key"], described(name)["windowsVirtualKeyCode"]) == (key, number)
+    assert (key_event(name)["key"], key_event(name)["windowsVirtualKeyCode"]) == (key, number)
 
 
 def test_a_character_types_itself_unless_a_modifier_is_held() -> None:
-    assert described("ä")["text"] == "ä"
-    assert described("A", MODIFIERS["Shift"])["text"] == "A"
-    held = described("a", MODIFIERS["Control"])
+    assert key_event("ä")["text"] == "ä"
+    assert key_event("A", MODIFIERS["Shift"])["text"] == "A"
+    held = key_event("a", MODIFIERS["Control"])
     assert "text" not in held
     assert held["commands"] == ["selectAll"]
 
 
 def test_what_is_no_key_is_refused() -> None:
-    with pytest.raises(Invalid):
-        described("anykey")
+    with pytest.raises(InvalidArgumentError):
+        key_event("anykey")

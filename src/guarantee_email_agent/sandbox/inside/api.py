@@ -9,48 +9,39 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .api_request import Arguments, Failure, Request
-from .code_runner import Code
+from .api_request import ApiRequest, Arguments, RequestError, Result
+from .code_runner import CodeRunner
 from .editor import Editor
-from .event_loop import Loop
+from .event_loop import EventLoop, read_available
 from .files import Files, form_fields
-from .process_starter import Starter, kill_group
+from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
 from .shell import Shell
 
 VERSION: Final = "1.7.0"
 """The version of the API that this is modelled on."""
 _SEARCH_S: Final = 30.0
-_RESULT_BYTES: Final = 64 << 20
+_REPLY_BYTES: Final = 64 << 20
 
-Handler = Callable[[Request, Arguments], None]
+Handler = Callable[[ApiRequest, Arguments], None]
 
 
 class Api:
-    """Answers requests. config: what `worker.py` outside says; see there."""
+    """Answers requests. config: from `ServedSandbox` outside."""
 
-    def __init__(self, loop: Loop, config: Mapping[str, Any]) -> None:
+    def __init__(self, loop: EventLoop, config: Mapping[str, Any]) -> None:
         self._loop = loop
-        self._home: str = config["home"]
-        self._environment: dict[str, str] = config["environment"]
-        self._starter = Starter(config["process_limits"])
-        self._isolation: str = config["isolation"]
-        self._files = Files(self._home)
-        self._editor = Editor(self._files)
-        self.python: str = config["python"]
-        shell: str = config["shell"]
-        self._interpreters: dict[str, str | None] = {"python": self.python, "javascript": config["node"]}
-        self.shell = Shell(loop, self._starter, shell, self._environment, self._home, config["command_s"])
-        self._code = Code(
-            loop, self._starter, self._files, self._interpreters, self._environment, self._home, config["command_s"]
-        )
-        self._browser_program: str | None = config["browser"]
+        self._config = config
+        self._starter = ProcessStarter(loop, config["environment"], config["home"], config["process_limits"])
+        self._files = Files(config["home"])
+        self._interpreters: dict[str, str | None] = {"python": config["python"], "javascript": config["node"]}
+        self.shell = Shell(self._starter, config["shell"], config["command_s"])
         self._browser: Any = None
-        self._own_network: bool = config["own_network"]
+        code = CodeRunner(self._starter, self._files, self._interpreters, config["command_s"])
         self._routes: dict[tuple[str, str], Handler] = {
-            ("GET", "/v1/sandbox"): self._context,
-            ("GET", "/v1/code/info"): lambda request, _: self._code.described(request),
-            ("POST", "/v1/code/execute"): self._code.execute,
+            ("GET", "/v1/sandbox"): self._describe_sandbox,
+            ("GET", "/v1/code/info"): code.list_languages,
+            ("POST", "/v1/code/execute"): code.execute,
             ("POST", "/v1/shell/exec"): self.shell.execute,
             ("POST", "/v1/shell/view"): self.shell.view,
             ("POST", "/v1/shell/wait"): self.shell.wait,
@@ -58,148 +49,143 @@ class Api:
             ("POST", "/v1/shell/kill"): self.shell.kill,
             ("POST", "/v1/shell/sessions/create"): self.shell.create,
             ("POST", "/v1/shell/sessions/update"): self.shell.update,
-            ("GET", "/v1/shell/sessions"): lambda request, _: self.shell.listed(request),
-            ("GET", "/v1/shell/sessions/stats"): lambda request, _: self.shell.statistics(request),
-            ("DELETE", "/v1/shell/sessions"): lambda request, _: self.shell.clean_up(request, None),
-            ("POST", "/v1/file/read"): lambda request, arguments: request.answer(*self._files.read(arguments)),
-            ("POST", "/v1/file/write"): lambda request, arguments: request.answer(*self._files.write(arguments)),
-            ("POST", "/v1/file/replace"): lambda request, arguments: request.answer(*self._files.replace(arguments)),
-            ("POST", "/v1/file/str_replace_editor"): lambda request, arguments: request.answer(
-                *self._editor.edit(arguments)
-            ),
+            ("GET", "/v1/shell/sessions"): self.shell.list_sessions,
+            ("GET", "/v1/shell/sessions/stats"): self.shell.statistics,
+            ("DELETE", "/v1/shell/sessions"): self.shell.close_all,
+            ("POST", "/v1/file/read"): _answers_with(self._files.read),
+            ("POST", "/v1/file/write"): _answers_with(self._files.write),
+            ("POST", "/v1/file/replace"): _answers_with(self._files.replace),
+            ("POST", "/v1/file/str_replace_editor"): _answers_with(Editor(self._files).edit),
             ("GET", "/v1/file/download"): self._download,
         }
 
-    def handle(self, request: Request) -> None:
+    def handle(self, request: ApiRequest) -> None:
         """Answer now or later. Never raises for what a client or an agent does."""
         try:
             self._route(request)
-        except Failure as failure:
-            request.fail(failure)
+        except RequestError as error:
+            request.fail(error)
         except OSError as error:
-            request.fail(Failure(500, f"{request.path}: {error}"))
+            request.fail(RequestError(500, f"{request.path}: {error}"))
         except MemoryError:
-            request.fail(Failure(507, f"{request.path}: the result does not fit into memory"))
+            request.fail(RequestError(507, f"{request.path}: the result does not fit into memory"))
 
-    def _route(self, request: Request) -> None:
+    def _route(self, request: ApiRequest) -> None:
         key = (request.method, request.path.rstrip("/"))
         if key == ("POST", "/v1/file/upload"):
             if "path" in request.query:
-                request.answer(*self._files.put(request.query, request.body))
+                request.answer(*self._files.upload_entry(request.query, request.body))
             else:
                 request.answer(*self._files.upload(form_fields(request.content_type, request.body)))
         elif key in self._routes:
             self._routes[key](request, request.arguments())
         elif key[0] == "POST" and key[1] in OPERATIONS:
-            self._apart(request, key[1], request.arguments())
+            self._answer_from_child(request, key[1], request.arguments())
         elif key[0] == "DELETE" and key[1].startswith("/v1/shell/sessions/"):
-            self.shell.clean_up(request, key[1].rpartition("/")[2])
+            self.shell.close_one(request, key[1].rpartition("/")[2])
         elif key[1].startswith("/v1/browser/"):
             self._browse(request)
         elif any(path == key[1] for _, path in self._routes):
-            raise Failure(405, f"{request.path} does not take {request.method}")
+            raise RequestError(405, f"{request.path} does not take {request.method}")
         else:
-            raise Failure(404, f"{request.path}: this sandbox does not offer that")
+            raise RequestError(404, f"{request.path}: this sandbox does not offer that")
 
-    def _apart(self, request: Request, operation: str, arguments: Arguments) -> None:
+    def _answer_from_child(self, request: ApiRequest, operation: str, arguments: Arguments) -> None:
         """Do what an agent can make endless in a process of its own, with a deadline."""
         ours, theirs = os.pipe2(os.O_CLOEXEC)
         try:
             pid = self._starter.fork()
-        except Failure:
+        except RequestError:
             os.close(ours)
             os.close(theirs)
             raise
         if pid == 0:
-            _work(theirs, lambda inner: inner.answer(*OPERATIONS[operation](self._files, arguments)), request)
+            _answer_into_pipe(theirs, lambda: OPERATIONS[operation](self._files, arguments))
         os.close(theirs)
         os.set_blocking(ours, False)
-        result = bytearray()
+        reply = bytearray()
 
         def read(descriptor: int) -> None:
-            try:
-                chunk = os.read(descriptor, 1 << 18)
-            except BlockingIOError:
-                return
-            result.extend(chunk)
-            if not chunk or len(result) > _RESULT_BYTES:
-                finish()
+            chunk = read_available(descriptor)
+            if chunk is not None:
+                reply.extend(chunk)
+                if not chunk or len(reply) > _REPLY_BYTES:
+                    finish()
 
         def finish() -> None:
             timer.cancel()
             self._loop.unwatch(ours)
             os.close(ours)
             kill_group(pid)
-            if result[:1] == b"+" and len(result) <= _RESULT_BYTES:
-                request.passed_on(int.from_bytes(result[1:3], "big"), bytes(result[3:]))
+            if 2 < len(reply) <= _REPLY_BYTES:
+                request.send(int.from_bytes(reply[:2], "big"), 0, bytes(reply[2:]))
             else:
-                request.fail(Failure(500, f"{operation}: it was ended before it was done"))
+                request.fail(RequestError(500, f"{operation}: it was ended before it was done"))
 
-        def late() -> None:
-            request.fail(Failure(408, f"{operation}: not done within {_SEARCH_S:g} s"))
+        def time_out() -> None:
+            request.fail(RequestError(408, f"{operation}: not done within {_SEARCH_S:g} s"))
             finish()
 
-        timer = self._loop.after(_SEARCH_S, late)
+        timer = self._loop.after(_SEARCH_S, time_out)
         self._loop.watch(ours, read)
 
-    def _download(self, request: Request, _: Arguments) -> None:
+    def _download(self, request: ApiRequest, _: Arguments) -> None:
         path = request.query.get("path")
         if not path or "\0" in path:
-            raise Failure(422, "path: is missing")
-        request.content(1, self._files.download(path))
+            raise RequestError(422, "path: is missing")
+        request.send(200, 1, self._files.download(path))
 
-    def _browse(self, request: Request) -> None:
+    def _browse(self, request: ApiRequest) -> None:
         if self._browser is None:
-            from .browser_process import Browser
+            from .browser_process import BrowserProcess  # most sandboxes need none
 
-            self._browser = Browser(
-                self._loop,
-                self._starter,
-                self._browser_program,
-                self._environment,
-                self._home,
-                own_network=self._own_network,
+            self._browser = BrowserProcess(
+                self._starter, self._config["browser"], own_network=self._config["own_network"]
             )
         self._browser.handle(request)
 
-    def _context(self, request: Request, _: Arguments) -> None:
+    def _describe_sandbox(self, request: ApiRequest, _: Arguments) -> None:
         system = os.uname()
-        user = self._environment["USER"]
-        python = {"ver": sys.version.split()[0], "bin": self.python, "alias": ["python3", "python"]}
-        node = self._interpreters["javascript"]
+        home, python, node = self._config["home"], self._config["python"], self._config["node"]
+        runtime = {"ver": sys.version.split()[0], "bin": python, "alias": ["python3", "python"]}
         detail = {
             "system": {
                 "os": system.sysname,
                 "os_version": system.release,
                 "arch": system.machine,
-                "user": user,
-                "home_dir": self._home,
-                "workspace": self._home,
+                "user": self._config["environment"]["USER"],
+                "home_dir": home,
+                "workspace": home,
                 "timezone": time.tzname[0],
                 "occupied_ports": [],
             },
-            "runtime": {"python": [python], "nodejs": [{"ver": None, "bin": node, "alias": ["node"]}] if node else []},
+            "runtime": {"python": [runtime], "nodejs": [{"ver": None, "bin": node, "alias": ["node"]}] if node else []},
             "utils": [],
         }
-        text = f"{system.sysname} {system.release} ({system.machine}), {self._isolation}\nHome directory: {self._home}"
-        request.answer(text, "Sandbox", home_dir=self._home, workspace=self._home, version=VERSION, detail=detail)
+        isolation = self._config["isolation"]
+        text = f"{system.sysname} {system.release} ({system.machine}), {isolation}\nHome directory: {home}"
+        request.answer(text, "Sandbox", home_dir=home, workspace=home, version=VERSION, detail=detail)
 
 
-def _work(descriptor: int, operation: Callable[[Request], None], original: Request) -> None:
-    """In the process apart: answer into the pipe and end."""
+def _answers_with(operation: Callable[[Arguments], Result]) -> Handler:
+    return lambda request, arguments: request.answer(*operation(arguments))
+
+
+def _answer_into_pipe(descriptor: int, operation: Callable[[], Result]) -> None:
+    """In the child: write HTTP status (2 bytes) and answer into the pipe, and end."""
 
     def send(status: int, _: int, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as pipe:
-            pipe.write(b"+" + status.to_bytes(2, "big") + content)
+            pipe.write(status.to_bytes(2, "big") + content)
 
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        inner = Request(original.method, original.path, "", b"", send)
+        request = ApiRequest("", "", "", b"", send)
         try:
-            operation(inner)
-        except Failure as failure:
-            inner.fail(failure)
+            request.answer(*operation())
+        except RequestError as error:
+            request.fail(error)
         code = 0
     finally:
         os._exit(code)

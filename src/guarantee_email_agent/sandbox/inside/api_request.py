@@ -8,9 +8,11 @@ from typing import Any
 
 Send = Callable[[int, int, bytes], None]
 """(HTTP status, kind of content, content)"""
+Result = tuple[dict[str, Any], str]
+"""What an operation answers: data and message."""
 
 
-class Failure(Exception):  # noqa: N818 - an outcome that the client is told, not an error of ours
+class RequestError(Exception):
     """Why a request cannot be answered: an HTTP status and one sentence."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -18,68 +20,61 @@ class Failure(Exception):  # noqa: N818 - an outcome that the client is told, no
         self.status = status
         self.message = message
 
+    def reply(self) -> bytes:
+        return json.dumps({"success": False, "message": self.message, "data": None}).encode()
 
-class Invalid(Failure):
+
+class InvalidArgumentError(RequestError):
     """An argument that does not fit; the client library expects status 422 with the place of it."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(422, f"{place}: {problem}")
-        self.place = place
-        self.problem = problem
+        self._detail = {"loc": ["body", place], "msg": problem, "type": "value_error"}
+
+    def reply(self) -> bytes:
+        reply = {"success": False, "message": self.message, "data": None, "detail": [self._detail]}
+        return json.dumps(reply).encode()
 
 
-class Request:
+class ApiRequest:
     """One request. Answered once; whatever comes after the first answer is dropped."""
 
     def __init__(self, method: str, target: str, content_type: str, body: bytes, send: Send) -> None:
         self.method = method
         self.path, _, query = target.partition("?")
-        self.query = _parsed(query) if query else {}
+        self.query = _parse_query(query) if query else {}
         self.content_type = content_type
         self.body = body
-        self.answered = False
+        self._answered = False
         self._send = send
 
     def arguments(self) -> Arguments:
-        """The JSON object of the body. Raises Invalid."""
+        """The JSON object of the body. Raises InvalidArgumentError."""
         if not self.body:
             return Arguments({})
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Invalid("body", f"is not JSON: {error}") from None
+            raise InvalidArgumentError("body", f"is not JSON: {error}") from None
         if not isinstance(data, dict):
-            raise Invalid("body", "must be a JSON object")
+            raise InvalidArgumentError("body", "must be a JSON object")
         return Arguments(data)
 
     def answer(self, data: object, message: str = "Done", **more: object) -> None:
-        self._reply(200, {"success": True, "message": message, "data": data, **more})
+        self.send(200, 0, json.dumps({"success": True, "message": message, "data": data, **more}).encode())
 
-    def fail(self, failure: Failure) -> None:
-        reply: dict[str, Any] = {"success": False, "message": failure.message, "data": None}
-        if isinstance(failure, Invalid):
-            reply["detail"] = [{"loc": ["body", failure.place], "msg": failure.problem, "type": "value_error"}]
-        self._reply(failure.status, reply)
+    def fail(self, error: RequestError) -> None:
+        self.send(error.status, 0, error.reply())
 
-    def content(self, kind: int, content: bytes) -> None:
-        if not self.answered:
-            self.answered = True
-            self._send(200, kind, content)
-
-    def passed_on(self, status: int, content: bytes) -> None:
-        """Answer with what another process has put into words."""
-        if not self.answered:
-            self.answered = True
-            self._send(status, 0, content)
-
-    def _reply(self, status: int, reply: Mapping[str, object]) -> None:
-        if not self.answered:
-            self.answered = True
-            self._send(status, 0, json.dumps(reply).encode())
+    def send(self, status: int, kind: int, content: bytes) -> None:
+        """kind: of the content, see `wire.KINDS`."""
+        if not self._answered:
+            self._answered = True
+            self._send(status, kind, content)
 
 
 class Arguments:
-    """The arguments of a request, each with its type checked. Raises Invalid."""
+    """The arguments of a request, each with its type checked. Raises InvalidArgumentError."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
@@ -87,75 +82,66 @@ class Arguments:
     def text(self, name: str) -> str:
         value = self.optional_text(name)
         if value is None:
-            raise Invalid(name, "is missing")
+            raise InvalidArgumentError(name, "is missing")
         return value
 
     def optional_text(self, name: str) -> str | None:
-        value = self._data.get(name)
-        if value is not None and not isinstance(value, str):
-            raise Invalid(name, "must be a string")
+        value: str | None = self._checked(name, lambda value: isinstance(value, str), "must be a string")
         return value
 
     def path(self, name: str) -> str:
         value = self.text(name)
         if not value or "\0" in value:
-            raise Invalid(name, "must be a path")
+            raise InvalidArgumentError(name, "must be a path")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
-        value = self._data.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise Invalid(name, "must be true or false")
-        return value
+        value = self._checked(name, lambda value: isinstance(value, bool), "must be true or false")
+        return default if value is None else bool(value)
 
     def integer(self, name: str) -> int | None:
-        value = self._data.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise Invalid(name, "must be an integer")
+        value: int | None = self._checked(name, _is_integer, "must be an integer")
         return value
 
     def number(self, name: str) -> float | None:
-        value = self._data.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
-            raise Invalid(name, "must be a number from 0 on")
-        return float(value)
+        value = self._checked(name, lambda value: _is_number(value) and 0 <= value < 1e9, "must be a number from 0 on")
+        return None if value is None else float(value)
 
     def coordinate(self, name: str) -> float | None:
-        value = self._data.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e6:
-            raise Invalid(name, "must be a number")
-        return float(value)
+        value = self._checked(name, lambda value: _is_number(value) and abs(value) < 1e6, "must be a number")
+        return None if value is None else float(value)
 
     def mapping(self, name: str) -> Arguments | None:
-        value = self._data.get(name)
-        if value is not None and not isinstance(value, dict):
-            raise Invalid(name, "must be an object")
+        value = self._checked(name, lambda value: isinstance(value, dict), "must be an object")
         return None if value is None else Arguments(value)
 
     def texts(self, name: str) -> list[str]:
-        value = self._data.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise Invalid(name, "must be a list of strings")
-        return value
+        return self._list(name, lambda item: isinstance(item, str), "must be a list of strings")
 
     def integers(self, name: str) -> list[int]:
+        return self._list(name, _is_integer, "must be a list of integers")
+
+    def _list(self, name: str, is_valid_item: Callable[[Any], bool], problem: str) -> list[Any]:
+        return (
+            self._checked(name, lambda value: isinstance(value, list) and all(map(is_valid_item, value)), problem) or []
+        )
+
+    def _checked(self, name: str, is_valid: Callable[[Any], bool], problem: str) -> Any:
         value = self._data.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(i, int) and not isinstance(i, bool) for i in value):
-            raise Invalid(name, "must be a list of integers")
+        if value is not None and not is_valid(value):
+            raise InvalidArgumentError(name, problem)
         return value
 
 
-def _parsed(query: str) -> dict[str, str]:
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or _is_integer(value)
+
+
+def _parse_query(query: str) -> dict[str, str]:
     from urllib.parse import parse_qsl  # most requests have no query, and this takes a while to load
 
     return dict(parse_qsl(query.partition("#")[0], keep_blank_values=True))

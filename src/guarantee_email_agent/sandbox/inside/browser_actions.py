@@ -7,26 +7,26 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from .api_request import Arguments, Failure, Invalid, Request
-from .browser_page import Page
+from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
+from .browser_page import BrowserPage
 
 REQUEST_S: Final = 60.0
 """Seconds that one request to the browser may take."""
 CDP_PORT: Final = 9222
 _PNG, _JPEG = 2, 3
 # Where the page stands once what was done to it has been drawn.
-_DRAWN: Final = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
+_SCROLL_POSITION: Final = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
   () => done({x: scrollX, y: scrollY}))))"""
 
-Route = Callable[[Request, Arguments, Page], None]
+Route = Callable[[ApiRequest, Arguments, BrowserPage], None]
 
 
-def _milliseconds(arguments: Arguments) -> float | None:
+def _timeout_s(arguments: Arguments) -> float | None:
     value = arguments.number("timeout")
     return None if value is None else min(value / 1000, REQUEST_S)
 
 
-def _info(request: Request, _: Arguments, page: Page) -> None:
+def _info(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     size = {"width": page.width, "height": page.height}
     inner = page.evaluate("({width: innerWidth, height: innerHeight})")
     information = {
@@ -40,80 +40,80 @@ def _info(request: Request, _: Arguments, page: Page) -> None:
     request.answer(information, "Browser")
 
 
-def _screenshot(request: Request, _: Arguments, page: Page) -> None:
+def _screenshot(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     kind = request.query.get("format", "png")
     if kind not in ("png", "jpeg"):
-        raise Invalid("format", "must be png or jpeg")
+        raise InvalidArgumentError("format", "must be png or jpeg")
     quality = request.query.get("quality", "")
     content = page.screenshot(
         full_page=request.query.get("full_page", "").lower() == "true",
         kind=kind,
         quality=int(quality) if quality.isdecimal() else None,
     )
-    request.content(_PNG if kind == "png" else _JPEG, content)
+    request.send(200, _PNG if kind == "png" else _JPEG, content)
 
 
-def _config(request: Request, arguments: Arguments, page: Page) -> None:
+def _config(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     size = arguments.mapping("resolution")
     if size is not None:
         width, height = size.integer("width"), size.integer("height")
         if width is None or height is None or not (100 <= width <= 4096 and 100 <= height <= 4096):
-            raise Invalid("resolution", "must have a width and a height between 100 and 4096")
+            raise InvalidArgumentError("resolution", "must have a width and a height between 100 and 4096")
         page.resize(width, height)
     request.answer({"width": page.width, "height": page.height})
 
 
-def _navigate(request: Request, arguments: Arguments, page: Page) -> None:
+def _navigate(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     until = arguments.optional_text("wait_until") or "load"
-    request.answer(page.navigate(arguments.text("url"), until, _milliseconds(arguments)), "Navigated")
+    request.answer(page.navigate(arguments.text("url"), until, _timeout_s(arguments)), "Navigated")
 
 
 def _go(steps: int) -> Route:
-    def go(request: Request, _: Arguments, page: Page) -> None:
+    def go(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
         if not page.go(steps):
-            raise Failure(400, "there is no such page in the history")
-        request.answer({"url": page.evaluate("location.href"), "title": page.evaluate("document.title")})
+            raise RequestError(400, "there is no such page in the history")
+        request.answer(page.address())
 
     return go
 
 
-def _reload(request: Request, _: Arguments, page: Page) -> None:
+def _reload(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     page.reload()
-    request.answer({"url": page.evaluate("location.href"), "title": page.evaluate("document.title")})
+    request.answer(page.address())
 
 
-def _click(request: Request, arguments: Arguments, page: Page) -> None:
+def _click(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     x, y = arguments.coordinate("x"), arguments.coordinate("y")
     if x is None or y is None:
-        x, y = page.place(arguments.optional_text("selector"), arguments.integer("index"))
-    page.click(x, y, _button(arguments), _clicks(arguments, "click_count"))
+        x, y = page.locate(arguments.optional_text("selector"), arguments.integer("index"))
+    page.click(x, y, _button(arguments), _click_count(arguments, "click_count"))
     request.answer({"x": x, "y": y, "url": page.evaluate("location.href")}, "Clicked")
 
 
-def _hover(request: Request, arguments: Arguments, page: Page) -> None:
+def _hover(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     x, y = arguments.coordinate("x"), arguments.coordinate("y")
     if x is None or y is None:
-        x, y = page.place(arguments.optional_text("selector"), None)
+        x, y = page.locate(arguments.optional_text("selector"), None)
     page.mouse_event("mouseMoved", x, y)
     request.answer({"x": x, "y": y})
 
 
-def _scroll(request: Request, arguments: Arguments, page: Page) -> None:
+def _scroll(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     direction, amount = arguments.optional_text("direction") or "down", arguments.integer("amount") or 500
     ways = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
     if direction not in ways:
-        raise Invalid("direction", f"must be one of {', '.join(ways)}")
+        raise InvalidArgumentError("direction", f"must be one of {', '.join(ways)}")
     page.scroll(ways[direction][0] * amount, ways[direction][1] * amount)
-    request.answer(page.evaluate(_DRAWN))
+    request.answer(page.evaluate(_SCROLL_POSITION))
 
 
-def _scroll_to(request: Request, arguments: Arguments, page: Page) -> None:
+def _scroll_to(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     x, y = arguments.coordinate("x") or 0, arguments.coordinate("y") or 0
     request.answer(page.evaluate(f"(scrollTo({x}, {y}), {{x: scrollX, y: scrollY}})"))
 
 
-def _wait(request: Request, arguments: Arguments, page: Page) -> None:
-    kind, seconds = arguments.optional_text("type") or "selector", _milliseconds(arguments)
+def _wait(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+    kind, seconds = arguments.optional_text("type") or "selector", _timeout_s(arguments)
     if kind == "timeout":
         time.sleep(min(1.0 if seconds is None else seconds, REQUEST_S / 2))
     elif kind == "selector":
@@ -122,18 +122,18 @@ def _wait(request: Request, arguments: Arguments, page: Page) -> None:
         seen = f"(e => e && e.getClientRects().length > 0)({element})"
         conditions = {"visible": seen, "attached": element, "hidden": f"!{seen}", "detached": f"!{element}"}
         if state not in conditions:
-            raise Invalid("state", f"must be one of {', '.join(conditions)}")
+            raise InvalidArgumentError("state", f"must be one of {', '.join(conditions)}")
         page.wait(conditions[state], 30.0 if seconds is None else seconds)
     elif kind == "function":
         page.wait(arguments.text("expression"), 30.0 if seconds is None else seconds)
     elif kind in ("navigation", "load_state"):
         page.wait("document.readyState === 'complete'", 30.0 if seconds is None else seconds)
     else:
-        raise Failure(501, f"this sandbox cannot wait for '{kind[:40]}'")
+        raise RequestError(501, f"this sandbox cannot wait for '{kind[:40]}'")
     request.answer({"type": kind})
 
 
-def _action(request: Request, arguments: Arguments, page: Page) -> None:
+def _action(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     """What a person does with mouse and keyboard."""
     kind = arguments.text("action_type")
     x, y = arguments.coordinate("x"), arguments.coordinate("y")
@@ -143,14 +143,14 @@ def _action(request: Request, arguments: Arguments, page: Page) -> None:
     actions: dict[str, Callable[[], object]] = {
         "MOVE_TO": lambda: page.mouse_event("mouseMoved", *at),
         "MOVE_REL": lambda: page.mouse_event("mouseMoved", *moved),
-        "CLICK": lambda: page.click(*at, _button(arguments), _clicks(arguments, "num_clicks")),
+        "CLICK": lambda: page.click(*at, _button(arguments), _click_count(arguments, "num_clicks")),
         "DOUBLE_CLICK": lambda: page.click(*at, "left", 2),
         "RIGHT_CLICK": lambda: page.click(*at, "right", 1),
         "MOUSE_DOWN": lambda: page.mouse_event("mousePressed", *page.mouse, _button(arguments), 1),
         "MOUSE_UP": lambda: page.mouse_event("mouseReleased", *page.mouse, _button(arguments), 1),
         "DRAG_TO": lambda: _drag(page, at),
         "DRAG_REL": lambda: _drag(page, moved),
-        "SCROLL": lambda: page.scroll(_steps(arguments, "dx"), _steps(arguments, "dy")),
+        "SCROLL": lambda: page.scroll(_scroll_pixels(arguments, "dx"), _scroll_pixels(arguments, "dy")),
         "TYPING": lambda: page.type(arguments.text("text")),
         "PRESS": lambda: page.press(arguments.text("key")),
         "KEY_DOWN": lambda: page.key(arguments.text("key"), down=True),
@@ -159,43 +159,43 @@ def _action(request: Request, arguments: Arguments, page: Page) -> None:
         "WAIT": lambda: time.sleep(min(arguments.number("duration") or 0.0, REQUEST_S / 2)),
     }
     if kind not in actions:
-        raise Invalid("action_type", f"must be one of {', '.join(actions)}")
+        raise InvalidArgumentError("action_type", f"must be one of {', '.join(actions)}")
     actions[kind]()
     done = {"status": "success", "action_performed": kind}
     request.answer(done, "Action done", **done)
 
 
-def _drag(page: Page, to: tuple[float, float]) -> None:
+def _drag(page: BrowserPage, to: tuple[float, float]) -> None:
     page.mouse_event("mousePressed", *page.mouse, "left", 1)
     page.mouse_event("mouseMoved", *to, "left", buttons=1)
     page.mouse_event("mouseReleased", *to, "left", 1)
 
 
-def _steps(arguments: Arguments, name: str) -> float:
+def _scroll_pixels(arguments: Arguments, name: str) -> float:
     return arguments.coordinate(name) or 0.0
 
 
 def _button(arguments: Arguments) -> str:
     button = arguments.optional_text("button") or "left"
     if button not in ("left", "right", "middle"):
-        raise Invalid("button", "must be left, right or middle")
+        raise InvalidArgumentError("button", "must be left, right or middle")
     return button
 
 
-def _clicks(arguments: Arguments, name: str) -> int:
+def _click_count(arguments: Arguments, name: str) -> int:
     return min(max(arguments.integer(name) or 1, 1), 10)
 
 
-def _does(action: Callable[[Arguments, Page], object]) -> Route:
-    """An action whose result is told as it is."""
+def _answers(action: Callable[[Arguments, BrowserPage], object]) -> Route:
+    """An action whose result is the answer."""
 
-    def does(request: Request, arguments: Arguments, page: Page) -> None:
+    def answer(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
         request.answer(action(arguments, page))
 
-    return does
+    return answer
 
 
-def _selected(arguments: Arguments, page: Page) -> None:
+def _select_option(arguments: Arguments, page: BrowserPage) -> None:
     page.select(
         arguments.text("selector"),
         arguments.optional_text("value"),
@@ -209,33 +209,33 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("GET", "screenshot"): _screenshot,
     ("POST", "actions"): _action,
     ("POST", "config"): _config,
-    ("POST", "restart"): _does(lambda _, __: None),
+    ("POST", "restart"): _answers(lambda _, __: None),
     ("POST", "page/navigate"): _navigate,
     ("POST", "page/back"): _go(-1),
     ("POST", "page/forward"): _go(1),
     ("POST", "page/reload"): _reload,
     ("POST", "page/click"): _click,
     ("POST", "page/hover"): _hover,
-    ("POST", "page/fill"): _does(
+    ("POST", "page/fill"): _answers(
         lambda arguments, page: page.fill(
             arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text")
         )
     ),
-    ("POST", "page/type"): _does(lambda arguments, page: page.type(arguments.text("text"))),
-    ("POST", "page/press_key"): _does(lambda arguments, page: page.press(arguments.text("key"))),
-    ("POST", "page/hot_key"): _does(lambda arguments, page: page.press(*arguments.texts("keys"))),
-    ("POST", "page/select_option"): _does(_selected),
-    ("POST", "page/check"): _does(lambda arguments, page: page.check(arguments.text("selector"), wanted=True)),
-    ("POST", "page/uncheck"): _does(lambda arguments, page: page.check(arguments.text("selector"), wanted=False)),
+    ("POST", "page/type"): _answers(lambda arguments, page: page.type(arguments.text("text"))),
+    ("POST", "page/press_key"): _answers(lambda arguments, page: page.press(arguments.text("key"))),
+    ("POST", "page/hot_key"): _answers(lambda arguments, page: page.press(*arguments.texts("keys"))),
+    ("POST", "page/select_option"): _answers(_select_option),
+    ("POST", "page/check"): _answers(lambda arguments, page: page.check(arguments.text("selector"), wanted=True)),
+    ("POST", "page/uncheck"): _answers(lambda arguments, page: page.check(arguments.text("selector"), wanted=False)),
     ("POST", "page/scroll"): _scroll,
     ("POST", "page/scroll_to"): _scroll_to,
-    ("POST", "page/scroll_to_element"): _does(lambda arguments, page: page.place(arguments.text("selector"), None)),
+    ("POST", "page/scroll_to_element"): _answers(lambda arguments, page: page.locate(arguments.text("selector"), None)),
     ("POST", "page/wait"): _wait,
-    ("POST", "page/evaluate"): _does(lambda arguments, page: page.evaluate(arguments.text("expression"))),
-    ("GET", "page/text"): _does(lambda _, page: page.text()),
+    ("POST", "page/evaluate"): _answers(lambda arguments, page: page.evaluate(arguments.text("expression"))),
+    ("GET", "page/text"): _answers(lambda _, page: page.text()),
     ("GET", "page/html"): lambda request, _, page: request.answer(
         page.html(outer=request.query.get("outer", "true").lower() != "false")
     ),
-    ("GET", "page/elements"): _does(lambda _, page: page.elements()),
+    ("GET", "page/elements"): _answers(lambda _, page: page.elements()),
     ("GET", "page/screenshot"): _screenshot,
 }

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .api_request import Failure, Request
+from .api_request import ApiRequest, RequestError
 from .browser_actions import CDP_PORT, REQUEST_S, ROUTES
-from .browser_page import HEIGHT, WIDTH, Page
+from .browser_page import HEIGHT, WIDTH, BrowserPage
 from .devtools import DevTools
-from .wire import REQUEST_BYTES, pack_reply, request_lengths, unpack_head
-
-if TYPE_CHECKING:
-    import socket
+from .process_starter import ProcessStarter, place_descriptors
+from .wire import REQUEST_BYTES, pack_reply, read_exactly, request_lengths, unpack_head
 
 START_S: Final = 30.0
 _GONE: Final = 502
@@ -26,19 +24,12 @@ _OPTIONS: Final = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"),
     *("--disable-default-apps", "--disable-extensions", "--disable-breakpad", "--disable-crash-reporter"),
     *("--disable-domain-reliability", "--disable-features=Translate,OptimizationHints,MediaRouter", "--no-pings"),
-    *(
-        "--password-store=basic",
-        "--use-mock-keychain",
-        "--hide-crash-restore-bubble",
-        "--no-zygote",
-        "--disable-smooth-scrolling",
-    ),
+    *("--password-store=basic", "--use-mock-keychain", "--hide-crash-restore-bubble", "--no-zygote"),
+    "--disable-smooth-scrolling",
 )
 
 
-def drive(
-    channel: socket.socket, program: str, environment: Mapping[str, str], home: str, *, own_network: bool
-) -> None:
+def drive(channel: socket.socket, program: str, starter: ProcessStarter, *, own_network: bool) -> None:
     """In a process of its own: answer the requests that come over `channel`; never returns.
 
     own_network: whether loopback is the sandbox's own, so that programs inside may be let at the browser as well.
@@ -49,76 +40,63 @@ def drive(
         # What the first process has open is none of the browser's business.
         os.closerange(3, channel.fileno())
         os.closerange(channel.fileno() + 1, 4096)
-        _Driver(channel, program, environment, home, own_network).run()
+        BrowserDriver(channel, program, starter, own_network).run()
     finally:
         os._exit(0)
 
 
-class _Driver:
-    def __init__(
-        self, channel: socket.socket, program: str, environment: Mapping[str, str], home: str, own_network: bool
-    ) -> None:
+class BrowserDriver:
+    def __init__(self, channel: socket.socket, program: str, starter: ProcessStarter, own_network: bool) -> None:
         self._channel = channel
         self._program = program
-        self._environment = environment
-        self._home = home
+        self._starter = starter
         self._own_network = own_network
         self._devtools: DevTools | None = None
-        self._page: Page | None = None
+        self._page: BrowserPage | None = None
         self._pid = 0
 
     def run(self) -> None:
-        while True:
-            number, head_length, body_length = request_lengths(self._take(REQUEST_BYTES))
-            method, target, content_type = unpack_head(self._take(head_length))
-            body = self._take(body_length)
-            replies: list[bytes] = []
-            request = Request(
-                method,
-                target,
-                content_type,
-                body,
-                lambda status, kind, content: replies.append(pack_reply(number, status, kind, content)),  # noqa: B023
-            )
-            try:
-                self._answer(request)
-            except Failure as failure:
-                if failure.status == _GONE:
-                    self._end()
-                request.fail(failure)
-            except (OSError, KeyError, TypeError, ValueError) as error:
-                # The browser did not keep to its protocol, so the next request starts another one.
-                self._end()
-                request.fail(Failure(502, f"the browser has ended: {type(error).__name__} {error}"))
-            self._channel.sendall(replies[0])
+        """Until the other end of the channel is closed."""
+        try:
+            while True:
+                self._channel.sendall(self._reply_to_next_request())
+        except EOFError:
+            self._stop()
 
-    def _take(self, count: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < count:
-            chunk = self._channel.recv(min(count - len(parts), 1 << 20))
-            if not chunk:
-                self._end()
-                os._exit(0)
-            parts += chunk
-        return bytes(parts)
+    def _reply_to_next_request(self) -> bytes:
+        receive, replies = self._channel.recv, list[bytes]()
+        number, head_length, body_length = request_lengths(read_exactly(receive, REQUEST_BYTES))
+        head, body = read_exactly(receive, head_length), read_exactly(receive, body_length)
+        request = ApiRequest(*unpack_head(head), body, lambda *reply: replies.append(pack_reply(number, *reply)))
+        try:
+            self._answer(request)
+        except RequestError as error:
+            if error.status == _GONE:
+                self._stop()
+            request.fail(error)
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            # The browser did not keep to its protocol, so the next request starts another one.
+            self._stop()
+            request.fail(RequestError(_GONE, f"the browser has ended: {type(error).__name__} {error}"))
+        return replies[0]
 
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: ApiRequest) -> None:
         key = (request.method, request.path.rstrip("/").removeprefix("/v1/browser/"))
         if key not in ROUTES:
-            raise Failure(404, f"{request.path}: this sandbox does not offer that")
+            raise RequestError(404, f"{request.path}: this sandbox does not offer that")
         arguments = request.arguments()
         if key[1] == "restart":
-            self._end()
-        page, devtools = self._ready()
+            self._stop()
+        page, devtools = self._ensure_started()
         devtools.deadline = time.monotonic() + REQUEST_S
-        page.in_front()
+        page.select_newest()
         ROUTES[key](request, arguments, page)
 
-    def _ready(self) -> tuple[Page, DevTools]:
+    def _ensure_started(self) -> tuple[BrowserPage, DevTools]:
         if self._page is None or self._devtools is None:
             self._devtools = self._start()
             self._devtools.deadline = time.monotonic() + START_S
-            self._page = Page(self._devtools)
+            self._page = BrowserPage(self._devtools)
         return self._page, self._devtools
 
     def _start(self) -> DevTools:
@@ -132,14 +110,12 @@ class _Driver:
         if pid == 0:
             try:
                 nothing = os.open("/dev/null", os.O_RDWR)
-                # Out of the way first: 3 and 4 are where a browser looks for these pipes.
-                ends = [_moved(to_browser), _moved(to_us), _moved(nothing)]
-                for wanted, end in ((3, ends[0]), (4, ends[1]), (0, ends[2]), (1, ends[2]), (2, ends[2])):
-                    os.dup2(end, wanted)
-                os.chdir(self._home)
+                # 3 and 4 are where a browser looks for these pipes.
+                place_descriptors({0: nothing, 1: nothing, 2: nothing, 3: to_browser, 4: to_us})
+                os.chdir(self._starter.home)
                 window = f"--window-size={WIDTH},{HEIGHT}"
                 command = [self._program, *options, window, "about:blank"]
-                os.execve(self._program, command, dict(self._environment))  # noqa: S606 - the very purpose
+                os.execve(self._program, command, dict(self._starter.environment))  # noqa: S606 - the very purpose
             finally:
                 os._exit(127)
         os.close(to_browser)
@@ -148,7 +124,7 @@ class _Driver:
         self._pipes = (from_browser, from_us)
         return DevTools(from_browser, from_us)
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         if self._devtools is not None:
             for descriptor in self._pipes:
                 os.close(descriptor)
@@ -158,9 +134,3 @@ class _Driver:
             except (ProcessLookupError, ChildProcessError):
                 pass
         self._devtools = self._page = None
-
-
-def _moved(descriptor: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 100)

@@ -7,20 +7,24 @@ import json
 import time
 from typing import Any, Final
 
-from .api_request import Failure, Invalid
+from .api_request import InvalidArgumentError, RequestError
 from .devtools import DevTools
-from .key_names import MODIFIERS, described
+from .key_names import MODIFIERS, key_event
 
 WIDTH, HEIGHT = 1280, 1024
 _LOAD_S: Final = 30.0
 _SCRIPT_S: Final = 30.0
 _POLL_S: Final = 0.05
 # What the browser tells when a page is about to go, in the order in which it does.
-_LEAVING: Final = ("Page.frameRequestedNavigation", "Page.frameStartedNavigating", "Page.frameStartedLoading")
+_NAVIGATION_STARTED: Final = (
+    "Page.frameRequestedNavigation",
+    "Page.frameStartedNavigating",
+    "Page.frameStartedLoading",
+)
 # A new page is there, or the same one at another place (#part).
-_ARRIVED: Final = ("Page.frameNavigated", "Page.navigatedWithinDocument")
-_MARK: Final = "data-sandbox-index"
-_ELEMENTS: Final = 200
+_NAVIGATION_DONE: Final = ("Page.frameNavigated", "Page.navigatedWithinDocument")
+_INDEX_ATTRIBUTE: Final = "data-sandbox-index"
+_MAX_ELEMENTS: Final = 200
 
 # Numbers what a person could click or fill in, and remembers the number on the element.
 _NUMBER_ELEMENTS: Final = """((mark, most) => {
@@ -40,7 +44,7 @@ _NUMBER_ELEMENTS: Final = """((mark, most) => {
   }
   return found;
 })"""
-_PLACE: Final = """(e => { if (!e) return null; e.scrollIntoView({block: 'center', inline: 'center'});
+_LOCATE: Final = """(e => { if (!e) return null; e.scrollIntoView({block: 'center', inline: 'center'});
   const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })"""
 _FILL: Final = """((e, text) => { if (!e) return false; e.focus();
   if (e.isContentEditable) { e.textContent = text; }
@@ -57,7 +61,7 @@ _SELECT: Final = """((e, value, label, index) => { if (!e || !e.options) return 
 _CHECK: Final = "((e, wanted) => { if (!e) return false; if (e.checked !== wanted) e.click(); return true; })"
 
 
-class Page:
+class BrowserPage:
     """The page in front. A page that opens another one gives way to it."""
 
     def __init__(self, devtools: DevTools) -> None:
@@ -67,9 +71,9 @@ class Page:
         self.width, self.height = WIDTH, HEIGHT
         self.mouse = (0.0, 0.0)
         devtools.call("Target.setDiscoverTargets", discover=True)
-        self.in_front()
+        self.select_newest()
 
-    def in_front(self) -> None:
+    def select_newest(self) -> None:
         """Go on with the page that is open now: the newest one that was opened, else any, else a new one."""
         self._devtools.drain()
         opened = [
@@ -106,18 +110,21 @@ class Page:
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def navigate(self, url: str, wait_until: str, timeout_s: float | None) -> dict[str, Any]:
-        self._forget_loads()
+        self._discard_page_events()
         result = self._call("Page.navigate", url=url)
         if "errorText" in result:
-            raise Failure(400, f"{url[:500]}: {result['errorText']}")
+            raise RequestError(400, f"{url[:500]}: {result['errorText']}")
         if wait_until != "commit" and "loaderId" in result:
-            self._loaded(wait_until, timeout_s)
+            self._wait_for_load(wait_until, timeout_s)
+        return self.address()
+
+    def address(self) -> dict[str, Any]:
         return {"url": self.evaluate("location.href"), "title": self.evaluate("document.title")}
 
     def reload(self) -> None:
-        self._forget_loads()
+        self._discard_page_events()
         self._call("Page.reload")
-        self._loaded("load", None)
+        self._wait_for_load("load", None)
 
     def go(self, steps: int) -> bool:
         """Back or forward in the history; False where there is nothing."""
@@ -125,28 +132,28 @@ class Page:
         position = history["currentIndex"] + steps
         if not 0 <= position < len(history["entries"]):
             return False
-        self._forget_loads()
+        self._discard_page_events()
         self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
         # A page that comes back as it was left tells no second time that it is loaded.
-        if self._devtools.wait_for(_ARRIVED, self._session, time.monotonic() + _LOAD_S) is None:
-            raise Failure(408, f"the page was not there within {_LOAD_S:g} s")
-        self._until("document.readyState === 'complete'", _LOAD_S)
+        if self._devtools.wait_for(_NAVIGATION_DONE, self._session, time.monotonic() + _LOAD_S) is None:
+            raise RequestError(408, f"the page was not there within {_LOAD_S:g} s")
+        self._poll("document.readyState === 'complete'", _LOAD_S)
         return True
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, a promise's once it is there. Raises Failure with the page's error."""
+        """The value of a JavaScript expression, or of its promise. Raises RequestError with the page's error."""
         result = self._call(
             "Runtime.evaluate",
             expression=expression,
             returnByValue=True,
             awaitPromise=True,
             userGesture=True,
-            timeout=max(int(min(self._devtools.left() - 1, _SCRIPT_S) * 1000), 1),
+            timeout=max(int(min(self._devtools.remaining_s() - 1, _SCRIPT_S) * 1000), 1),
         )
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
             said = details.get("exception", {}).get("description") or details.get("text") or "it failed"
-            raise Failure(400, f"the page: {str(said)[:2000]}")
+            raise RequestError(400, f"the page: {str(said)[:2000]}")
         return result.get("result", {}).get("value")
 
     def text(self) -> str:
@@ -157,7 +164,7 @@ class Page:
         return str(self.evaluate(part) or "")
 
     def elements(self) -> Any:
-        return self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_MARK)}, {_ELEMENTS})")
+        return self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
 
     def screenshot(self, *, full_page: bool, kind: str, quality: int | None) -> bytes:
         options: dict[str, Any] = {"format": kind, "captureBeyondViewport": full_page}
@@ -174,103 +181,103 @@ class Page:
             }
         return binascii.a2b_base64(self._call("Page.captureScreenshot", **options)["data"])
 
-    def place(self, selector: str | None, index: int | None) -> tuple[float, float]:
-        """The middle of an element, in pixels of the window. Raises Failure where there is none."""
-        found = self.evaluate(f"{_PLACE}({_element(selector, index)})")
+    def locate(self, selector: str | None, index: int | None) -> tuple[float, float]:
+        """The middle of an element, in pixels of the window. Raises RequestError where there is none."""
+        found = self.evaluate(f"{_LOCATE}({_element(selector, index)})")
         if not isinstance(found, list):
-            raise _missing(selector, index)
+            raise _not_found(selector, index)
         return float(found[0]), float(found[1])
 
     def fill(self, selector: str | None, index: int | None, text: str) -> None:
         if not self.evaluate(f"{_FILL}({_element(selector, index)}, {json.dumps(text)})"):
-            raise _missing(selector, index)
+            raise _not_found(selector, index)
 
     def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
         chosen = ", ".join(json.dumps(item) for item in (value, label, index))
         if not self.evaluate(f"{_SELECT}({_element(selector, None)}, {chosen})"):
-            raise Failure(404, f"no list with such an option matches {selector[:200]!r}")
+            raise RequestError(404, f"no list with such an option matches {selector[:200]!r}")
 
     def check(self, selector: str, *, wanted: bool) -> None:
         if not self.evaluate(f"{_CHECK}({_element(selector, None)}, {json.dumps(wanted)})"):
-            raise _missing(selector, None)
+            raise _not_found(selector, None)
 
     def wait(self, condition: str, timeout_s: float) -> None:
-        if not self._until(condition, timeout_s):
-            raise Failure(408, f"it did not come about within {timeout_s:g} s")
+        if not self._poll(condition, timeout_s):
+            raise RequestError(408, f"it did not come about within {timeout_s:g} s")
 
     def mouse_event(self, kind: str, x: float, y: float, button: str = "none", clicks: int = 0, **more: Any) -> None:
         self.mouse = (x, y)
         self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=clicks, **more)
 
     def click(self, x: float, y: float, button: str = "left", clicks: int = 1) -> None:
-        self._forget_loads()
+        self._discard_page_events()
         self.mouse_event("mouseMoved", x, y)
         for count in range(1, clicks + 1):
             self.mouse_event("mousePressed", x, y, button, count)
             self.mouse_event("mouseReleased", x, y, button, count)
-        self._settle()
+        self._wait_for_navigation()
 
     def scroll(self, dx: float, dy: float) -> None:
         """Pixels to the right and down."""
         x, y = self.mouse if self.mouse != (0.0, 0.0) else (self.width / 2, self.height / 2)
         self.mouse_event("mouseWheel", x, y, deltaX=dx, deltaY=dy)
-        self._settle()
+        self._wait_for_navigation()
 
     def type(self, text: str) -> None:
         self._call("Input.insertText", text=text)
 
     def press(self, *names: str) -> None:
         """One key, or several together, the last one last."""
-        self._forget_loads()
+        self._discard_page_events()
         held, keys = 0, []
         for name in names:
-            key = described(name, held)
+            key = key_event(name, held)
             held |= MODIFIERS.get(key["key"], 0)
             keys.append(key)
         for key in keys:
             self._call("Input.dispatchKeyEvent", type="keyDown" if "text" in key else "rawKeyDown", **key)
         for key in reversed(keys):
             self._call("Input.dispatchKeyEvent", type="keyUp", **{**key, "text": ""})
-        self._settle()
+        self._wait_for_navigation()
 
     def key(self, name: str, *, down: bool) -> None:
-        key = described(name)
+        key = key_event(name)
         kind = ("keyDown" if "text" in key else "rawKeyDown") if down else "keyUp"
         self._call("Input.dispatchKeyEvent", type=kind, **key)
 
-    def _settle(self) -> None:
+    def _wait_for_navigation(self) -> None:
         """A click may start a navigation; what is asked next should see the new page."""
         until = time.monotonic() + _POLL_S
         while True:
             self._devtools.drain()
-            if any(event.get("method") in _LEAVING for event in self._devtools.events):
-                self._until("document.readyState === 'complete'", _LOAD_S)
+            if any(event.get("method") in _NAVIGATION_STARTED for event in self._devtools.events):
+                self._poll("document.readyState === 'complete'", _LOAD_S)
                 return
             if time.monotonic() >= until:
                 return
             time.sleep(_POLL_S / 10)
 
-    def _until(self, condition: str, timeout_s: float) -> bool:
+    def _poll(self, condition: str, timeout_s: float) -> bool:
         until = time.monotonic() + timeout_s
         while True:
             try:
                 if self.evaluate(f"Boolean({condition})"):
                     return True
-            except Failure as failure:
+            except RequestError as error:
                 # While one page goes and the next comes there is nothing to ask.
-                if failure.status != 400 or "the page:" in failure.message:
+                if error.status != 400 or "the page:" in error.message:
                     raise
             if time.monotonic() >= min(until, self._devtools.deadline - _POLL_S):
                 return False
             time.sleep(_POLL_S)
 
-    def _loaded(self, wait_until: str, timeout_s: float | None) -> None:
+    def _wait_for_load(self, wait_until: str, timeout_s: float | None) -> None:
         event = "Page.domContentEventFired" if wait_until == "domcontentloaded" else "Page.loadEventFired"
         seconds = _LOAD_S if timeout_s is None else timeout_s
         if self._devtools.wait_for((event,), self._session, time.monotonic() + seconds) is None:
-            raise Failure(408, f"the page was not loaded within {seconds:g} s")
+            raise RequestError(408, f"the page was not loaded within {seconds:g} s")
 
-    def _forget_loads(self) -> None:
+    def _discard_page_events(self) -> None:
         self._devtools.drain()
         self._devtools.events = [
             event for event in self._devtools.events if not str(event.get("method")).startswith("Page.")
@@ -280,12 +287,12 @@ class Page:
 def _element(selector: str | None, index: int | None) -> str:
     """JavaScript for an element; what was given goes in as a string, never as code."""
     if selector is None and index is None:
-        raise Invalid("selector", "is missing; give a CSS selector, or an index from the list of elements")
+        raise InvalidArgumentError("selector", "is missing; give a CSS selector, or an index from the list of elements")
     if selector is None:
-        selector = f'[{_MARK}="{index}"]'
+        selector = f'[{_INDEX_ATTRIBUTE}="{index}"]'
     return f"document.querySelector({json.dumps(selector)})"
 
 
-def _missing(selector: str | None, index: int | None) -> Failure:
+def _not_found(selector: str | None, index: int | None) -> RequestError:
     wanted = f"number {index}" if selector is None else repr(selector[:200])
-    return Failure(404, f"no element matches {wanted}")
+    return RequestError(404, f"no element matches {wanted}")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from .api_request import Failure
+from .api_request import RequestError
 
 _MAX_MESSAGE: Final = 64 << 20
 _KEPT_EVENTS: Final = 1_000
@@ -26,17 +26,17 @@ class DevTools:
         self.deadline = 0.0
         self.events: list[dict[str, Any]] = []
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         return self.deadline - time.monotonic()
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """The result. Raises Failure for what the browser refuses, and at the deadline."""
-        number = self._post(method, session, parameters)
+        """The result. Raises RequestError for what the browser refuses, and at the deadline."""
+        number = self._send(method, session, parameters)
         while True:
-            message = self._message()
+            message = self._next_reply()
             if message.get("id") == number:
                 if "error" in message:
-                    raise Failure(400, f"the browser: {message['error'].get('message', 'it refused')}")
+                    raise RequestError(400, f"the browser: {message['error'].get('message', 'it refused')}")
                 result = message.get("result")
                 return result if isinstance(result, dict) else {}
 
@@ -48,53 +48,53 @@ class DevTools:
                     return self.events.pop(position)
             if time.monotonic() >= min(until, self.deadline):
                 return None
-            self._wait(min(until, self.deadline), raising=False)
+            self._next_message(min(until, self.deadline), raising=False)
 
     def drain(self) -> None:
-        """Take in what came meanwhile."""
-        while self._wait(time.monotonic(), raising=False):
+        """Take in what has come meanwhile."""
+        while self._next_message(time.monotonic(), raising=False):
             pass
 
-    def _post(self, method: str, session: str | None, parameters: dict[str, Any]) -> int:
+    def _send(self, method: str, session: str | None, parameters: dict[str, Any]) -> int:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         data = memoryview(json.dumps(message).encode() + b"\0")
         while data:
-            if not select.select([], [self._write], [], max(self.left(), 0))[1]:
-                raise Failure(408, "the browser does not listen any more")
+            if not select.select([], [self._write], [], max(self.remaining_s(), 0))[1]:
+                raise RequestError(408, "the browser does not listen any more")
             data = data[os.write(self._write, data[:65536]) :]
         return self._number
 
-    def _message(self) -> dict[str, Any]:
+    def _next_reply(self) -> dict[str, Any]:
         """The next message that is an answer; events are kept."""
         while True:
-            message = self._wait(self.deadline, raising=True)
+            message = self._next_message(self.deadline, raising=True)
             if message is not None and "id" in message:
                 return message
 
-    def _wait(self, until: float, *, raising: bool) -> dict[str, Any] | None:
+    def _next_message(self, until: float, *, raising: bool) -> dict[str, Any] | None:
         """The next message of any kind."""
         while (end := self._received.find(b"\0")) < 0:
             if not select.select([self._read], [], [], max(until - time.monotonic(), 0))[0]:
                 if raising:
-                    raise Failure(408, "the browser did not finish in time")
+                    raise RequestError(408, "the browser did not finish in time")
                 return None
             chunk = os.read(self._read, 1 << 18)
             if not chunk or len(self._received) > _MAX_MESSAGE:
-                raise Failure(502, "the browser has ended")
+                raise RequestError(502, "the browser has ended")
             self._received += chunk
         message = json.loads(bytes(self._received[:end]))
         del self._received[: end + 1]
         if "id" not in message:
-            self._note(message)
+            self._handle_event(message)
         return message if isinstance(message, dict) else {}
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         if event.get("method") == "Page.javascriptDialogOpening":
             # Nobody is there to close it, and the page waits until somebody does.
-            self._post("Page.handleJavaScriptDialog", event.get("sessionId"), {"accept": True})
+            self._send("Page.handleJavaScriptDialog", event.get("sessionId"), {"accept": True})
         else:
             self.events.append(event)
             del self.events[:-_KEPT_EVENTS]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Final
 
-from .api_request import Arguments, Failure, Invalid
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result
 from .captured_output import shorten
 from .files import Files, walk
 
 _UNDO_STEPS: Final = 10
 _UNDO_BYTES: Final = 16 << 20
-_AROUND: Final = 4
-_LISTED: Final = 1_000
+_CONTEXT_LINES: Final = 4
+_MAX_LISTED: Final = 1_000
+
+_Edit = tuple[str, str | None, str | None]
+"""What is shown, the content before, the content now."""
 
 
 class Editor:
@@ -20,10 +23,10 @@ class Editor:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._before: list[tuple[str, str | None]] = []
-        self._kept = 0
+        self._history: list[tuple[str, str | None]] = []
+        self._kept_characters = 0
 
-    def edit(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+    def edit(self, arguments: Arguments) -> Result:
         command, path = arguments.text("command"), self._files.resolve(arguments.path("path"))
         actions = {
             "view": self._view,
@@ -33,19 +36,19 @@ class Editor:
             "undo_edit": self._undo,
         }
         if command not in actions:
-            raise Invalid("command", f"must be one of {', '.join(actions)}")
+            raise InvalidArgumentError("command", f"must be one of {', '.join(actions)}")
         existed = os.path.lexists(path)
         output, old, new = actions[command](path, arguments)
         result = {"output": output, "error": None, "path": path, "prev_exist": existed}
         return result | {"old_content": old, "new_content": new}, f"{command} done"
 
-    def _view(self, path: str, arguments: Arguments) -> tuple[str, str | None, str | None]:
+    def _view(self, path: str, arguments: Arguments) -> _Edit:
         if os.path.isdir(path):
             names = [f"{path}/"]
             for entry in walk(path, 2):
                 if not entry.name.startswith("."):
                     names.append(f"{entry.path}{'/' if entry.is_dir(follow_symlinks=False) else ''}")
-                if len(names) > _LISTED:
+                if len(names) > _MAX_LISTED:
                     names.append("…")
                     break
             return "\n".join(names), None, None
@@ -53,26 +56,30 @@ class Editor:
         first, last = 1, len(lines)
         if view_range := arguments.integers("view_range"):
             if len(view_range) != 2:
-                raise Invalid("view_range", "must be two line numbers, such as [11, 20]; -1 is the last line")
+                raise InvalidArgumentError(
+                    "view_range", "must be two line numbers, such as [11, 20]; -1 is the last line"
+                )
             first, last = view_range[0], len(lines) if view_range[1] == -1 else view_range[1]
             if not 1 <= first <= len(lines) or last < first:
-                raise Invalid("view_range", f"must lie between 1 and {len(lines)}, the first line before the last")
+                raise InvalidArgumentError(
+                    "view_range", f"must lie between 1 and {len(lines)}, the first line before the last"
+                )
         return shorten(_numbered(lines[first - 1 : last], first)), None, None
 
-    def _create(self, path: str, arguments: Arguments) -> tuple[str, str | None, str | None]:
+    def _create(self, path: str, arguments: Arguments) -> _Edit:
         text = arguments.text("file_text")
         old = self._files.load_text(path) if os.path.isfile(path) else None
         self._store(path, old, text)
         return f"File created: {path}", old, text
 
-    def _replace(self, path: str, arguments: Arguments) -> tuple[str, str | None, str | None]:
+    def _replace(self, path: str, arguments: Arguments) -> _Edit:
         old, new = arguments.text("old_str"), arguments.optional_text("new_str") or ""
         mode, text = arguments.optional_text("replace_mode"), self._files.load_text(path)
         count = text.count(old) if old else 0
         if count == 0:
-            raise Failure(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
+            raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
         if mode is None and count > 1:
-            raise Failure(
+            raise RequestError(
                 400, f"{path}: old_str occurs {count} times. Give more of the text around it, or a replace_mode"
             )
         if mode == "ALL":
@@ -81,27 +88,27 @@ class Editor:
             at = text.rindex(old) if mode == "LAST" else text.index(old)
             changed = f"{text[:at]}{new}{text[at + len(old) :]}"
         else:
-            raise Invalid("replace_mode", "must be ALL, FIRST or LAST")
+            raise InvalidArgumentError("replace_mode", "must be ALL, FIRST or LAST")
         self._store(path, text, changed)
-        return f"File edited: {path}\n{_around(changed, text.count(chr(10), 0, at), new)}", text, changed
+        return f"File edited: {path}\n{_excerpt(changed, text.count(chr(10), 0, at), new)}", text, changed
 
-    def _insert(self, path: str, arguments: Arguments) -> tuple[str, str | None, str | None]:
+    def _insert(self, path: str, arguments: Arguments) -> _Edit:
         new, line, text = arguments.text("new_str"), arguments.integer("insert_line"), self._files.load_text(path)
         lines = text.split("\n")
         if line is None or not 0 <= line <= len(lines):
-            raise Invalid("insert_line", f"must lie between 0 and {len(lines)}")
+            raise InvalidArgumentError("insert_line", f"must lie between 0 and {len(lines)}")
         changed = "\n".join([*lines[:line], *new.split("\n"), *lines[line:]])
         self._store(path, text, changed)
-        return f"File edited: {path}\n{_around(changed, line, new)}", text, changed
+        return f"File edited: {path}\n{_excerpt(changed, line, new)}", text, changed
 
-    def _undo(self, path: str, _: Arguments) -> tuple[str, str | None, str | None]:
-        for position in range(len(self._before) - 1, -1, -1):
-            if self._before[position][0] == path:
-                before = self._before.pop(position)[1]
+    def _undo(self, path: str, _: Arguments) -> _Edit:
+        for position in range(len(self._history) - 1, -1, -1):
+            if self._history[position][0] == path:
+                before = self._history.pop(position)[1]
                 break
         else:
-            raise Failure(400, f"{path}: there is no edit to take back")
-        self._kept -= len(before or "")
+            raise RequestError(400, f"{path}: there is no edit to take back")
+        self._kept_characters -= len(before or "")
         current = self._files.load_text(path)
         if before is None:
             os.unlink(path)
@@ -111,17 +118,17 @@ class Editor:
 
     def _store(self, path: str, old: str | None, new: str) -> None:
         self._files.store(path, new.encode("utf-8", "replace"))
-        self._before.append((path, old))
-        self._kept += len(old or "")
-        while self._kept > _UNDO_BYTES or sum(kept == path for kept, _ in self._before) > _UNDO_STEPS:
-            self._kept -= len(self._before.pop(0)[1] or "")
+        self._history.append((path, old))
+        self._kept_characters += len(old or "")
+        while self._kept_characters > _UNDO_BYTES or sum(kept == path for kept, _ in self._history) > _UNDO_STEPS:
+            self._kept_characters -= len(self._history.pop(0)[1] or "")
 
 
 def _numbered(lines: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _around(text: str, line: int, new: str) -> str:
+def _excerpt(text: str, line: int, new: str) -> str:
     """The lines that were edited, with some around them. line: counted from 0."""
-    lines, first = text.split("\n"), max(line - _AROUND, 0)
-    return shorten(_numbered(lines[first : line + new.count("\n") + 1 + _AROUND], first + 1))
+    lines, first = text.split("\n"), max(line - _CONTEXT_LINES, 0)
+    return shorten(_numbered(lines[first : line + new.count("\n") + 1 + _CONTEXT_LINES], first + 1))

@@ -12,6 +12,7 @@ from typing import Final
 
 Handler = Callable[[int], None]
 
+_CHUNK: Final = 1 << 18
 _IDLE_S: Final = 60.0
 
 
@@ -28,7 +29,7 @@ class Timer:
         self.cancelled = True
 
 
-class Loop:
+class EventLoop:
     """Calls handlers when descriptors are ready, deadlines pass and children end. Monotonic seconds throughout."""
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Loop:
         self._handlers: dict[int, Handler] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = 0
-        self._ended: dict[int, Callable[[int], None]] = {}
+        self._exit_handlers: dict[int, Handler] = {}
         self._running = True
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
@@ -48,6 +49,7 @@ class Loop:
         return time.monotonic()
 
     def watch(self, descriptor: int, handler: Handler, *, write: bool = False) -> None:
+        """Call `handler(descriptor)` whenever it is ready. A descriptor is watched for one thing at a time."""
         self._handlers[descriptor] = handler
         self._epoll.register(descriptor, select.EPOLLOUT if write else select.EPOLLIN)
 
@@ -55,21 +57,18 @@ class Loop:
         if self._handlers.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
-    def watched(self, descriptor: int) -> bool:
+    def is_watched(self, descriptor: int) -> bool:
         return descriptor in self._handlers
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
+    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         timer = Timer(action)
         self._count += 1
-        heapq.heappush(self._timers, (when, self._count, timer))
+        heapq.heappush(self._timers, (self.now() + seconds, self._count, timer))
         return timer
 
-    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
-        return self.at(self.now() + seconds, action)
-
-    def on_end(self, pid: int, action: Callable[[int], None]) -> None:
-        """Call `action(wait status)` once the child has ended."""
-        self._ended[pid] = action
+    def on_exit(self, pid: int, handler: Handler) -> None:
+        """Call `handler(wait status)` once the child has ended."""
+        self._exit_handlers[pid] = handler
 
     def stop(self) -> None:
         self._running = False
@@ -100,5 +99,52 @@ class Loop:
             if pid == 0:
                 return
             # As the first process it is also the parent of everything that lost its own.
-            if (action := self._ended.pop(pid, None)) is not None:
-                action(status)
+            if (handler := self._exit_handlers.pop(pid, None)) is not None:
+                handler(status)
+
+
+class Writer:
+    """Writes to a descriptor without ever waiting: what is not taken yet is kept. on_error: nobody reads any more."""
+
+    def __init__(self, loop: EventLoop, descriptor: int, on_error: Callable[[], None]) -> None:
+        os.set_blocking(descriptor, False)
+        self._loop = loop
+        self._descriptor = descriptor
+        self._on_error = on_error
+        self._pending: list[memoryview] = []
+
+    @property
+    def pending_bytes(self) -> int:
+        return sum(map(len, self._pending))
+
+    def write(self, data: bytes) -> None:
+        self._pending.append(memoryview(data))
+        self._flush(self._descriptor)
+
+    def close(self) -> None:
+        self._loop.unwatch(self._descriptor)
+        os.close(self._descriptor)
+
+    def _flush(self, descriptor: int) -> None:
+        try:
+            while self._pending:
+                self._pending[0] = self._pending[0][os.write(descriptor, self._pending[0]) :]
+                if not self._pending[0]:
+                    self._pending.pop(0)
+        except BlockingIOError:
+            if not self._loop.is_watched(descriptor):
+                self._loop.watch(descriptor, self._flush, write=True)
+        except OSError:
+            self._on_error()
+        else:
+            self._loop.unwatch(descriptor)
+
+
+def read_available(descriptor: int) -> bytes | None:
+    """What can be read without waiting: None where nothing is there yet, nothing at the end."""
+    try:
+        return os.read(descriptor, _CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

@@ -7,9 +7,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import Final
 
-from .api_request import Arguments, Failure, Invalid
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result
 
 READ_BYTES: Final = 16 << 20
 """The longest file that is read or edited as text."""
@@ -19,16 +20,16 @@ _STATUS: Final = {errno.ENOENT: 404, errno.ENOTDIR: 404, errno.EACCES: 403, errn
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
-def failure(error: OSError, path: str) -> Failure:
-    """The outcome that an operating system's error stands for."""
+def file_error(error: OSError, path: str) -> RequestError:
+    """What an operating system's error answers."""
     if error.errno in _FULL:
-        return Failure(507, f"{path}: the disk of the sandbox is full")
+        return RequestError(507, f"{path}: the disk of the sandbox is full")
     if error.errno == errno.EFBIG:
-        return Failure(507, f"{path}: the file would be larger than the sandbox allows")
+        return RequestError(507, f"{path}: the file would be larger than the sandbox allows")
     reason = os.strerror(error.errno) if error.errno else str(error)
     if error.errno == errno.ENOENT:
         reason = "File does not exist"
-    return Failure(_STATUS.get(error.errno or 0, 400), f"{path}: {reason}")
+    return RequestError(_STATUS.get(error.errno or 0, 400), f"{path}: {reason}")
 
 
 class Files:
@@ -43,50 +44,31 @@ class Files:
         return os.path.normpath(os.path.join(self._home, path)) if ".." not in path else os.path.join(self._home, path)
 
     def load(self, path: str, limit: int = READ_BYTES) -> bytes:
-        """The content of a regular file. Raises Failure, also for a pipe or a device, which would never end."""
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        except OSError as error:
-            raise failure(error, path) from None
-        _must_be_regular(descriptor, path)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            try:
-                chunks, size = [], 0
-                # The size that a file claims is no measure: those in /proc claim none, and others grow.
-                while size <= limit and (chunk := file.read(min(1 << 20, limit + 1 - size))):
-                    chunks.append(chunk)
-                    size += len(chunk)
-            except OSError as error:
-                raise failure(error, path) from None
+        """The content of a regular file. Raises RequestError."""
+        chunks, size = [], 0
+        with _open_regular(path, os.O_RDONLY) as descriptor:
+            # The size that a file claims is no measure: those in /proc claim none, and others grow.
+            while size <= limit and (chunk := os.read(descriptor, min(1 << 20, limit + 1 - size))):
+                chunks.append(chunk)
+                size += len(chunk)
         if size > limit:
-            raise Failure(
-                413, f"{path}: is longer than {limit >> 20} MiB. Download it, or look at parts of it in the shell"
-            )
+            problem = f"is longer than {limit >> 20} MiB. Download it, or look at parts of it in the shell"
+            raise RequestError(413, f"{path}: {problem}")
         return b"".join(chunks)
 
     def store(self, path: str, content: bytes, *, append: bool = False) -> None:
-        """Write a regular file, with the folders above it. Raises Failure."""
-        try:
-            os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-            descriptor = os.open(path, flags | (os.O_APPEND if append else 0), 0o644)
-        except OSError as error:
-            raise failure(error, path) from None
-        _must_be_regular(descriptor, path)
-        with os.fdopen(descriptor, "wb", buffering=0):
-            try:
-                if not append:
-                    os.ftruncate(descriptor, 0)
-                view = memoryview(content)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-            except OSError as error:
-                raise failure(error, path) from None
+        """Write a regular file, with the folders above it. Raises RequestError."""
+        with _open_regular(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0)) as descriptor:
+            if not append:
+                os.ftruncate(descriptor, 0)
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
 
     def load_text(self, path: str) -> str:
         return self.load(path).decode("utf-8", "replace")
 
-    def read(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+    def read(self, arguments: Arguments) -> Result:
         path = self.resolve(arguments.path("file"))
         start, end = arguments.integer("start_line"), arguments.integer("end_line")
         text = self.load_text(path)
@@ -94,30 +76,27 @@ class Files:
             text = "".join(text.splitlines(keepends=True)[max(start or 0, 0) : end])
         return {"content": text, "file": path}, "File read"
 
-    def write(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+    def write(self, arguments: Arguments) -> Result:
         path, text = self.resolve(arguments.path("file")), arguments.text("content")
         encoding = arguments.optional_text("encoding") or "utf-8"
         if encoding == "base64":
             try:
                 content = binascii.a2b_base64(text.encode(), strict_mode=True)
             except (binascii.Error, ValueError) as error:
-                raise Invalid("content", f"is not base64: {error}") from None
+                raise InvalidArgumentError("content", f"is not base64: {error}") from None
         elif encoding in ("utf-8", "raw"):
-            lines = (
-                "\n" if arguments.flag("leading_newline") else "",
-                "\n" if arguments.flag("trailing_newline") else "",
-            )
-            content = f"{lines[0]}{text}{lines[1]}".encode("utf-8", "replace")
+            before, after = arguments.flag("leading_newline"), arguments.flag("trailing_newline")
+            content = ("\n" * before + text + "\n" * after).encode("utf-8", "replace")
         else:
-            raise Invalid("encoding", "must be utf-8, base64 or raw")
+            raise InvalidArgumentError("encoding", "must be utf-8, base64 or raw")
         self.store(path, content, append=arguments.flag("append"))
         return {"file": path, "bytes_written": len(content)}, "File written"
 
-    def replace(self, arguments: Arguments) -> tuple[dict[str, Any], str]:
+    def replace(self, arguments: Arguments) -> Result:
         path = self.resolve(arguments.path("file"))
         old, new = arguments.text("old_str"), arguments.text("new_str")
         if not old:
-            raise Invalid("old_str", "must not be empty")
+            raise InvalidArgumentError("old_str", "must not be empty")
         text = self.load_text(path)
         count = text.count(old)
         if count:
@@ -128,19 +107,19 @@ class Files:
     def download(self, path: str) -> bytes:
         return self.load(self.resolve(path), DOWNLOAD_BYTES)
 
-    def upload(self, fields: dict[str, tuple[str, bytes]]) -> tuple[dict[str, Any], str]:
+    def upload(self, fields: dict[str, tuple[str, bytes]]) -> Result:
         """fields: those of the form by name: (file name, content)."""
         if "file" not in fields:
-            raise Invalid("file", "is missing")
+            raise InvalidArgumentError("file", "is missing")
         name, content = fields["file"]
         given = fields["path"][1].decode("utf-8", "replace") if "path" in fields else ""
         path = self.resolve(given or os.path.join("/tmp", os.path.basename(name) or "upload"))  # noqa: S108 - inside
         if os.path.isdir(path):
             path = os.path.join(path, os.path.basename(name) or "upload")
         self.store(path, content)
-        return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
+        return _uploaded(path, content)
 
-    def put(self, query: dict[str, str], content: bytes) -> tuple[dict[str, Any], str]:
+    def upload_entry(self, query: dict[str, str], content: bytes) -> Result:
         """One entry of a folder that is copied in: a file with its mode, a link (`link`) or a folder (`folder`)."""
         path = self.resolve(query.get("path", ""))
         try:
@@ -151,30 +130,34 @@ class Files:
                 self.store(path, content)
                 os.chmod(path, int(query.get("mode", "644"), 8) & 0o777)
         except ValueError as error:
-            raise Invalid("query", str(error)) from None
+            raise InvalidArgumentError("query", str(error)) from None
         except OSError as error:
-            raise failure(error, path) from None
-        return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
+            raise file_error(error, path) from None
+        return _uploaded(path, content)
+
+
+def _uploaded(path: str, content: bytes) -> Result:
+    return {"file_path": path, "file_size": len(content), "success": True}, "File uploaded"
 
 
 def form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
-    """The fields of a `multipart/form-data` body (RFC 7578) by name: (file name, content). Raises Invalid."""
+    """The fields of a `multipart/form-data` body (RFC 7578) by name: (file name, content). Raises RequestError."""
     _, _, boundary = content_type.partition("boundary=")
     boundary = boundary.split(";")[0].strip().strip('"')
     if not content_type.startswith("multipart/form-data") or not boundary:
-        raise Invalid("body", "must be multipart/form-data")
+        raise InvalidArgumentError("body", "must be multipart/form-data")
     fields = {}
     for part in (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"))[1:-1]:
         head, found, content = part.partition(b"\r\n\r\n")
         if not found:
-            raise Invalid("body", "has a part without a header")
-        names = _disposition(head.decode("utf-8", "replace"))
+            raise InvalidArgumentError("body", "has a part without a header")
+        names = _parse_disposition(head.decode("utf-8", "replace"))
         if "name" in names:
             fields[names["name"]] = (names.get("filename", ""), content)
     return fields
 
 
-def _disposition(head: str) -> dict[str, str]:
+def _parse_disposition(head: str) -> dict[str, str]:
     for line in head.split("\r\n"):
         key, _, value = line.partition(":")
         if key.strip().lower() == "content-disposition":
@@ -183,12 +166,25 @@ def _disposition(head: str) -> dict[str, str]:
     return {}
 
 
-def _must_be_regular(descriptor: int, path: str) -> None:
-    """Raises Failure, the descriptor closed, for what a program may wait at for ever."""
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise Failure(400, f"{path}: Is {'a directory' if stat.S_ISDIR(mode) else 'no regular file'}")
+@contextmanager
+def _open_regular(path: str, flags: int) -> Iterator[int]:
+    """A descriptor of a regular file. Raises RequestError, also where the work on it fails.
+
+    A pipe or a device is refused: a program may wait at it for ever.
+    """
+    try:
+        if flags & os.O_CREAT:
+            os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY, 0o644)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                raise RequestError(400, f"{path}: Is {'a directory' if stat.S_ISDIR(mode) else 'no regular file'}")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise file_error(error, path) from None
 
 
 def walk(top: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:

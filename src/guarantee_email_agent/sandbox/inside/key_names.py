@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .api_request import Invalid
+from .api_request import InvalidArgumentError
 
 # name in lower case → (key, code, number, text)
 _NAMED: Final[dict[str, tuple[str, str, int, str]]] = {
@@ -50,8 +50,8 @@ MODIFIERS: Final = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 _COMMANDS: Final = {"a": "selectAll", "c": "copy", "v": "paste", "x": "cut", "z": "undo"}
 
 
-def described(name: str, modifiers: int = 0) -> dict[str, Any]:
-    """Parameters of Input.dispatchKeyEvent for a key. Raises Invalid for a name that is none."""
+def key_event(name: str, modifiers: int = 0) -> dict[str, Any]:
+    """Parameters of Input.dispatchKeyEvent for a key. Raises InvalidArgumentError for a name that is none."""
     wanted = _ALIASES.get(name.lower(), name.lower())
     if wanted in _NAMED:
         key, code, number, text = _NAMED[wanted]
@@ -62,7 +62,9 @@ def described(name: str, modifiers: int = 0) -> dict[str, Any]:
         code = (f"Key{upper}" if upper.isalpha() else f"Digit{upper}") if plain else ""
         number = ord(upper) if plain else 0
     else:
-        raise Invalid("key", f"there is no key {name[:40]!r}; known: single characters, {', '.join(sorted(_NAMED))}")
+        raise InvalidArgumentError(
+            "key", f"there is no key {name[:40]!r}; known: single characters, {', '.join(sorted(_NAMED))}"
+        )
     result = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": modifiers}
     if text and not modifiers & ~MODIFIERS["Shift"]:
         result["text"] = text

@@ -11,22 +11,22 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from .event_loop import Loop
-from .memory_usage import count, left_on_machine
+from .event_loop import EventLoop
+from .memory_usage import available_memory, measure_processes
 
 _FILL_BYTES_S: Final = 4 << 30
 """Faster than this a processor fills no memory."""
-_SHORTEST_S: Final = 0.002
-_LONGEST_S: Final = 0.2
-_AGAIN_S: Final = 0.01
+_MIN_PAUSE_S: Final = 0.002
+_MAX_PAUSE_S: Final = 0.2
+_RECOUNT_S: Final = 0.01
 """So soon after something was ended, whether that was enough."""
-_LATE_S: Final = 0.005
+_SLOW_COUNT_S: Final = 0.005
 """A count that takes longer has to wait for others, which could hide in the meantime what they take."""
-_SHARE: Final = 10
+_TIME_SHARE: Final = 10
 """Counting may take one part in so many of the time."""
-_MACHINE_BYTES: Final = 256 << 20
+_MIN_AVAILABLE_BYTES: Final = 256 << 20
 """With less memory left on the whole machine, everything in the sandbox is ended."""
-_SOCKETS: Final = 1024
+_MAX_SOCKETS: Final = 1024
 """What waits in a socket to be read is in nobody's memory, up to 400 KiB for each."""
 
 
@@ -44,7 +44,7 @@ class MemoryGuard:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         on_kill: Callable[[int, str], None],
         on_end: Callable[[str], None],
         *,
@@ -62,52 +62,52 @@ class MemoryGuard:
         self._own_network = own_network
         self._cores = os.cpu_count() or 1
         self._used = 0
-        self._left_then = left_on_machine()
+        self._available_then = available_memory()
         self._count_at = loop.now()
         self._check()
 
     def _check(self) -> None:
-        left = left_on_machine()
+        left = available_memory()
         # What was given back may be taken again by others.
-        self._left_then = max(self._left_then, left)
-        possible = self._used + self._left_then - left
+        self._available_then = max(self._available_then, left)
+        possible = self._used + self._available_then - left
         if possible > self._memory or self._loop.now() >= self._count_at:
-            self._count(hurry=possible > self._memory)
+            self._measure(hurry=possible > self._memory)
         for path in self._file_systems:
             state = os.statvfs(path)
             if state.f_files and state.f_files - state.f_ffree > self._files:
                 self._on_end(f"the sandbox held more than {self._files} files")
                 return
-        room = self._memory - self._used - self._left_then + left
-        pause = min(max(room / (_FILL_BYTES_S * self._cores), _SHORTEST_S), _LONGEST_S)
+        room = self._memory - self._used - self._available_then + left
+        pause = min(max(room / (_FILL_BYTES_S * self._cores), _MIN_PAUSE_S), _MAX_PAUSE_S)
         self._loop.after(pause, self._check)
 
-    def _count(self, *, hurry: bool) -> None:
+    def _measure(self, *, hurry: bool) -> None:
         """Learn what is used, and end what uses too much. hurry: it may be too much already."""
         began, stopped = self._loop.now(), False
 
         def stop_others() -> None:
             nonlocal stopped
-            if not stopped and (hurry or self._loop.now() - began > _LATE_S):
+            if not stopped and (hurry or self._loop.now() - began > _SLOW_COUNT_S):
                 stopped = True
                 _signal_all(signal.SIGSTOP)
 
-        processes, used = count(self._memory, stop_others)
-        next_s = _LONGEST_S
+        processes, used = measure_processes(self._memory, stop_others)
+        next_s = _MAX_PAUSE_S
         if used > self._memory:
-            next_s = _AGAIN_S
+            next_s = _RECOUNT_S
             reason = f"the sandbox's memory of {self._memory >> 20} MiB was used up"
             for size, pid in sorted(processes, reverse=True):
                 self._kill(pid, reason)
                 used -= size
                 if used <= self._memory:
                     break
-        elif processes and left_on_machine() < _MACHINE_BYTES:
+        elif processes and available_memory() < _MIN_AVAILABLE_BYTES:
             self._kill_all(processes, "the machine ran out of memory")
-        elif processes and self._own_network and _sockets() > _SOCKETS:
-            self._kill_all(processes, f"more than {_SOCKETS} sockets were open")
-        self._used, self._left_then, now = max(used, 0), left_on_machine(), self._loop.now()
-        self._count_at = now + max(next_s, _SHARE * (now - began))
+        elif processes and self._own_network and _count_sockets() > _MAX_SOCKETS:
+            self._kill_all(processes, f"more than {_MAX_SOCKETS} sockets were open")
+        self._used, self._available_then, now = max(used, 0), available_memory(), self._loop.now()
+        self._count_at = now + max(next_s, _TIME_SHARE * (now - began))
         if stopped:
             _signal_all(signal.SIGCONT)
 
@@ -131,7 +131,7 @@ def _signal_all(number: signal.Signals) -> None:
         return
 
 
-def _sockets() -> int:
+def _count_sockets() -> int:
     try:
         with open("/proc/net/sockstat", "rb") as file:
             return int(file.readline().split()[2])

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-_MAPPING: Final = 256
+_MAPPING_BYTES: Final = 256
 """What the kernel keeps for each part of a process's memory."""
-_OWN: Final = (b"RssAnon:", b"VmSwap:", b"VmPTE:")
-_KNOWN: Final = (b"VmData:", b"VmStk:", b"VmExe:", b"VmLib:")
-_SHARED: Final = b" /dev/zero (deleted)"
+_PRIVATE_FIELDS: Final = (b"RssAnon:", b"VmSwap:", b"VmPTE:")
+_OTHER_FIELDS: Final = (b"VmData:", b"VmStk:", b"VmExe:", b"VmLib:")
+_SHARED_SUFFIX: Final = b" /dev/zero (deleted)"
 """How the kernel calls memory that processes share and that is in no file."""
 
 
-def count(limit: int, at_each: Callable[[], None]) -> tuple[list[tuple[int, int]], int]:
-    """([(bytes, pid)] of every process but ourselves, all of it together). at_each: called before each is read.
+def measure_processes(limit: int, before_each: Callable[[], None]) -> tuple[list[tuple[int, int]], int]:
+    """([(bytes, pid)] of every process but ourselves, all of it together). before_each: called before each is read.
 
     Shared memory counts once, as far as it is mapped: what others wrote to it shows in nobody's account. What is common
     since a fork counts for each that has it, unless that comes to more than `limit`: to learn the truth takes longer.
@@ -25,44 +25,44 @@ def count(limit: int, at_each: Callable[[], None]) -> tuple[list[tuple[int, int]
     seen: set[bytes] = set()
     found = []
     for pid in pids:
-        at_each()
-        found.append((_size(pid, seen), pid))
-    segments = _segments()
+        before_each()
+        found.append((_process_size(pid, seen), pid))
+    segments = _shared_segments_size()
     if sum(size for size, _ in found) + segments > limit:
-        found = [(_divided(pid, size), pid) for size, pid in found]
+        found = [(_proportional_size(pid, size), pid) for size, pid in found]
     return found, sum(size for size, _ in found) + segments
 
 
-def left_on_machine() -> int:
+def available_memory() -> int:
     """What programs on this machine can still have."""
     with open("/proc/meminfo", "rb") as file:
         return _field(file.read(512), b"MemAvailable:")
 
 
-def _size(pid: int, seen: set[bytes]) -> int:
+def _process_size(pid: int, seen: set[bytes]) -> int:
     """seen: the shared parts that were counted before."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             text = file.read()
-        size = sum(_field(text, name) for name in _OWN)
+        size = sum(_field(text, name) for name in _PRIVATE_FIELDS)
     except OSError:
         return 0  # it has ended
     try:
         with open(f"/proc/{pid}/maps", "rb") as file:
             parts = file.read().splitlines()
     except OSError:  # it hides them: then all that they can be counts
-        return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _KNOWN), 0)
+        return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _OTHER_FIELDS), 0)
     for part in parts:
-        if part.endswith(_SHARED):
+        if part.endswith(_SHARED_SUFFIX):
             place, _, offset, _, identity = part.split(None, 5)[:5]
             if (key := identity + b" " + offset) not in seen:
                 seen.add(key)
                 start, _, end = place.partition(b"-")
                 size += int(end, 16) - int(start, 16)
-    return size + len(parts) * _MAPPING
+    return size + len(parts) * _MAPPING_BYTES
 
 
-def _divided(pid: int, size: int) -> int:
+def _proportional_size(pid: int, size: int) -> int:
     """`size`, with no more than its share of the pages that are common since a fork."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
@@ -72,7 +72,7 @@ def _divided(pid: int, size: int) -> int:
     return max(size - _field(text, b"Anonymous:") + _field(text, b"Pss_Anon:"), 0)
 
 
-def _segments() -> int:
+def _shared_segments_size() -> int:
     """Shared memory segments (System V), which stay when no process has them any more."""
     try:
         with open("/proc/sysvipc/shm", "rb") as file:

@@ -2,63 +2,59 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .api_request import Failure
+from .api_request import RequestError
+from .event_loop import EventLoop
 
 _NO_CORE: Final = 1
 """Byte. With 0 a kernel that hands cores to a program of the host, as many do, would still do so (core(5))."""
 
 
-class Starter:
-    """Forks. limits: for every process that it starts.
+class ProcessStarter:
+    """Starts processes of the agent. environment, home: of each. loop: learns of their ends.
 
-    By name: `memory` and `file` in bytes, `processes`, `open_files`, `cpu_s` in seconds; no limit where one is missing.
+    limits: on every one of them, by name: `memory` and `file` in bytes, `processes`, `open_files`, `cpu_s` in seconds.
     """
 
-    def __init__(self, limits: Mapping[str, int]) -> None:
+    def __init__(self, loop: EventLoop, environment: Mapping[str, str], home: str, limits: Mapping[str, int]) -> None:
+        self.loop = loop
+        self.environment = environment
+        self.home = home
         self._limits = limits
 
-    def start(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        folder: str,
-        descriptors: Mapping[int, int],
-    ) -> int:
-        """The id of a new process that leads a session of its own. descriptors: its number → ours. Raises Failure."""
+    def start(self, command: Sequence[str], folder: str, descriptors: Mapping[int, int]) -> int:
+        """The id of a new process that leads a session of its own. Raises RequestError.
+
+        descriptors: its number → ours.
+        """
         pid = _fork()
         if pid == 0:
             try:
-                self._become(folder, descriptors)
-                os.execve(command[0], list(command), dict(environment))  # noqa: S606 - the very purpose
+                os.setsid()
+                place_descriptors(descriptors)
+                os.chdir(folder)
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                self._restrict()
+                os.execve(command[0], list(command), dict(self.environment))  # noqa: S606 - the very purpose
             finally:
                 os._exit(127)
         return pid
 
     def fork(self) -> int:
-        """Like os.fork, the limits set in the child. Raises Failure."""
+        """Like os.fork, the child in a session of its own and with the limits set. Raises RequestError."""
         pid = _fork()
         if pid == 0:
             os.setsid()
             self._restrict()
         return pid
-
-    def _become(self, folder: str, descriptors: Mapping[int, int]) -> None:
-        os.setsid()
-        # First out of the way of each other, then to where they belong.
-        moved = {wanted: _above(ours, 100) for wanted, ours in descriptors.items()}
-        for wanted, ours in moved.items():
-            os.dup2(ours, wanted)
-        os.chdir(folder)
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._restrict()
 
     def _restrict(self) -> None:
         limits = self._limits
@@ -88,13 +84,16 @@ def _fork() -> int:
     try:
         return os.fork()
     except OSError as error:
-        raise Failure(503, f"the sandbox cannot start another process: {os.strerror(error.errno or 0)}") from None
+        reason = os.strerror(error.errno or 0)
+        raise RequestError(503, f"the sandbox cannot start another process: {reason}") from None
 
 
-def _above(descriptor: int, lowest: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+def place_descriptors(descriptors: Mapping[int, int]) -> None:
+    """Give our descriptors the numbers that a program looks for them at. descriptors: its number → ours."""
+    # First out of the way of each other, then to where they belong.
+    moved = {wanted: fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 100) for wanted, ours in descriptors.items()}
+    for wanted, ours in moved.items():
+        os.dup2(ours, wanted)
 
 
 def kill_group(leader: int) -> None:

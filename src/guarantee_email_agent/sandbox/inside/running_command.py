@@ -2,75 +2,69 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from .captured_output import CapturedOutput
-from .event_loop import Loop, Timer
-from .process_starter import Starter, exit_code, kill_group
+from .event_loop import Timer, Writer, read_available
+from .process_starter import ProcessStarter, exit_code, kill_group
 
-_CHUNK: Final = 1 << 16
-_WAITING_INPUT: Final = 1 << 20
+_MAX_INPUT: Final = 1 << 20
+_DRAIN_READS: Final = 256
 
 
-class Command:
+class RunningCommand:
     """One process with its output.
 
     Ended once the process has; what it left running in the background may still print into the same output. outputs:
-    which of our streams its descriptors 1, 2 … go to. on_output, on_end: called when something changed.
+    which of our streams its descriptors 1, 2 … go to. extra: further descriptors, its number → ours. on_exit: called
+    once it has ended.
     """
 
     def __init__(
         self,
-        loop: Loop,
-        starter: Starter,
+        starter: ProcessStarter,
         argv: Sequence[str],
-        environment: Mapping[str, str],
         folder: str,
         outputs: Mapping[int, CapturedOutput],
         *,
         extra: Mapping[int, int] | None = None,
         stdin: bool = False,
     ) -> None:
-        self._loop = loop
-        self.last_change = loop.now()
+        self._loop = starter.loop
+        self.last_output = self._loop.now()
         self.exit_code: int | None = None
         self.killed_for: str | None = None
-        self.on_change: list[Callable[[], None]] = []
-        self._input = b""
-        self._input_descriptor: int | None = None
-        theirs: dict[int, int] = dict(extra or {})
-        pipes: dict[int, tuple[int, CapturedOutput]] = {}
-        opened: list[int] = []
+        self.on_exit: list[Callable[[], None]] = []
+        self._input: Writer | None = None
+        self._pipes: dict[int, CapturedOutput] = {}
+        theirs: dict[int, int] = {}
         by_output: dict[int, int] = {}
         try:
             if stdin:
-                theirs[0], self._input_descriptor = os.pipe2(os.O_CLOEXEC)
-                os.set_blocking(self._input_descriptor, False)
+                theirs[0], ours = os.pipe2(os.O_CLOEXEC)
+                self._input = Writer(self._loop, ours, self._close_input)
             else:
                 theirs[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-            opened.append(theirs[0])
             for descriptor, output in outputs.items():
                 if id(output) not in by_output:
                     ours, by_output[id(output)] = os.pipe2(os.O_CLOEXEC)
                     os.set_blocking(ours, False)
-                    pipes[ours] = (descriptor, output)
-                    opened.append(by_output[id(output)])
+                    self._pipes[ours] = output
                 theirs[descriptor] = by_output[id(output)]
-            self.pid = starter.start(argv, environment, folder, theirs)
+            self.pid = starter.start(argv, folder, {**(extra or {}), **theirs})
         except BaseException:
-            for descriptor in (*pipes, *(() if self._input_descriptor is None else (self._input_descriptor,))):
-                os.close(descriptor)
+            for ours in tuple(self._pipes):
+                self._close_pipe(ours)
+            self._close_input()
             raise
         finally:
-            for descriptor in opened:
+            for descriptor in set(theirs.values()):
                 os.close(descriptor)
-        self._pipes = {ours: output for ours, (_, output) in pipes.items()}
         for ours in self._pipes:
-            loop.watch(ours, self._read)
-        loop.on_end(self.pid, self._ended)
+            self._loop.watch(ours, self._read)
+        self._loop.on_exit(self.pid, self._handle_exit)
 
     @property
     def running(self) -> bool:
@@ -78,10 +72,9 @@ class Command:
 
     def write(self, data: bytes) -> bool:
         """Give it input. False where it takes none, or has not taken what it got before."""
-        if self._input_descriptor is None or not self.running or len(self._input) + len(data) > _WAITING_INPUT:
+        if self._input is None or not self.running or self._input.pending_bytes + len(data) > _MAX_INPUT:
             return False
-        self._input += data
-        self._feed(self._input_descriptor)
+        self._input.write(data)
         return True
 
     def kill(self, reason: str) -> None:
@@ -97,64 +90,39 @@ class Command:
             self._close_pipe(descriptor)
         self._close_input()
 
-    def changed(self) -> None:
-        for action in tuple(self.on_change):
-            action()
-
     def _read(self, descriptor: int) -> None:
-        try:
-            chunk = os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            chunk = b""
+        chunk = read_available(descriptor)
         if chunk:
             self._pipes[descriptor].add(chunk)
-            self.last_change = self._loop.now()
-        else:
+            self.last_output = self._loop.now()
+        elif chunk is not None:
             self._close_pipe(descriptor)
 
-    def _feed(self, descriptor: int) -> None:
-        try:
-            self._input = self._input[os.write(descriptor, self._input) :]
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            if error.errno != errno.EINTR:
-                self._close_input()
-                return
-        if self._input and not self._loop.watched(descriptor):
-            self._loop.watch(descriptor, self._feed, write=True)
-        elif not self._input:
-            self._loop.unwatch(descriptor)
-
-    def _ended(self, status: int) -> None:
+    def _handle_exit(self, status: int) -> None:
         self.exit_code = exit_code(status)
         # What it printed last is in the pipes; others that still hold them may go on printing.
-        for descriptor in tuple(self._pipes):
-            for _ in range(256):
-                before = self._pipes[descriptor].total if descriptor in self._pipes else None
-                if before is None:
-                    break
+        for descriptor, output in tuple(self._pipes.items()):
+            for _ in range(_DRAIN_READS):
+                before = output.total
                 self._read(descriptor)
-                if descriptor not in self._pipes or self._pipes[descriptor].total == before:
+                if output.total == before:
                     break
         self._close_input()
-        self.changed()
+        for action in tuple(self.on_exit):
+            action()
 
     def _close_pipe(self, descriptor: int) -> None:
-        if self._pipes.pop(descriptor, None) is not None:
-            self._loop.unwatch(descriptor)
-            os.close(descriptor)
+        del self._pipes[descriptor]
+        self._loop.unwatch(descriptor)
+        os.close(descriptor)
 
     def _close_input(self) -> None:
-        if self._input_descriptor is not None:
-            self._loop.unwatch(self._input_descriptor)
-            os.close(self._input_descriptor)
-            self._input_descriptor = None
+        if self._input is not None:
+            self._input.close()
+            self._input = None
 
 
-class Wait:
+class CommandWait:
     """Calls `done(reason)` once: when a command has completed, went silent, or a deadline passed.
 
     Seconds; None for no such limit. Reasons: `completed`, `running`, `no_change_timeout`, `hard_timeout`; the last one
@@ -163,47 +131,40 @@ class Wait:
 
     def __init__(
         self,
-        loop: Loop,
-        command: Command,
+        starter: ProcessStarter,
+        command: RunningCommand,
         done: Callable[[str], None],
         *,
         timeout_s: float | None = None,
-        silent_s: float | None = None,
-        hard_s: float | None = None,
+        silence_s: float | None = None,
+        hard_timeout_s: float | None = None,
     ) -> None:
-        self._loop = loop
+        self._loop = starter.loop
         self._command = command
         self._done = done
-        self._silent_s = silent_s
         self._timers: list[Timer] = []
         self._over = False
         if not command.running:
             self._finish("completed")
             return
-        command.on_change.append(self._check)
+        command.on_exit.append(self._handle_exit)
         if timeout_s is not None:
-            self._timers.append(loop.after(timeout_s, lambda: self._finish("running")))
-        if hard_s is not None:
-            self._timers.append(loop.after(hard_s, self._end_it))
-        if silent_s is not None:
-            self._timers.append(loop.after(silent_s, self._check_silence))
+            self._timers.append(self._loop.after(timeout_s, lambda: self._finish("running")))
+        if hard_timeout_s is not None:
+            # It has to be gone before the wait ends, with its last output.
+            self._timers.append(self._loop.after(hard_timeout_s, lambda: command.kill("hard_timeout")))
+        if silence_s is not None:
+            self._check_silence(silence_s)
 
-    def _check(self) -> None:
-        if not self._command.running:
-            self._finish("hard_timeout" if self._command.killed_for == "hard_timeout" else "completed")
+    def _handle_exit(self) -> None:
+        self._finish("hard_timeout" if self._command.killed_for == "hard_timeout" else "completed")
 
-    def _end_it(self) -> None:
-        # It has to be gone before we say so, with its last output.
-        self._command.kill("hard_timeout")
-
-    def _check_silence(self) -> None:
-        if self._over or self._silent_s is None:
-            return
-        left = self._command.last_change + self._silent_s - self._loop.now()
-        if left > 0:
-            self._timers.append(self._loop.after(left, self._check_silence))
-        else:
+    def _check_silence(self, silence_s: float) -> None:
+        left = self._command.last_output + silence_s - self._loop.now()
+        if left <= 0:
             self._finish("no_change_timeout")
+        elif not self._over:
+            self._timers.append(self._loop.after(left, lambda: self._check_silence(silence_s)))
 
     def _finish(self, reason: str) -> None:
         if self._over:
@@ -211,6 +172,6 @@ class Wait:
         self._over = True
         for timer in self._timers:
             timer.cancel()
-        if self._check in self._command.on_change:
-            self._command.on_change.remove(self._check)
+        if self._handle_exit in self._command.on_exit:
+            self._command.on_exit.remove(self._handle_exit)
         self._done(reason)

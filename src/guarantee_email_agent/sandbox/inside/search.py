@@ -10,29 +10,29 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from .api_request import Arguments, Failure, Invalid
-from .files import Files, failure, walk
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result
+from .files import Files, file_error, walk
 
 MAX_RESULTS: Final = 10_000
 _SKIPPED_BYTES: Final = 1 << 20
 _SIZES: Final = {"K": 10, "M": 20, "G": 30}
 
-Operation = Callable[[Files, Arguments], tuple[dict[str, Any], str]]
+Operation = Callable[[Files, Arguments], Result]
 
 
-def list_path(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
+def list_path(files: Files, arguments: Arguments) -> Result:
     path = _folder(files, arguments)
     depth = arguments.integer("max_depth") if arguments.flag("recursive") else 1
     hidden, endings = arguments.flag("show_hidden"), arguments.texts("file_types")
     found = []
     for entry in _walk(path, depth):
-        if not hidden and _hidden(entry.path, path):
+        if not hidden and _is_hidden(entry.path, path):
             continue
         folder = entry.is_dir(follow_symlinks=False)
         if endings and (folder or not entry.name.endswith(tuple(endings))):
             continue
         found.append(
-            _described(
+            _describe(
                 entry,
                 size=arguments.flag("include_size", default=True),
                 permissions=arguments.flag("include_permissions"),
@@ -46,7 +46,7 @@ def list_path(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     return {"path": path, "files": found, **counts}, f"{len(found)} entries"
 
 
-def find(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
+def find(files: Files, arguments: Arguments) -> Result:
     """A pattern without a slash fits names anywhere below the folder, one with a slash fits paths below it."""
     path, pattern = _folder(files, arguments), arguments.text("glob")
     fits = _path_pattern(pattern) if "/" in pattern else _name_pattern(pattern)
@@ -54,7 +54,7 @@ def find(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     return {"path": path, "files": found}, f"{len(found)} files found"
 
 
-def glob(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
+def glob(files: Files, arguments: Arguments) -> Result:
     path, pattern = _folder(files, arguments), arguments.text("pattern")
     fits = _path_pattern(pattern)
     excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
@@ -62,10 +62,10 @@ def glob(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     found = []
     for entry in _walk(path):
         inside = os.path.relpath(entry.path, path)
-        if not fits(inside) or (not hidden and _hidden(entry.path, path)) or any(skip(inside) for skip in excluded):
+        if not fits(inside) or (not hidden and _is_hidden(entry.path, path)) or any(skip(inside) for skip in excluded):
             continue
         if not (only_files and entry.is_dir(follow_symlinks=False)):
-            found.append(_described(entry, size=True, permissions=False))
+            found.append(_describe(entry, size=True, permissions=False))
     _sort(found, arguments)
     limit = min(arguments.integer("max_results") or MAX_RESULTS, MAX_RESULTS)
     shown = found[:limit]
@@ -75,9 +75,9 @@ def glob(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     return result | {"truncated": len(found) > limit}, f"{len(found)} matches"
 
 
-def search(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
+def search(files: Files, arguments: Arguments) -> Result:
     """The lines of a file that a regular expression occurs in, with their numbers from 0 on as reading counts them."""
-    path, pattern = files.resolve(arguments.path("file")), _compiled("regex", arguments.text("regex"))
+    path, pattern = files.resolve(arguments.path("file")), _compile("regex", arguments.text("regex"))
     matches, numbers = [], []
     for number, line in enumerate(files.load_text(path).splitlines()):
         if pattern.search(line):
@@ -88,10 +88,10 @@ def search(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     return {"file": path, "matches": matches, "line_numbers": numbers}, f"{len(matches)} matches"
 
 
-def grep(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
+def grep(files: Files, arguments: Arguments) -> Result:
     path, given = files.resolve(arguments.path("path")), arguments.text("pattern")
     flags = re.IGNORECASE if arguments.flag("case_insensitive") else 0
-    pattern = _compiled("pattern", re.escape(given) if arguments.flag("fixed_strings") else given, flags)
+    pattern = _compile("pattern", re.escape(given) if arguments.flag("fixed_strings") else given, flags)
     before, after = max(arguments.integer("context_before") or 0, 0), max(arguments.integer("context_after") or 0, 0)
     skip, limit = max(arguments.integer("offset") or 0, 0), min(arguments.integer("max_results") or 1_000, MAX_RESULTS)
     matches: list[dict[str, Any]] = []
@@ -99,7 +99,7 @@ def grep(files: Files, arguments: Arguments) -> tuple[dict[str, Any], str]:
     for name in _searched_files(path, arguments):
         try:
             lines = files.load(name).decode("utf-8").splitlines()
-        except (Failure, UnicodeDecodeError):
+        except (RequestError, UnicodeDecodeError):
             continue
         searched += 1
         hits = [number for number, line in enumerate(lines) if pattern.search(line)]
@@ -130,9 +130,9 @@ def _folder(files: Files, arguments: Arguments) -> str:
     path = files.resolve(arguments.path("path"))
     try:
         if not stat.S_ISDIR(os.stat(path).st_mode):
-            raise Failure(400, f"{path}: Is no directory")
+            raise RequestError(400, f"{path}: Is no directory")
     except OSError as error:
-        raise failure(error, path) from None
+        raise file_error(error, path) from None
     return path
 
 
@@ -140,7 +140,7 @@ def _walk(path: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:
     try:
         yield from walk(path, depth)
     except OSError as error:
-        raise failure(error, path) from None
+        raise file_error(error, path) from None
 
 
 def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
     if (ending := arguments.optional_text("type")) is not None:
         included.append(_name_pattern(f"*.{ending}"))
     excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
-    largest = _size(arguments.optional_text("max_file_size"))
+    largest = _parse_size(arguments.optional_text("max_file_size"))
     for entry in _walk(path, None if arguments.flag("recursive", default=True) else 1):
         inside = os.path.relpath(entry.path, path)
         if not entry.is_file(follow_symlinks=False) or any(skip(inside) for skip in excluded):
@@ -160,25 +160,25 @@ def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
             yield entry.path
 
 
-def _size(text: str | None) -> int:
+def _parse_size(text: str | None) -> int:
     if text is None:
         return 10 * _SKIPPED_BYTES
     match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", text.strip().upper())
     if match is None:
-        raise Invalid("max_file_size", "must be a size such as 500K or 1M")
+        raise InvalidArgumentError("max_file_size", "must be a size such as 500K or 1M")
     return int(match[1]) << _SIZES.get(match[2], 0)
 
 
-def _compiled(place: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
+def _compile(place: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
     except (re.error, RecursionError, OverflowError) as error:
-        raise Invalid(place, f"is no regular expression: {error}") from None
+        raise InvalidArgumentError(place, f"is no regular expression: {error}") from None
 
 
 def _name_pattern(pattern: str) -> Callable[[str], bool]:
     """Whether any part of a path has such a name."""
-    fits = _compiled("glob", fnmatch.translate(pattern)).match
+    fits = _compile("glob", fnmatch.translate(pattern)).match
     return lambda path: fits(path) is not None or any(fits(part) is not None for part in path.split("/"))
 
 
@@ -186,7 +186,7 @@ def _path_pattern(pattern: str) -> Callable[[str], bool]:
     """`**` stands for any folders, `*` and `?` for anything within a name."""
     parts = [part for part in pattern.split("/") if part]
     expression = "".join("(?:[^/]+/)*" if part == "**" else f"{_name_expression(part)}/" for part in parts)
-    fits = _compiled("pattern", f"{expression}[^/]+" if parts[-1:] == ["**"] else expression[:-1]).fullmatch
+    fits = _compile("pattern", f"{expression}[^/]+" if parts[-1:] == ["**"] else expression[:-1]).fullmatch
     return lambda path: fits(path) is not None
 
 
@@ -205,20 +205,20 @@ def _name_expression(pattern: str) -> str:
     return "".join(pieces)
 
 
-def _hidden(path: str, top: str) -> bool:
+def _is_hidden(path: str, top: str) -> bool:
     return any(part.startswith(".") for part in os.path.relpath(path, top).split("/"))
 
 
-def _described(entry: os.DirEntry[str], *, size: bool, permissions: bool) -> dict[str, Any]:
+def _describe(entry: os.DirEntry[str], *, size: bool, permissions: bool) -> dict[str, Any]:
     details = entry.stat(follow_symlinks=False)
     folder = stat.S_ISDIR(details.st_mode)
     modified = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(details.st_mtime))
-    described = {"name": entry.name, "path": entry.path, "is_directory": folder, "modified_time": modified}
-    described["extension"] = os.path.splitext(entry.name)[1] or None
-    described["size"] = details.st_size if size and not folder else None
+    description = {"name": entry.name, "path": entry.path, "is_directory": folder, "modified_time": modified}
+    description["extension"] = os.path.splitext(entry.name)[1] or None
+    description["size"] = details.st_size if size and not folder else None
     if permissions:
-        described["permissions"] = stat.filemode(details.st_mode)
-    return described
+        description["permissions"] = stat.filemode(details.st_mode)
+    return description
 
 
 _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
@@ -233,5 +233,5 @@ _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
 def _sort(found: list[dict[str, Any]], arguments: Arguments) -> None:
     order = arguments.optional_text("sort_by") or "path"
     if order not in _ORDERS:
-        raise Invalid("sort_by", f"must be one of {', '.join(_ORDERS)}")
+        raise InvalidArgumentError("sort_by", f"must be one of {', '.join(_ORDERS)}")
     found.sort(key=_ORDERS[order], reverse=arguments.flag("sort_desc"))
