@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.settings import Config, Mailbox, Tickets, Warranties
-from guarantee_email_agent.integrations.answers import warranty_answer
+from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
 from guarantee_email_agent.integrations.ports import Reply
-from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.integrations.services import Services, create_services
+from guarantee_email_agent.integrations.warranty_client import parse_warranty_answer
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Config:
         (tmp_path / "inbox" / folder).mkdir(parents=True)
     (tmp_path / "inbox" / "new" / "1").write_bytes(MAIL)
     return Config(
-        mailbox=Mailbox(from_address="support@example.com", maildir=tmp_path / "inbox"),
+        mailbox=MailboxSettings(from_address="support@example.com", maildir=tmp_path / "inbox"),
         warranties=Warranties(tmp_path / "warranties.csv"),
         tickets=Tickets(tmp_path / "tickets.db"),
     )
@@ -45,7 +45,7 @@ def config(tmp_path: Path) -> Config:
 
 def play(config: Config, scene: Callable[[Services], Awaitable[None]]) -> None:
     async def whole() -> None:
-        services = services_of(config, SystemClock(), os.environ)
+        services = create_services(config, SystemClock(), os.environ)
         try:
             await scene(services)
         finally:
@@ -63,14 +63,14 @@ def test_one_mail_goes_all_the_way(config: Config, tmp_path: Path) -> None:
         assert entry.size == len(MAIL)
         assert await services.mail.read_raw(entry.id, 10_000) == MAIL
 
-        answer = warranty_answer(await services.warranty.check_warranty("sn100"))
+        answer = parse_warranty_answer(await services.warranty.check_warranty("sn100"))
         assert (answer.status, answer.expiration_date, answer.coverage) == ("valid", "2999-12-31", "full")
 
-        assert await services.ticketing.find_ticket("mail-1") is None
+        assert await services.ticketing.list_tickets() == []
         created = await services.ticketing.create_ticket(TICKET)
         assert created == {"ticket_id": "TICKET-000001", "status": "created"}
         assert await services.ticketing.create_ticket(TICKET) == {**created, "status": "existing"}
-        assert await services.ticketing.find_ticket("mail-1") == "TICKET-000001"
+        assert [ticket["ticket_id"] for ticket in await services.ticketing.list_tickets()] == ["TICKET-000001"]
 
         reply = Reply(
             "customer@example.com",
@@ -174,7 +174,7 @@ def child_processes(module: str) -> list[int]:
         ),
         ({"tickets": Tickets(Path("/nowhere/t.db"))}, "ticketing", "/nowhere/t.db: the folder /nowhere does not exist"),
         (
-            {"mailbox": Mailbox(from_address="support@example.com", maildir=Path("/nowhere/inbox"))},
+            {"mailbox": MailboxSettings(from_address="support@example.com", maildir=Path("/nowhere/inbox"))},
             "mail",
             "/nowhere/inbox",
         ),

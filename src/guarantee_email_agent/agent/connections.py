@@ -12,7 +12,7 @@ from typing import Final
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.services import Services, services_of
+from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.port import LanguageModel
@@ -47,7 +47,7 @@ async def connected(config: Config, clock: Clock) -> AsyncIterator[Connections]:
         model = language_model(config, clock, InstructionInterpreter())
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
-        services = services_of(config, clock, os.environ, key)
+        services = create_services(config, clock, os.environ, key)
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)

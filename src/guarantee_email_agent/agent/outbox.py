@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from guarantee_email_agent.integrations.answers import ticket_id
 from guarantee_email_agent.integrations.ports import Mailbox, Reply, TicketingSystem
+from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -30,7 +30,7 @@ class OutboxTicketing:
         """As the port's. Raises LeaseLostError, with nothing done, where the mail is somebody else's by now."""
         await asyncio.to_thread(self.ledger.intend_ticket, self.claim, str(ticket_data["idempotency_key"]))
         answer = await self.ticketing.create_ticket(ticket_data)
-        await asyncio.to_thread(self.ledger.ticket_created, self.claim, ticket_id(answer))
+        await asyncio.to_thread(self.ledger.ticket_created, self.claim, parse_ticket_id(answer))
         return answer
 
 

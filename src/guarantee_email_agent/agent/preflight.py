@@ -14,7 +14,11 @@ from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpServer
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.services import mail_service, ticketing_service, warranty_service
+from guarantee_email_agent.integrations.services import (
+    create_mail_client,
+    create_ticketing_client,
+    create_warranty_client,
+)
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.provider import check_connection, language_model
@@ -66,9 +70,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
     await report.check_async("Language model", _model(config))
     key, ledger = _ledger(config, report)
     mail, warranty, ticketing = await asyncio.gather(
-        _connected(lambda: mail_service(config, _CLOCK, os.environ, key)),
-        _connected(lambda: warranty_service(config, _CLOCK, os.environ)),
-        _connected(lambda: ticketing_service(config, _CLOCK, os.environ)),
+        _connected(lambda: create_mail_client(config, _CLOCK, os.environ, key)),
+        _connected(lambda: create_warranty_client(config, _CLOCK, os.environ)),
+        _connected(lambda: create_ticketing_client(config, _CLOCK, os.environ)),
     )
     try:
         report.service("Mailbox", mail, _mailbox(config))

@@ -134,7 +134,7 @@ class Smtp:
 
 
 @dataclass(frozen=True, slots=True)
-class Mailbox:
+class MailboxSettings:
     """The mailbox of the built-in mail server: IMAP and SMTP where `imap.host` is set, else a Maildir."""
 
     from_address: str | None = setting(
@@ -268,7 +268,7 @@ class Config:
     """Settings of the warranty e-mail agent. Every one has a default, so that no file is needed."""
 
     mcp: Mcp = setting(Mcp(), "The services that the agent works with.")
-    mailbox: Mailbox = setting(Mailbox(), "The mailbox of the built-in mail server.")
+    mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox of the built-in mail server.")
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
     instructions: Instructions = setting(Instructions(), "The files that say how the agent answers.")

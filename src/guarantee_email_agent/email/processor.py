@@ -18,8 +18,9 @@ from guarantee_email_agent.email.verification import stated_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
-from guarantee_email_agent.integrations.answers import WarrantyAnswer, ticket_id, warranty_answer
 from guarantee_email_agent.integrations.ports import Reply, ReplySender, TicketingSystem, WarrantyApi
+from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
+from guarantee_email_agent.integrations.warranty_client import WarrantyAnswer, parse_warranty_answer
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     DRAFT_TOOL,
@@ -158,7 +159,7 @@ class EmailProcessor:
         serial_number = triage.serial_numbers[0]
         progress.know(serial_number=serial_number)
         raw = await call_with_retry(lambda: self.warranty.check_warranty(serial_number), self.retry, self.clock)
-        answer = warranty_answer(raw)
+        answer = parse_warranty_answer(raw)
         progress.know(warranty_status=answer.status)
         return answer
 
@@ -214,7 +215,7 @@ class EmailProcessor:
         data = {**fields, "idempotency_key": ticket_key(mail_identity(email, self.identity_key))}
         # The key makes a repeated call harmless, so this may be retried like a question.
         raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
-        number = ticket_id(raw)
+        number = parse_ticket_id(raw)
         progress.know(ticket_created=True, ticket_id=number, ticket_fields=fields)
         return draft.replace(TICKET_PLACEHOLDER, number)
 

@@ -225,7 +225,7 @@ class McpConnection:
             # Ours say what an operator has to know; what somebody else's says may quote a mail. Why a server does not
             # start is told by the error.
             level = logging.WARNING if self._launch.built_in and self._opened else logging.DEBUG
-            logger.log(level, "%s: %s", self._name, self._launch.in_settings(line))
+            logger.log(level, "%s: %s", self._name, self._launch.with_setting_names(line))
 
 
 async def _tools(client: Client) -> dict[str, frozenset[str] | None]:

@@ -170,7 +170,7 @@ class McpSession:
 
     def _refused(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
         if error := declared_error(self.name, answer.structured):
-            error.message = self.launch.in_settings(error.message)
+            error.message = self.launch.with_setting_names(error.message)
             return _not_to_repeat(error, repeatable)
         self.log_words(tool, answer.text)
         return _not_to_repeat(error_of_kind(self.name, tool, kind_by_words(answer.text)), repeatable)
@@ -252,7 +252,7 @@ class McpSession:
             return how
         # Somebody else's server may quote the mail that it died of.
         words = (
-            f'"{self.launch.in_settings(connection.last_words)}"'
+            f'"{self.launch.with_setting_names(connection.last_words)}"'
             if self.launch.built_in
             else "a line that is in the log at level DEBUG"
         )
@@ -262,12 +262,13 @@ class McpSession:
         details = {"retryable": True, "uncertain": False, "outage": True}
         if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_words:
             # One of ours has said all that there is to say.
-            message = f"{self.launch.setting}: {self.launch.in_settings(connection.last_words)}"
+            message = f"{self.launch.setting}: {self.launch.with_setting_names(connection.last_words)}"
             return MCPConnectionError(message, f"{self.name}_unavailable", details)
         said = f'. It said last: "{connection.last_words}"' if connection.last_words else ""
+        was_reached = "asked" if self.launch.command is None else "run"
         message = (
             f"{self.name}: {_why_no_start(self.launch, connection, error, self._start_timeout_s)}{said}. "
-            f"Correct {self.launch.setting}, or what it needs; {self.launch.reached_by}: {self.launch}"
+            f"Correct {self.launch.setting}, or what it needs; {was_reached}: {self.launch}"
         )
         return MCPConnectionError(message, f"{self.name}_unavailable", details)
 

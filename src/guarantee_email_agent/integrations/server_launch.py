@@ -1,14 +1,20 @@
-"""What it takes to reach one MCP server: a program to start, or a URL."""
+"""What it takes to reach each of the three MCP servers: ours, unless the configuration names another."""
 
 from __future__ import annotations
 
+import hmac
 import re
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-MAX_SHOWN = 200
+from guarantee_email_agent.config.settings import Config, MailboxSettings, McpServer
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+MAX_SHOWN: Final = 200
 
 _OPTION: Final = re.compile(r"--[a-z-]+")
 
@@ -18,6 +24,12 @@ _COMMON_VARIABLES: Final = (
     # Windows
     "APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE",
 )  # fmt: skip
+
+# So that ours run from a checkout, too, and trust the certificates that this process trusts.
+_OWN_VARIABLES: Final = ("PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+_Options: TypeAlias = Mapping[str, tuple[str, object]]
+"""Of a server's command line: the setting that each comes from, and its value; None for one that stays out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +54,9 @@ class ServerLaunch:
         if (self.command is None) == (self.url is None):
             raise ValueError("a server is reached by a command or by a URL")
 
-    @property
-    def reached_by(self) -> str:
-        """How to say what `str` shows was done."""
-        return "asked" if self.command is None else "run"
-
-    def in_settings(self, words: str) -> str:
-        """What the server says, with the names that its user knows instead of options."""
-        return _OPTION.sub(lambda option: self.settings.get(option[0], option[0]), words)
+    def with_setting_names(self, text: str) -> str:
+        """A message of the server, with the names of settings in place of its options."""
+        return _OPTION.sub(lambda option: self.settings.get(option[0], option[0]), text)
 
     def __str__(self) -> str:
         shown = self.url if self.command is None else shlex.join((self.command, *self.args))
@@ -60,3 +67,128 @@ class ServerLaunch:
 def common_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of `environ` that every server gets: search path, home, language, time zone, temporary folder."""
     return {name: environ[name] for name in _COMMON_VARIABLES if name in environ}
+
+
+def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") -> ServerLaunch:
+    """environ: where PATH, HOME and the like come from. Secrets come from `config.secrets`.
+
+    key: what makes the names of mails unguessable, the same for all agents of one inbox; the server gets one derived
+    from it, to know the copies of our own replies by. Without it each process has a key of its own.
+
+    Raises ConfigurationError where a setting or a secret is missing that the server cannot do without.
+    """
+    if not config.mcp.gmail.built_in:
+        return _configured_launch("mcp.gmail", config.mcp.gmail, config, environ)
+    mailbox = config.mailbox
+    if mailbox.from_address is None:
+        raise ConfigurationError(
+            "mailbox.from_address is missing. Set it to the address that replies come from", "config_missing_key"
+        )
+    if mailbox.imap.host is None:
+        options: _Options = {
+            "--maildir": ("mailbox.maildir", mailbox.maildir),
+            "--from": ("mailbox.from_address", mailbox.from_address),
+        }
+        return _built_in_launch("mailbox.maildir", "mail", options, environ)
+    if config.secrets.imap_password is None:
+        raise ConfigurationError(
+            "IMAP_PASSWORD is not set, but mailbox.imap.host is. Set it in the environment or in .env",
+            "config_missing_secret",
+        )
+    secrets = {"IMAP_PASSWORD": config.secrets.imap_password}
+    if config.secrets.smtp_password is not None:
+        secrets["SMTP_PASSWORD"] = config.secrets.smtp_password
+    if key:
+        secrets["MAIL_KEY"] = hmac.digest(key, b"copies of replies", "sha256").hex()
+    options = _imap_options(mailbox, mailbox.imap.host, mailbox.from_address)
+    return _built_in_launch("mailbox", "mail", options, environ, secrets)
+
+
+def warranty_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:
+    """As `mail_launch`."""
+    if not config.mcp.warranty_api.built_in:
+        return _configured_launch("mcp.warranty_api", config.mcp.warranty_api, config, environ)
+    setting = "warranties.file"
+    return _built_in_launch(setting, "warranty", {"--file": (setting, config.warranties.file)}, environ)
+
+
+def ticketing_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:
+    """As `mail_launch`."""
+    if not config.mcp.ticketing_system.built_in:
+        return _configured_launch("mcp.ticketing_system", config.mcp.ticketing_system, config, environ)
+    setting = "tickets.database"
+    return _built_in_launch(setting, "ticketing", {"--database": (setting, config.tickets.database)}, environ)
+
+
+def _imap_options(mailbox: MailboxSettings, host: str, address: str) -> _Options:
+    imap, smtp = mailbox.imap, mailbox.smtp
+    user = imap.user or address
+    return {
+        "--imap-host": ("mailbox.imap.host", host),
+        "--imap-port": ("mailbox.imap.port", imap.port),
+        "--imap-security": ("mailbox.imap.security", imap.security),
+        "--imap-user": ("mailbox.imap.user", user),
+        "--imap-folder": ("mailbox.imap.folder", imap.folder),
+        "--sent-folder": ("mailbox.imap.sent_folder", imap.sent_folder),
+        "--smtp-host": ("mailbox.smtp.host", smtp.host or host),
+        "--smtp-port": ("mailbox.smtp.port", smtp.port),
+        "--smtp-security": ("mailbox.smtp.security", smtp.security),
+        "--smtp-user": ("mailbox.smtp.user", smtp.user or user),
+        "--from": ("mailbox.from_address", address),
+        "--sent-copy": ("mailbox.sent_copy", mailbox.sent_copy),
+        "--copy-wait": ("mailbox.copy_wait_s", f"{mailbox.copy_wait_s:g}"),
+        "--ca-file": ("mailbox.imap.ca_file", imap.ca_file),
+    }
+
+
+def _built_in_launch(
+    setting: str,
+    module: str,
+    options: _Options,
+    environ: Mapping[str, str],
+    secrets: Mapping[str, str] = MappingProxyType({}),
+) -> ServerLaunch:
+    # With `=`, so that a value may begin with a dash.
+    given = (f"{option}={value}" for option, (_, value) in options.items() if value is not None)
+    own = {name: environ[name] for name in _OWN_VARIABLES if name in environ}
+    return ServerLaunch(
+        setting=setting,
+        command=sys.executable,
+        # -P: a file of the user's that is called email.py must not stand in for the library's.
+        args=("-P", "-m", f"guarantee_email_agent.mcp_servers.{module}", *given),
+        environment={**common_environment(environ), **own, **secrets},
+        built_in=True,
+        settings={option: name for option, (name, _) in options.items()},
+    )
+
+
+def _configured_launch(setting: str, server: McpServer, config: Config, environ: Mapping[str, str]) -> ServerLaunch:
+    given = config.secrets.mcp_environment
+    missing = [name for name in server.env if name not in given]
+    if missing:
+        raise ConfigurationError(
+            f"{setting}.env names {missing[0]}, which is not set. Set it in the environment or in .env, or remove it "
+            "from the list",
+            "config_missing_secret",
+        )
+    secrets = {name: given[name] for name in server.env}
+    if server.url is None:
+        return ServerLaunch(
+            setting=setting,
+            command=server.command,
+            args=server.args,
+            environment={**common_environment(environ), **secrets},
+        )
+    if len(secrets) > 1:
+        raise ConfigurationError(
+            f"{setting}.env names {len(secrets)} variables, but a server with a URL gets one, as its Authorization "
+            "header. Keep that one",
+            "config_invalid_value",
+        )
+    return ServerLaunch(setting=setting, url=server.url, headers=dict(map(_authorization_header, secrets.values())))
+
+
+def _authorization_header(secret: str) -> tuple[str, str]:
+    """A bare token is a bearer token (RFC 6750 §2.1); a value that begins with a scheme stays as it is."""
+    secret = secret.strip()
+    return "Authorization", secret if " " in secret else f"Bearer {secret}"

@@ -1,14 +1,17 @@
-"""The ticketing system behind its MCP server."""
+"""The ticketing system behind its MCP server, and the check of the ticket numbers that it gives."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
+
+if TYPE_CHECKING:  # an evaluation reads answers, and starts no server
+    from guarantee_email_agent.integrations.mcp_session import McpSession
 
 TICKET_FIELDS: Final = frozenset(
     {"serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key"}
@@ -17,6 +20,7 @@ CALLS: Final = {"create_ticket": TICKET_FIELDS}
 """Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused."""
 
 _PROBE_KEY: Final = "connection-test"
+_TICKET_ID: Final = re.compile(r"[\w./#-]{1,64}")
 
 
 class TicketingClient:
@@ -29,29 +33,11 @@ class TicketingClient:
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""
-        return await self._circuit.call(lambda: self._session.call("create_ticket", dict(ticket_data), self._timeout_s))
-
-    async def find_ticket(self, idempotency_key: str) -> str | None:
-        """The id of the ticket with this key. Raises `ticketing_unsupported` where the server cannot tell."""
-        if "find_ticket" not in self._session.tools:
-            await self._session.start()
-        if "find_ticket" not in self._session.tools:
-            raise IntegrationError(
-                f"{self._session.name}: the server has no find_ticket", f"{self._session.name}_unsupported"
-            )
-        answer = await self._circuit.call(
-            lambda: self._session.call("find_ticket", {"idempotency_key": idempotency_key}, self._timeout_s)
-        )
-        found = answer.get("ticket_id")
-        return found if isinstance(found, str) else None
+        return await self._call("create_ticket", dict(ticket_data))
 
     async def list_tickets(self, limit: int = 50) -> list[dict[str, Any]]:
-        """The newest tickets as the built-in server keeps them. Raises `ticketing_unsupported` where it is another."""
-        if "list_tickets" not in self._session.tools:
-            raise IntegrationError(
-                f"{self._session.name}: the server has no list_tickets", f"{self._session.name}_unsupported"
-            )
-        answer = await self._circuit.call(lambda: self._session.call("list_tickets", {"limit": limit}, self._timeout_s))
+        """The newest tickets, of the built-in server only."""
+        answer = await self._call("list_tickets", {"limit": limit})
         return [ticket for ticket in answer.get("tickets", ()) if isinstance(ticket, dict)]
 
     async def test_connection(self) -> bool:
@@ -59,8 +45,21 @@ class TicketingClient:
         await self._session.start()
         self._session.require(CALLS)
         if "find_ticket" in self._session.tools:
-            await self.find_ticket(_PROBE_KEY)
+            await self._call("find_ticket", {"idempotency_key": _PROBE_KEY})
         return True
 
     async def close(self) -> None:
         await self._session.close()
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._circuit.call(lambda: self._session.call(tool, arguments, self._timeout_s))
+
+
+def parse_ticket_id(raw: object) -> str:
+    """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
+    value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
+    if not isinstance(value, str) or not _TICKET_ID.fullmatch(value):
+        raise IntegrationError(
+            "The answer of ticketing has no usable ticket_id. Check the service", "ticketing_malformed"
+        )
+    return value

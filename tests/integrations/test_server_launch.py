@@ -12,7 +12,7 @@ import pytest
 from guarantee_email_agent.config.settings import (
     Config,
     Imap,
-    Mailbox,
+    MailboxSettings,
     Mcp,
     McpServer,
     Secrets,
@@ -20,7 +20,7 @@ from guarantee_email_agent.config.settings import (
     Tickets,
     Warranties,
 )
-from guarantee_email_agent.integrations.built_in import mail_launch, ticketing_launch, warranty_launch
+from guarantee_email_agent.integrations.server_launch import mail_launch, ticketing_launch, warranty_launch
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, ConfigurationError
 
 ENVIRON: Mapping[str, str] = {
@@ -50,7 +50,9 @@ def test_files_are_served_by_our_own_programs() -> None:
 
 
 def test_a_maildir_needs_no_secret() -> None:
-    config = Config(mailbox=Mailbox("support@example.com", Path("/data/inbox")), secrets=Secrets(imap_password="p"))
+    config = Config(
+        mailbox=MailboxSettings("support@example.com", Path("/data/inbox")), secrets=Secrets(imap_password="p")
+    )
 
     launch = mail_launch(config, ENVIRON, b"key")
 
@@ -60,7 +62,7 @@ def test_a_maildir_needs_no_secret() -> None:
 
 def test_every_option_of_the_mail_server_has_a_setting_to_name() -> None:
     config = Config(
-        mailbox=Mailbox(
+        mailbox=MailboxSettings(
             "support@example.com", imap=Imap(host="imap.example.com", sent_folder="Sent", ca_file=Path("ca"))
         ),
         secrets=Secrets(imap_password="p"),
@@ -70,12 +72,12 @@ def test_every_option_of_the_mail_server_has_a_setting_to_name() -> None:
 
     options = [argument.partition("=")[0] for argument in launch.args if argument.startswith("--")]
     assert len(options) > 10
-    assert [option for option in options if launch.in_settings(option) == option] == []
-    assert launch.in_settings("Check --imap-port, --new") == "Check mailbox.imap.port, --new"
+    assert [option for option in options if launch.with_setting_names(option) == option] == []
+    assert launch.with_setting_names("Check --imap-port, --new") == "Check mailbox.imap.port, --new"
 
 
 def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
-    mailbox = Mailbox(
+    mailbox = MailboxSettings(
         "support@example.com",
         imap=Imap("imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", Path("/data/ca.pem")),
         smtp=Smtp("smtp.example.com", 587, "starttls", "sender"),
@@ -106,7 +108,7 @@ def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
 
 
 def test_what_is_not_said_of_smtp_is_as_for_imap() -> None:
-    mailbox = Mailbox("support@example.com", imap=Imap("mail.example.com"))
+    mailbox = MailboxSettings("support@example.com", imap=Imap("mail.example.com"))
     arguments = mail_launch(Config(mailbox=mailbox, secrets=Secrets(imap_password="p")), ENVIRON).args
 
     assert "--smtp-host=mail.example.com" in arguments
@@ -116,7 +118,8 @@ def test_what_is_not_said_of_smtp_is_as_for_imap() -> None:
 
 def test_agents_with_one_key_know_each_others_replies_without_telling_it() -> None:
     config = Config(
-        mailbox=Mailbox("support@example.com", imap=Imap("mail.example.com")), secrets=Secrets(imap_password="p")
+        mailbox=MailboxSettings("support@example.com", imap=Imap("mail.example.com")),
+        secrets=Secrets(imap_password="p"),
     )
     one, same, other = (mail_launch(config, ENVIRON, key).environment["MAIL_KEY"] for key in (b"k", b"k", b"l"))
     assert one == same != other
@@ -159,7 +162,7 @@ def test_a_url_without_a_secret_gets_no_header() -> None:
     assert ticketing_launch(config, ENVIRON).headers == {}
 
 
-IMAP = Config(mailbox=Mailbox("support@example.com", imap=Imap("mail.example.com")))
+IMAP = Config(mailbox=MailboxSettings("support@example.com", imap=Imap("mail.example.com")))
 
 
 @pytest.mark.parametrize(
