@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 
 if TYPE_CHECKING:
@@ -17,26 +17,26 @@ KEY = b"the key of the tests"
 
 
 @pytest.fixture
-def imap_server(mail_servers: MailServers) -> Server:
+def imap_server(mail_servers: MailServers) -> MailServer:
     """Dovecot, without TLS."""
     servers = mail_servers
-    return Server("IMAP", servers.host, servers.imap_port, "none", servers.user, servers.password, servers.ca_file)
+    return MailServer("IMAP", servers.host, servers.imap_port, "none", servers.user, servers.password, servers.ca_file)
 
 
 @pytest.fixture
-def smtp_server(mail_servers: MailServers) -> Server:
+def smtp_server(mail_servers: MailServers) -> MailServer:
     """Postfix, without TLS and without login."""
-    return Server("SMTP", mail_servers.host, mail_servers.smtp_port, "none", None, None, mail_servers.ca_file)
+    return MailServer("SMTP", mail_servers.host, mail_servers.smtp_port, "none", None, None, mail_servers.ca_file)
 
 
 @pytest.fixture
 def open_mailbox(
-    mail_servers: MailServers, imap_server: Server, smtp_server: Server
+    mail_servers: MailServers, imap_server: MailServer, smtp_server: MailServer
 ) -> Iterator[Callable[..., ImapMailbox]]:
     """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
     opened: list[ImapMailbox] = []
 
-    def make(smtp: Server = smtp_server, **changes: Any) -> ImapMailbox:
+    def make(smtp: MailServer = smtp_server, **changes: Any) -> ImapMailbox:
         settings: dict[str, Any] = {
             "server": imap_server,
             "folder": "INBOX",

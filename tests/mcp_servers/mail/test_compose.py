@@ -18,7 +18,7 @@ from guarantee_email_agent.mcp_servers.mail.compose import (
     MessageError,
     compose,
     envelope_address,
-    written_by_us,
+    verify_proof,
 )
 
 SENDER = "support@example.com"
@@ -137,7 +137,7 @@ def test_no_line_of_a_body_can_be_taken_for_a_mailbox_separator() -> None:
 @pytest.mark.parametrize("sign", ["\r", "\n", "\0", "\r\n"])
 def test_a_line_break_in_a_header_is_refused(field: str, sign: str) -> None:
     value = {"to": "a@example.org", "message_id": "<a@example.org>"}.get(field, "text")
-    with pytest.raises(MessageError, match=f"^{field} holds a line break or NUL"):
+    with pytest.raises(MessageError, match=f"send_reply: {field} holds a line break or NUL"):
         written(**{field: f"{value}{sign}Bcc: b@example.org"})
 
 
@@ -147,7 +147,7 @@ def test_a_line_break_in_a_further_header_is_refused() -> None:
 
 
 def test_nul_in_a_body_is_refused() -> None:
-    with pytest.raises(MessageError, match=r"^body holds NUL"):
+    with pytest.raises(MessageError, match=r"send_reply: body holds NUL"):
         written(body="a\0b")
 
 
@@ -156,13 +156,13 @@ def test_nul_in_a_body_is_refused() -> None:
     ["", "a", "a@example.org, b@example.org", "A <a@example.org>", "a@example.org b@example.org", "a@", "@b", "a b@c"],
 )
 def test_anything_but_one_bare_address_is_refused(to: str) -> None:
-    with pytest.raises(MessageError, match=r"^to is not one bare address"):
+    with pytest.raises(MessageError, match=r"send_reply: to is not one bare address"):
         written(to=to)
 
 
 @pytest.mark.parametrize("message_id", ["", "a@b", "<>", "<a b@c>", "<a@b", "<ä@b>", "<a@b><c@d>"])
 def test_a_malformed_message_id_is_refused(message_id: str) -> None:
-    with pytest.raises(MessageError, match=r"^message_id is no Message-ID"):
+    with pytest.raises(MessageError, match=r"send_reply: message_id is no Message-ID"):
         written(message_id=message_id)
 
 
@@ -218,14 +218,14 @@ def test_the_proof_holds_for_the_reply_and_nothing_else() -> None:
     body = raw.split(b"\r\n\r\n", 1)[1]
     proof = parsed(raw)[PROOF_HEADER]
     given = ("<reply-1@example.com>", "customer@example.org", body)
-    assert written_by_us(KEY, *given, proof)
-    assert written_by_us(KEY, *given[:2], body.replace(b"\r\n", b"\n") + b"\n\n", proof)
-    assert not written_by_us(b"other", *given, proof)
-    assert not written_by_us(KEY, "<reply-2@example.com>", *given[1:], proof)
-    assert not written_by_us(KEY, given[0], "other@example.org", body, proof)
-    assert not written_by_us(KEY, *given[:2], b"You get a new one.\r\n", proof)
-    assert not written_by_us(KEY, *given, "")
-    assert not written_by_us(KEY, *given, "né")
+    assert verify_proof(KEY, *given, proof)
+    assert verify_proof(KEY, *given[:2], body.replace(b"\r\n", b"\n") + b"\n\n", proof)
+    assert not verify_proof(b"other", *given, proof)
+    assert not verify_proof(KEY, "<reply-2@example.com>", *given[1:], proof)
+    assert not verify_proof(KEY, given[0], "other@example.org", body, proof)
+    assert not verify_proof(KEY, *given[:2], b"You get a new one.\r\n", proof)
+    assert not verify_proof(KEY, *given, "")
+    assert not verify_proof(KEY, *given, "né")
 
 
 TEXT = st.text(max_size=300) | st.sampled_from(["\r\nBcc: b@example.org", "\n", "a\r b", "=?utf-8?q?a=0D=0AX:_y?="])

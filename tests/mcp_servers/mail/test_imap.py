@@ -15,8 +15,8 @@ from tcp_proxy import TcpProxy
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail import imap
 from guarantee_email_agent.mcp_servers.mail.compose import compose
-from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -50,6 +50,10 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def counts(**marked: int) -> dict[str, int]:
+    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
 
 
 @contextmanager
@@ -88,7 +92,7 @@ def test_ten_thousand_mails_are_listed(mailbox: ImapMailbox, mail_servers: MailS
 def test_reading_and_listing_leave_a_mail_unseen(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
     mailbox.read_raw(ids(mailbox)[0], 10_000)
-    mailbox.tally()
+    mailbox.count_by_outcome()
     assert mail_servers.keywords()[0] <= {"\\Recent"}
 
 
@@ -107,7 +111,7 @@ def test_the_same_mark_may_be_set_again(mailbox: ImapMailbox, mail_servers: Mail
     (mail_id,) = ids(mailbox)
     mailbox.mark(mail_id, "answered")
     mailbox.mark(mail_id, "answered")
-    assert mailbox.tally()["answered"] == 1
+    assert mailbox.count_by_outcome()["answered"] == 1
 
 
 def test_a_second_mark_replaces_the_first(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
@@ -115,20 +119,38 @@ def test_a_second_mark_replaces_the_first(mailbox: ImapMailbox, mail_servers: Ma
     (mail_id,) = ids(mailbox)
     mailbox.mark(mail_id, "unknown")
     mailbox.mark(mail_id, "answered")
-    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+    assert mailbox.count_by_outcome() == {
+        "unprocessed": 0,
+        "answered": 1,
+        "not_answered": 0,
+        "quarantined": 0,
+        "unknown": 0,
+    }
 
 
 def test_every_mail_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(*map(mail, range(6)))
     for mail_id, outcome in zip(ids(mailbox), [*KEYWORDS, "answered"], strict=False):
         mailbox.mark(mail_id, outcome)  # type: ignore[arg-type]
-    assert mailbox.tally() == {"unprocessed": 1, "answered": 2, "not_answered": 1, "quarantined": 1, "unknown": 1}
+    assert mailbox.count_by_outcome() == {
+        "unprocessed": 1,
+        "answered": 2,
+        "not_answered": 1,
+        "quarantined": 1,
+        "unknown": 1,
+    }
 
 
 def test_a_mail_with_two_marks_is_counted_once(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
     mail_servers.add_flags(KEYWORDS["unknown"], KEYWORDS["answered"])
-    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+    assert mailbox.count_by_outcome() == {
+        "unprocessed": 0,
+        "answered": 1,
+        "not_answered": 0,
+        "quarantined": 0,
+        "unknown": 0,
+    }
 
 
 def test_a_mail_deleted_while_in_work_is_not_found(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
@@ -190,38 +212,38 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
         other.close()
 
 
-def test_a_server_without_keywords_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+def test_a_server_without_keywords_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
     with TcpProxy(imap_server.port, rewrite={rb" \*)": b")", b"$Agent": b"$Other"}) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         with refused("mail_unsupported") as caught:
-            mailbox.tally()
+            mailbox.count_by_outcome()
     assert "keeps no keywords in folder INBOX" in caught.value.message
 
 
-def test_a_folder_that_may_only_be_read_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+def test_a_folder_that_may_only_be_read_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
     with TcpProxy(imap_server.port, rewrite={b"[READ-WRITE]": b"[READ-ONLY]"}) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         with refused("mail_unsupported") as caught:
-            mailbox.tally()
+            mailbox.count_by_outcome()
     assert "may only be read" in caught.value.message
 
 
 @pytest.mark.parametrize("rewrite", [{b" MOVE": b""}, {b" MOVE": b"", b" UIDPLUS": b""}])
 def test_copies_are_filed_without_the_move_extension(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, rewrite: dict[bytes, bytes]
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, rewrite: dict[bytes, bytes]
 ) -> None:
     with TcpProxy(imap_server.port, rewrite=rewrite) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         mailbox.send(REPLY)
         mail_servers.wait_until_sent()
         assert ids(mailbox) == []
-        assert mailbox.tally()["unprocessed"] == 0
+        assert mailbox.count_by_outcome()["unprocessed"] == 0
         assert message_ids(mail_servers.folder("Sent")) == [REPLY.message_id]
 
 
-def test_a_wrong_password_is_told(open_mailbox: Opener, imap_server: Server) -> None:
+def test_a_wrong_password_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
     with refused("mail_auth") as caught:
-        open_mailbox(server=dataclasses.replace(imap_server, password="wrong")).tally()
+        open_mailbox(server=dataclasses.replace(imap_server, password="wrong")).count_by_outcome()
     assert "refused the login of support@example.com" in caught.value.message
     assert "wrong" not in caught.value.message
     assert not caught.value.retryable
@@ -234,7 +256,9 @@ def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
     assert caught.value.message.endswith("Check --imap-folder")
 
 
-def test_a_lost_connection_is_made_anew(open_mailbox: Opener, mail_servers: MailServers, imap_server: Server) -> None:
+def test_a_lost_connection_is_made_anew(
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
+) -> None:
     mail_servers.deliver(mail())
     with TcpProxy(imap_server.port) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
@@ -244,18 +268,18 @@ def test_a_lost_connection_is_made_anew(open_mailbox: Opener, mail_servers: Mail
         proxy.cut()
         mailbox.mark(mail_id, "answered")
         proxy.cut()
-        assert mailbox.tally()["answered"] == 1
+        assert mailbox.count_by_outcome()["answered"] == 1
 
 
 def test_a_server_that_is_away_is_told_and_found_again(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
 ) -> None:
     mail_servers.deliver(mail())
     with TcpProxy(imap_server.port) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         ids(mailbox)
     with refused("mail_unavailable") as caught:
-        mailbox.tally()
+        mailbox.count_by_outcome()
     assert caught.value.retryable
 
 
@@ -324,7 +348,7 @@ def test_a_refused_recipient_stops_the_copy_too(
 
 
 def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, monkeypatch: pytest.MonkeyPatch
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imap, "_PAGE", 2)
     mail_servers.deliver(*[mail(number, mail_servers.address) for number in range(6)])
@@ -343,7 +367,7 @@ def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
 
 
 def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
 ) -> None:
     mail_servers.deliver(mail(sender=mail_servers.address))
     asked: list[bytes] = []
@@ -482,17 +506,17 @@ class TestUncertain:
     """The connection to the SMTP server is lost between the final dot and the answer."""
 
     @pytest.fixture
-    def cut_smtp(self, smtp_server: Server) -> Iterator[Server]:
+    def cut_smtp(self, smtp_server: MailServer) -> Iterator[MailServer]:
         with TcpProxy(smtp_server.port, lambda data: not data.endswith(b"\r\n.\r\n") and data != b".\r\n") as proxy:
             yield dataclasses.replace(smtp_server, port=proxy.port)
 
-    def test_the_error_says_so(self, open_mailbox: Opener, cut_smtp: Server) -> None:
+    def test_the_error_says_so(self, open_mailbox: Opener, cut_smtp: MailServer) -> None:
         with refused("mail_unavailable") as caught:
             open_mailbox(smtp=cut_smtp).send(REPLY)
         assert caught.value.uncertain
         assert "whether it was taken is not known" in caught.value.message
 
-    def test_the_copy_then_tells(self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers) -> None:
+    def test_the_copy_then_tells(self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers) -> None:
         mailbox = open_mailbox(smtp=cut_smtp)
         with refused("mail_unavailable"):
             mailbox.send(REPLY)
@@ -501,7 +525,7 @@ class TestUncertain:
         assert len(mail_servers.sent_to_customers()) == 1
 
     def test_nothing_is_sent_again_while_the_copy_may_come(
-        self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers
+        self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers
     ) -> None:
         mailbox = open_mailbox(smtp=cut_smtp)
         with refused("mail_unavailable"):
@@ -514,7 +538,7 @@ class TestUncertain:
         assert caught.value.uncertain
 
     def test_a_copy_that_did_not_come_in_time_will_not(
-        self, open_mailbox: Opener, cut_smtp: Server, mail_servers: MailServers
+        self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers
     ) -> None:
         mailbox = open_mailbox(smtp=cut_smtp, copy_wait_s=0.0)
         with refused("mail_unavailable"):

@@ -11,8 +11,8 @@ import pytest
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail import imap_idle, imap_session
-from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def test_waiting_does_not_keep_other_calls(mailbox: ImapMailbox, mail_servers: M
 
 
 def test_a_server_without_idle_is_looked_at_again_and_again(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, monkeypatch: pytest.MonkeyPatch
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imap_idle, "_LOOK_S", 0.1)
+    monkeypatch.setattr(imap_idle, "_POLL_S", 0.1)
     with TcpProxy(imap_server.port, rewrite={b" IDLE": b""}) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         wait(mailbox)
@@ -106,7 +106,7 @@ def test_an_idle_is_renewed(mailbox: ImapMailbox, mail_servers: MailServers, mon
 
 
 def test_a_connection_lost_while_waiting_is_made_anew(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
 ) -> None:
     with TcpProxy(imap_server.port) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
@@ -119,7 +119,7 @@ def test_a_connection_lost_while_waiting_is_made_anew(
 
 
 def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
 ) -> None:
     with TcpProxy(imap_server.port) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
@@ -131,7 +131,7 @@ def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
 
 @pytest.mark.parametrize("left", [1, 2, 3])
 def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: Server, left: int
+    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, left: int
 ) -> None:
     mail_servers.deliver(*[MAIL] * left)
     with TcpProxy(imap_server.port) as proxy:
@@ -153,7 +153,7 @@ def test_a_mail_that_the_trial_of_an_old_connection_tells_of_is_noticed(
     assert wait(mailbox)
 
 
-def test_waiting_without_a_server_is_an_error_and_no_busy_loop(open_mailbox: Opener, imap_server: Server) -> None:
+def test_waiting_without_a_server_is_an_error_and_no_busy_loop(open_mailbox: Opener, imap_server: MailServer) -> None:
     with TcpProxy(imap_server.port) as proxy:
         mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
         wait(mailbox)

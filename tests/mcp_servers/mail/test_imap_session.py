@@ -7,8 +7,8 @@ import pytest
 from scripted_server import ScriptedServer
 
 from guarantee_email_agent.mcp_servers.mail import imap_session
-from guarantee_email_agent.mcp_servers.mail.connection import Server
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 
@@ -34,7 +34,7 @@ class Scripted:
             return more + tag + b" " + told + b"\r\n"
 
         server = self._stack.enter_context(ScriptedServer(greeting, answer))
-        where = Server("IMAP", "localhost", server.port, "none", "user", self.password)
+        where = MailServer("IMAP", "localhost", server.port, "none", "user", self.password)
         session = ImapSession(where, lambda _: None, self.told.extend)
         self._stack.callback(session.close)
         return session

@@ -47,6 +47,10 @@ def ids(mailbox: Maildir, limit: int = 100) -> list[str]:
     return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
 
 
+def counts(**marked: int) -> dict[str, int]:
+    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
+
+
 @contextmanager
 def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
     with pytest.raises(ToolError) as caught:
@@ -85,7 +89,7 @@ def test_names_that_are_not_utf8_are_passed_over_and_told_once(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "/new/1700000000.M1P1.h\\xf6st: such mails are passed over" in told
-    assert mailbox.tally()["unprocessed"] == 1
+    assert mailbox.count_by_outcome()["unprocessed"] == 1
 
 
 def test_names_without_a_time_are_listed_too(mailbox: Maildir, directory: Path) -> None:
@@ -162,7 +166,13 @@ def test_a_second_mark_replaces_the_first(mailbox: Maildir, directory: Path) -> 
     put(directory, "1.host")
     mailbox.mark("1.host", "unknown")
     mailbox.mark("1.host", "answered")
-    assert mailbox.tally() == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+    assert mailbox.count_by_outcome() == {
+        "unprocessed": 0,
+        "answered": 1,
+        "not_answered": 0,
+        "quarantined": 0,
+        "unknown": 0,
+    }
 
 
 def test_every_mail_is_counted_once(mailbox: Maildir, directory: Path) -> None:
@@ -170,7 +180,13 @@ def test_every_mail_is_counted_once(mailbox: Maildir, directory: Path) -> None:
         put(directory, f"{number}.host")
         if outcome is not None:
             mailbox.mark(f"{number}.host", outcome)  # type: ignore[arg-type]
-    assert mailbox.tally() == {"unprocessed": 1, "answered": 2, "not_answered": 1, "quarantined": 1, "unknown": 1}
+    assert mailbox.count_by_outcome() == {
+        "unprocessed": 1,
+        "answered": 2,
+        "not_answered": 1,
+        "quarantined": 1,
+        "unknown": 1,
+    }
 
 
 def test_mails_are_marked_by_several_threads_at_once(mailbox: Maildir, directory: Path) -> None:
@@ -179,7 +195,7 @@ def test_mails_are_marked_by_several_threads_at_once(mailbox: Maildir, directory
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: mailbox.mark(f"{number}.host", "answered"), range(200)))
         list(threads.map(lambda _: mailbox.list_unprocessed(10), range(20)))
-    assert mailbox.tally()["answered"] == 200
+    assert mailbox.count_by_outcome()["answered"] == 200
 
 
 def test_a_reply_is_a_seen_file_in_the_sent_folder(mailbox: Maildir, directory: Path) -> None:
@@ -269,7 +285,7 @@ def test_a_maildir_that_goes_away_is_told(mailbox: Maildir, directory: Path) -> 
         lambda: mailbox.list_unprocessed(1),
         lambda: mailbox.read_raw("1.host", 1000),
         lambda: mailbox.mark("1.host", "answered"),
-        mailbox.tally,
+        mailbox.count_by_outcome,
         lambda: mailbox.wait(0.1, threading.Event()),
         mailbox.test_connection,
     ):

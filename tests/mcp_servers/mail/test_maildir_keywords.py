@@ -29,7 +29,7 @@ def test_letters_of_other_programs_are_kept(tmp_path: Path) -> None:
 
 
 def test_nothing_is_known_before_anything_was_given_out(tmp_path: Path) -> None:
-    assert KeywordLetters(tmp_path).known() == {}
+    assert KeywordLetters(tmp_path).load() == {}
 
 
 def test_what_another_process_gave_out_is_seen(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_what_another_process_gave_out_is_seen(tmp_path: Path) -> None:
 
 def test_lines_that_are_none_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "dovecot-keywords").write_text("x $A\n99 $B\n\n1\n3 $C\n")
-    assert KeywordLetters(tmp_path).known() == {"$C": "d"}
+    assert KeywordLetters(tmp_path).load() == {"$C": "d"}
 
 
 def test_a_full_table_is_told(tmp_path: Path) -> None:

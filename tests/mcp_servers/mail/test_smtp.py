@@ -12,7 +12,7 @@ from scripted_server import ScriptedServer
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail import smtp
-from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -24,30 +24,30 @@ MAIL = b"From: support@example.com\r\nMessage-ID: <reply-1@example.com>\r\n\r\n.
 
 
 @pytest.fixture
-def sender(smtp_server: Server) -> Iterator[SmtpSender]:
+def sender(smtp_server: MailServer) -> Iterator[SmtpSender]:
     sender = SmtpSender(smtp_server)
     yield sender
     sender.close()
 
 
-def refusal(server: Server, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
+def refusal(server: MailServer, message: bytes = MAIL, to: tuple[str, ...] = (CUSTOMER, US)) -> ToolError:
     with pytest.raises(ToolError) as caught:
         SmtpSender(server).send(US, to, message)
     return caught.value
 
 
-def accepted(server: Server) -> None:
+def accepted(server: MailServer) -> None:
     sender = SmtpSender(server)
     sender.send(US, [CUSTOMER], MAIL)
     sender.close()
 
 
 @pytest.fixture
-def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], Server]]:
+def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], MailServer]]:
     """A server that takes everything, except for what is given: the answer by a line, or by its first word."""
     with ExitStack() as stack:
 
-        def start(answers: Mapping[bytes, bytes | None], extensions: bytes = b"") -> Server:
+        def start(answers: Mapping[bytes, bytes | None], extensions: bytes = b"") -> MailServer:
             in_data = False
 
             def answer(line: bytes) -> bytes | None:
@@ -61,7 +61,7 @@ def scripted() -> Iterator[Callable[[Mapping[bytes, bytes | None]], Server]]:
                 return answers.get(line.strip(), answers.get(word, usual.get(word, b"250 fine\r\n")))
 
             server = stack.enter_context(ScriptedServer(b"220 hello\r\n", answer))
-            return Server("SMTP", "localhost", server.port, "none", None, None)
+            return MailServer("SMTP", "localhost", server.port, "none", None, None)
 
         yield start
 
@@ -75,7 +75,7 @@ def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) 
     assert (len(mail_servers.sent_to_customers()), len(mail_servers.folder())) == (1, 1)
 
 
-def test_a_connection_is_used_again(smtp_server: Server, mail_servers: MailServers) -> None:
+def test_a_connection_is_used_again(smtp_server: MailServer, mail_servers: MailServers) -> None:
     with TcpProxy(smtp_server.port) as proxy:
         sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
         for _ in range(3):
@@ -86,7 +86,7 @@ def test_a_connection_is_used_again(smtp_server: Server, mail_servers: MailServe
     assert len(mail_servers.sent_to_customers()) == 3
 
 
-def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: Server, mail_servers: MailServers) -> None:
+def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: MailServer, mail_servers: MailServers) -> None:
     with TcpProxy(smtp_server.port) as proxy:
         sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
         sender.send(US, [CUSTOMER], MAIL)
@@ -98,7 +98,7 @@ def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: Server, mail_s
 
 
 def test_an_old_connection_is_not_used_again(
-    smtp_server: Server, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+    smtp_server: MailServer, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
     with TcpProxy(smtp_server.port) as proxy:
@@ -112,7 +112,7 @@ def test_an_old_connection_is_not_used_again(
 
 @pytest.mark.parametrize("order", [("nobody@example.net", US), (US, "nobody@example.net")])
 def test_one_refused_recipient_stops_the_mail_to_the_other(
-    smtp_server: Server, mail_servers: MailServers, order: tuple[str, str]
+    smtp_server: MailServer, mail_servers: MailServers, order: tuple[str, str]
 ) -> None:
     error = refusal(smtp_server, to=order)
     assert (error.code, error.retryable, error.uncertain) == ("mail_rejected", False, False)
@@ -121,7 +121,7 @@ def test_one_refused_recipient_stops_the_mail_to_the_other(
     assert (mail_servers.folder(), mail_servers.sent_to_customers()) == ([], [])
 
 
-def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: Server) -> None:
+def test_a_recipient_refused_for_now_is_told_from_a_server_that_is(smtp_server: MailServer) -> None:
     error = refusal(smtp_server, to=("later@example.net",))
     assert (error.code, error.retryable, error.uncertain) == ("mail_recipient_deferred", False, False)
 
@@ -132,25 +132,25 @@ def test_an_address_beyond_ascii_is_sent_where_the_server_can(sender: SmtpSender
 
 
 def test_an_address_beyond_ascii_is_rejected_where_the_server_cannot(
-    scripted: Callable[..., Server],
+    scripted: Callable[..., MailServer],
 ) -> None:
     error = refusal(scripted({}), message="To: grüße@example.org\r\n\r\n".encode(), to=("grüße@example.org",))
     assert error.code == "mail_rejected"
     assert "letters beyond ASCII" in error.message
 
 
-def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., Server]) -> None:
+def test_a_mail_over_the_servers_limit_is_not_even_offered(scripted: Callable[..., MailServer]) -> None:
     error = refusal(scripted({b"MAIL": None}, extensions=b"250-SIZE 50\r\n"))
     assert error.code == "mail_rejected"
     assert "takes mails of at most 50 bytes" in error.message
 
 
 @pytest.mark.parametrize("limit", [b"250-SIZE\r\n", b"250-SIZE 0\r\n"])
-def test_a_server_may_name_no_limit(scripted: Callable[..., Server], limit: bytes) -> None:
+def test_a_server_may_name_no_limit(scripted: Callable[..., MailServer], limit: bytes) -> None:
     accepted(scripted({}, extensions=limit))
 
 
-def test_every_old_connection_is_closed(smtp_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_old_connection_is_closed(smtp_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
     both_connected = threading.Barrier(2)
 
     def wait_for_both(data: bytes) -> bool:
@@ -181,7 +181,7 @@ def test_every_old_connection_is_closed(smtp_server: Server, monkeypatch: pytest
     ],
 )
 def test_an_answer_other_than_yes_is_certain(
-    scripted: Callable[..., Server], step: bytes, answer: bytes, code: str, retryable: bool
+    scripted: Callable[..., MailServer], step: bytes, answer: bytes, code: str, retryable: bool
 ) -> None:
     error = refusal(scripted({step: answer}))
     assert (error.code, error.retryable, error.uncertain) == (code, retryable, False)
@@ -206,7 +206,7 @@ def test_an_answer_other_than_yes_is_certain(
     ],
 )
 def test_what_is_refused_tells_the_one_mail_from_the_server(
-    scripted: Callable[..., Server], step: bytes, answer: bytes, code: str
+    scripted: Callable[..., MailServer], step: bytes, answer: bytes, code: str
 ) -> None:
     error = refusal(scripted({step: answer}))
     assert (error.code, error.retryable, error.uncertain) == (code, code == "mail_unavailable", False)
@@ -215,7 +215,7 @@ def test_what_is_refused_tells_the_one_mail_from_the_server(
 @pytest.mark.parametrize("answer", [b"550 5.1.1 no such user\r\n", b"450 4.2.0 later\r\n"])
 @pytest.mark.parametrize("order", [(CUSTOMER, US), (US, CUSTOMER)])
 def test_a_refusal_of_our_own_address_is_no_matter_of_the_one_mail(
-    scripted: Callable[..., Server], answer: bytes, order: tuple[str, ...]
+    scripted: Callable[..., MailServer], answer: bytes, order: tuple[str, ...]
 ) -> None:
     error = refusal(scripted({b"RCPT TO:<support@example.com>": answer}), to=order)
     assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
@@ -223,19 +223,19 @@ def test_a_refusal_of_our_own_address_is_no_matter_of_the_one_mail(
 
 
 @pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA"])
-def test_a_connection_lost_before_the_final_dot_is_certain(scripted: Callable[..., Server], step: bytes) -> None:
+def test_a_connection_lost_before_the_final_dot_is_certain(scripted: Callable[..., MailServer], step: bytes) -> None:
     error = refusal(scripted({step: None}))
     assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
 
 
-def test_a_connection_lost_after_the_final_dot_is_uncertain(scripted: Callable[..., Server]) -> None:
+def test_a_connection_lost_after_the_final_dot_is_uncertain(scripted: Callable[..., MailServer]) -> None:
     error = refusal(scripted({b".": None}))
     assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", False, True)
 
 
 @pytest.mark.parametrize(("step", "uncertain"), [(b"MAIL", False), (b"DATA", False), (b".", True)])
 def test_a_server_that_falls_silent_is_given_up(
-    scripted: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, step: bytes, uncertain: bool
+    scripted: Callable[..., MailServer], monkeypatch: pytest.MonkeyPatch, step: bytes, uncertain: bool
 ) -> None:
     monkeypatch.setattr(smtp, "SEND_S", 0.3)
     error = refusal(scripted({step: b""}))
@@ -244,29 +244,29 @@ def test_a_server_that_falls_silent_is_given_up(
 
 def test_a_server_that_wants_no_connection_is_told() -> None:
     with ScriptedServer(b"554 go away\r\n", lambda _: b"") as server:
-        error = refusal(Server("SMTP", "localhost", server.port, "none", None, None))
+        error = refusal(MailServer("SMTP", "localhost", server.port, "none", None, None))
     assert error.code == "mail_unavailable"
     assert "wants no connection: 554 go away" in error.message
 
 
-def test_a_server_without_ehlo_is_greeted_the_old_way(scripted: Callable[..., Server]) -> None:
+def test_a_server_without_ehlo_is_greeted_the_old_way(scripted: Callable[..., MailServer]) -> None:
     accepted(scripted({b"EHLO": b"502 unknown\r\n"}))
 
 
-def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., Server]) -> None:
+def test_a_server_that_offers_no_login_is_told(scripted: Callable[..., MailServer]) -> None:
     error = refusal(dataclasses.replace(scripted({}), user="user", password="secret"))
     assert error.code == "mail_auth"
     assert "offers no login here" in error.message
 
 
-def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., Server]) -> None:
+def test_a_login_that_fails_for_now_can_be_tried_again(scripted: Callable[..., MailServer]) -> None:
     server = scripted({b"AUTH": b"454 not now\r\n"}, extensions=b"250-AUTH PLAIN\r\n")
     error = refusal(dataclasses.replace(server, user="user", password="secret"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
 
 
 @pytest.mark.parametrize("methods", [b"CRAM-MD5 LOGIN", b"LOGIN", b"PLAIN"])
-def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., Server], methods: bytes) -> None:
+def test_a_password_that_cannot_be_sent_is_told(scripted: Callable[..., MailServer], methods: bytes) -> None:
     server = scripted({b"AUTH": b"334 \r\n"}, extensions=b"250-AUTH " + methods + b"\r\n")
     password = "half a character \udcff" if methods == b"PLAIN" else "Grüße"
     error = refusal(dataclasses.replace(server, user="user", password=password))
@@ -282,7 +282,7 @@ def test_the_machine_calls_itself_by_its_address_or_its_given_name() -> None:
         return b"250 hello\r\n"
 
     with ScriptedServer(b"220 hello\r\n", answer) as server:
-        where = Server("SMTP", "127.0.0.1", server.port, "none", None, None)
+        where = MailServer("SMTP", "127.0.0.1", server.port, "none", None, None)
         SmtpSender(where).test()
         SmtpSender(where, "agent.example.com").test()
     assert [line for line in heard if line.startswith(b"ehlo")] == [

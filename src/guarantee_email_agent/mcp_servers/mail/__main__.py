@@ -77,14 +77,14 @@ def _parse_options() -> argparse.Namespace:
 def _open_maildir(options: argparse.Namespace) -> MailStore:
     from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
-    mailbox = Maildir(options.maildir, options.sender, _now)
-    mailbox.open(create=options.create)
-    return mailbox
+    maildir = Maildir(options.maildir, options.sender, _now)
+    maildir.open(create=options.create)
+    return maildir
 
 
 def _open_imap(options: argparse.Namespace) -> MailStore:
-    from guarantee_email_agent.mcp_servers.mail.connection import Server, is_loopback, tls_context
     from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
+    from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, is_loopback, tls_context
     from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 
     imap_user = options.imap_user or options.sender
@@ -93,11 +93,11 @@ def _open_imap(options: argparse.Namespace) -> MailStore:
     smtp_password = os.environ.get("SMTP_PASSWORD") or imap_password
     if not imap_password:
         exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
-    imap = Server(
+    imap = MailServer(
         "IMAP", options.imap_host, options.imap_port, options.imap_security, imap_user, imap_password, options.ca_file
     )
     smtp_host = options.smtp_host or options.imap_host
-    smtp = Server(
+    smtp = MailServer(
         "SMTP", smtp_host, options.smtp_port, options.smtp_security, smtp_user, smtp_password, options.ca_file
     )
     for server in (imap, smtp):

@@ -17,6 +17,7 @@ from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 MAX_HEADERS: Final = 20
 MAX_REFERENCES: Final = 50
@@ -28,18 +29,21 @@ _HEADER_NAME: Final = re.compile(r"X-[A-Za-z0-9-]{1,70}", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[!-~]{1,900}(?: [!-~]{1,900})*")
 
 
-class MessageError(ValueError):
-    """Why there can be no such reply. Names the field, and never what it holds."""
+class MessageError(ToolError):
+    """Why there can be no such reply. Names the field, and never its value."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("mail_invalid_argument", f"send_reply: {problem}")
 
 
 def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None = None) -> bytes:
     """The reply with CRLF line ends; 7-bit, unless the recipient's address itself is not (RFC 6532).
 
     A malformed Message-ID in `in_reply_to` or `references` is left out: a customer whose mail program writes bad ones
-    still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `written_by_us`).
+    still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `verify_proof`).
     Raises MessageError.
     """
-    _refuse_breaks(reply)
+    _reject_line_breaks(reply)
     recipient = envelope_address(reply.to)
     if not MESSAGE_ID.fullmatch(reply.message_id):
         raise MessageError("message_id is no Message-ID of the form <text@domain>")
@@ -56,7 +60,7 @@ def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None =
     if thread := MESSAGE_ID.findall(reply.references)[-MAX_REFERENCES:]:
         lines.append("References: " + "\r\n ".join(thread))
     lines.append("Auto-Submitted: auto-replied")  # RFC 3834 §5: no automatic system is to answer it
-    lines += [f"{name}: {_unstructured(value, len(name) + 2)}" for name, value in _allowed(reply.headers)]
+    lines += [f"{name}: {_unstructured(value, len(name) + 2)}" for name, value in _checked_headers(reply.headers)]
     if proof_key is not None:
         lines.append(f"{PROOF_HEADER}: {_proof(proof_key, reply.message_id, recipient, body)}")
     lines += [
@@ -80,7 +84,7 @@ def envelope_address(address: str) -> str:
     return f"{local}@{domain}"
 
 
-def written_by_us(key: bytes, message_id: str, recipient: str, body: bytes, proof: str) -> bool:
+def verify_proof(key: bytes, message_id: str, recipient: str, body: bytes, proof: str) -> bool:
     """Whether a mail is a reply that `compose` wrote with this key, to this recipient, with this very body.
 
     Anybody may write our address into From, and a customer knows the Message-ID of the reply to them. Nobody without
@@ -90,12 +94,12 @@ def written_by_us(key: bytes, message_id: str, recipient: str, body: bytes, proo
 
 
 def _proof(key: bytes, message_id: str, recipient: str, body: bytes) -> str:
-    said = body.replace(b"\r\n", b"\n").rstrip(b"\n")  # mailboxes differ in line ends
-    text = b"\0".join([message_id.encode(), recipient.encode(), said])
+    canonical = body.replace(b"\r\n", b"\n").rstrip(b"\n")  # mailboxes differ in line ends
+    text = b"\0".join([message_id.encode(), recipient.encode(), canonical])
     return base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode().rstrip("=")
 
 
-def _refuse_breaks(reply: Reply) -> None:
+def _reject_line_breaks(reply: Reply) -> None:
     fields = {
         "to": reply.to,
         "subject": reply.subject,
@@ -110,7 +114,7 @@ def _refuse_breaks(reply: Reply) -> None:
         raise MessageError("body holds NUL, which no mail may hold")
 
 
-def _allowed(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _checked_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if len(headers) > MAX_HEADERS:
         raise MessageError(f"headers holds more than {MAX_HEADERS} headers")
     seen: set[str] = set()

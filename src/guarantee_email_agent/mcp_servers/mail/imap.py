@@ -9,7 +9,7 @@ How a reply is proved to have been sent (`sent_copy`):
   absent copy is `unknown`.
 
 What is believed of a copy in the inbox, where anybody can put anything: it is filed into Sent, unseen by people, only
-if it has our address in From and a proof under our key over its Message-ID, recipient and text (see `message.py`). As
+if it has our address in From and a proof under our key over its Message-ID, recipient and text (see `compose.py`). As
 the proof that a reply was sent, a mail from our address with exactly the reply's Message-ID is enough: that id is keyed
 and unguessable, nobody but us knows it before the reply leaves, and the customer, who learns it then, can only confirm
 what is true. So a copy that a gateway rewrote still counts.
@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any, Final, Literal
 
 from imapclient import IMAPClient
@@ -29,18 +30,17 @@ from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPCli
 
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
-from guarantee_email_agent.mcp_servers.mail.compose import MessageError, compose, envelope_address
-from guarantee_email_agent.mcp_servers.mail.connection import Server, told
-from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapWatch
+from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_address
+from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapIdle
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
-from guarantee_email_agent.mcp_servers.mail.send_attempts import Fates
+from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
-    file_away,
-    find,
-    is_from,
-    own_copies,
+    find_by_message_id,
+    find_own_copies,
+    move_to_folder,
 )
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -57,7 +57,7 @@ _SIZES_KEPT: Final = 20_000
 class ImapSettings:
     """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come."""
 
-    server: Server
+    server: MailServer
     folder: str
     sent_folder: str | None
     address: str
@@ -75,11 +75,11 @@ class ImapMailbox:
         self._now = now
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._sent = SentFolder(settings.server, settings.sent_folder)
-        self._watch = ImapWatch(settings.server, self._select)
-        self._fates = Fates()
+        self._idle = ImapIdle(settings.server, self._select)
+        self._attempts = SendAttempts()
         self._warned = False
         self._validity = 0
-        self._swept = 1  # every UID below has been looked at for copies
+        self._checked_below = 1  # every UID below has been checked for copies
         self._sizes: dict[int, int] = {}
         self.proof_lags = settings.sent_copy != "append"
 
@@ -97,7 +97,7 @@ class ImapMailbox:
             return MailListing(tuple(entries), len(uids))
 
         listing = self._inbox.run(work)
-        self._miss_copies()
+        self._warn_of_missing_copies()
         return listing
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
@@ -135,7 +135,7 @@ class ImapMailbox:
 
         self._inbox.run(work)
 
-    def tally(self) -> Mapping[str, int]:
+    def count_by_outcome(self) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
             self._unprocessed(client)  # files our own copies
             left = set(client.search([b"UNDELETED"]))
@@ -152,39 +152,35 @@ class ImapMailbox:
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         settings = self._settings
         own_copy = settings.sent_copy == "self"
-        try:
-            raw = compose(reply, settings.address, self._now(), settings.key if own_copy else None)
-            recipients = [envelope_address(reply.to)]
-        except MessageError as error:
-            raise ToolError("mail_invalid_argument", f"send_reply: {error}") from None
+        raw = compose(reply, settings.address, self._now(), settings.key if own_copy else None)
+        recipients = [envelope_address(reply.to)]
         if own_copy and recipients[0].casefold() != settings.address.casefold():
             recipients.append(settings.address)
-        with self._fates.alone(reply.message_id):
+        with self._attempts.exclusive(reply.message_id):
             if self._was_sent(reply.message_id):
                 return "already_sent"
-            if self._is_open(reply.message_id):
+            if self._is_pending(reply.message_id):
                 text = "an earlier try may have sent this reply, and its copy has not come yet; ask find_sent later"
                 raise ToolError("mail_uncertain", text, uncertain=True)
             try:
                 self._sender.send(settings.address, recipients, raw)
             except ToolError as error:
-                self._fates.learn(reply.message_id, "open" if error.uncertain else "refused")
+                self._attempts.record(reply.message_id, "uncertain" if error.uncertain else "refused")
                 raise
-            self._fates.learn(reply.message_id, "accepted")
+            self._attempts.record(reply.message_id, "accepted")
             if settings.sent_copy == "append":
                 self._append(raw)
         return "sent"
 
     def find_sent(self, message_id: str) -> SentState:
-        if self._was_sent(message_id) or self._is_outside_sent(message_id):
+        if self._was_sent(message_id) or self._has_unfiled_copy(message_id):
             return "sent"
         if self._settings.sent_copy == "append":
-            fate = self._fates.of(message_id)
-            return "not_sent" if fate is not None and fate[0] == "refused" else "unknown"
-        return "unknown" if self._is_open(message_id) else "not_sent"
+            return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
+        return "unknown" if self._is_pending(message_id) else "not_sent"
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
-        return self._watch.wait(timeout_s, stop)
+        return self._idle.wait(timeout_s, stop)
 
     def test_connection(self) -> str:
         self._inbox.run(lambda client: client.noop())
@@ -193,7 +189,7 @@ class ImapMailbox:
         return f"folder {self._settings.folder} on the {self._settings.server.name}"
 
     def close(self) -> None:
-        for part in (self._watch, self._inbox, self._sent, self._sender):
+        for part in (self._idle, self._inbox, self._sent, self._sender):
             part.close()
 
     def _unprocessed(self, client: IMAPClient) -> list[int]:
@@ -204,58 +200,60 @@ class ImapMailbox:
         return [uid for uid in uids if uid not in filed]
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> set[int]:
-        """File our own copies among these mails, of which those looked at before are skipped."""
-        new = [uid for uid in uids if uid >= self._swept]
+        """File our own copies among these mails, of which those checked before are skipped."""
+        new = [uid for uid in uids if uid >= self._checked_below]
         if self._settings.sent_copy != "self" or not new:
             return set()
         filed: set[int] = set()
         for start in range(0, len(new), _PAGE):  # so that what was done stays done where a later page takes too long
             page = new[start : start + _PAGE]
-            copies = own_copies(client, page, self._settings.address, self._settings.key)
+            copies = find_own_copies(client, page, self._settings.address, self._settings.key)
             if copies:
-                file_away(client, list(copies), self._sent.name(client))
+                move_to_folder(client, list(copies), self._sent.name(client))
                 for message_id in copies.values():
-                    self._fates.learn(message_id, "filed")
+                    self._attempts.record(message_id, "filed")
                 filed.update(copies)
-            self._swept = page[-1] + 1
+            self._checked_below = page[-1] + 1
         return filed
 
     def _was_sent(self, message_id: str) -> bool:
         """Whether the server took it from this process, or a copy of it is where copies belong."""
-        if self._has_left(message_id):
+        if self._was_accepted(message_id):
             return True
         if self._settings.sent_copy == "self":
             self._inbox.run(self._file_new_copies)
-        return self._has_left(message_id) or self._sent.holds(message_id)
+        return self._was_accepted(message_id) or self._sent.contains(message_id)
 
-    def _has_left(self, message_id: str) -> bool:
-        fate = self._fates.of(message_id)
-        return fate is not None and fate[0] in ("accepted", "filed")
+    def _was_accepted(self, message_id: str) -> bool:
+        return self._attempts.state(message_id) in ("accepted", "filed")
 
-    def _is_outside_sent(self, message_id: str) -> bool:
+    def _has_unfiled_copy(self, message_id: str) -> bool:
         """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
         if self._settings.sent_copy != "self":
             return False
         address = self._settings.address
-        inbox = self._inbox.run(lambda client: any(is_from(found, address) for found in find(client, message_id)))
-        return inbox or self._sent.junk_holds(message_id, address)
+
+        def search(client: IMAPClient) -> bool:
+            return any(mail.is_from(address) for mail in find_by_message_id(client, message_id))
+
+        return self._inbox.run(search) or self._sent.is_in_junk(message_id, address)
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         client.noop()
         # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
-        found = client.search([b"UID", f"{self._swept}:*".encode(), *_UNPROCESSED])
-        self._file_copies(client, sorted(uid for uid in found if uid >= self._swept))
+        found = client.search([b"UID", f"{self._checked_below}:*".encode(), *_UNPROCESSED])
+        self._file_copies(client, sorted(uid for uid in found if uid >= self._checked_below))
 
-    def _miss_copies(self) -> None:
-        """Say so, once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
+    def _warn_of_missing_copies(self) -> None:
+        """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
         settings = self._settings
         if settings.sent_copy != "self" or self._warned:
             return
-        overdue = self._fates.overdue(settings.copy_wait_s)
-        if overdue is None:
+        missing = self._attempts.accepted_before(settings.copy_wait_s)
+        if missing is None:
             return
-        if self._sent.holds(overdue):  # another process filed it
-            self._fates.learn(overdue, "filed")
+        if self._sent.contains(missing):  # another process filed it
+            self._attempts.record(missing, "filed")
             return
         self._warned = True
         log_diagnostic(
@@ -263,12 +261,10 @@ class ImapMailbox:
             f"reply could be sent twice. Have mail to {settings.address} arrive there, or use --sent-copy append"
         )
 
-    def _is_open(self, message_id: str) -> bool:
-        """Whether a try of this process may have succeeded, and it is too early for its copy to be missing."""
-        fate = self._fates.of(message_id)
-        if fate is None or fate[0] != "open":
-            return False
-        return self._settings.sent_copy == "append" or fate[1] < self._settings.copy_wait_s
+    def _is_pending(self, message_id: str) -> bool:
+        """Whether an attempt of this process may have succeeded, and it is too early for its copy to be missing."""
+        settings = self._settings
+        return self._attempts.is_uncertain(message_id, inf if settings.sent_copy == "append" else settings.copy_wait_s)
 
     def _append(self, raw: bytes) -> None:
         try:
@@ -287,7 +283,7 @@ class ImapMailbox:
             raise ToolError("mail_unsupported", text)
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
-            self._validity, self._swept = validity, 1
+            self._validity, self._checked_below = validity, 1
             self._sizes.clear()
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
@@ -300,8 +296,8 @@ class ImapMailbox:
         except IMAPClientAbortError:
             raise
         except IMAPClientError as error:
-            text = f"the {self._settings.server.name} has no folder {folder}: {told(error)}. Check --imap-folder"
-            raise ToolError("mail_folder_missing", text) from None
+            text = f"the {self._settings.server.name} has no folder {folder}: {format_response(error)}"
+            raise ToolError("mail_folder_missing", f"{text}. Check --imap-folder") from None
         return selected
 
     def _uid(self, mail_id: str) -> int:

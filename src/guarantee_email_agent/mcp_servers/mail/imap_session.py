@@ -12,41 +12,39 @@ from typing import Final, TypeVar
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError, ProtocolError
 
-from guarantee_email_agent.mcp_servers.mail.connection import (
+from guarantee_email_agent.mcp_servers.mail.mail_server import (
     CONNECT_S,
     STEP_S,
-    Server,
-    check_login,
-    explain_connection,
+    MailServer,
+    format_response,
     tls_context,
-    told,
 )
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
 imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001
 
-_FRESH_S: Final = 30.0  # a connection unused for longer is tried first
-_TRIAL_S: Final = 5.0  # and is dead if it says nothing for this long
+_FRESH_S: Final = 30.0  # a connection unused for longer is tested first
+_TEST_S: Final = 5.0  # and is dead if it answers nothing for this long
 _Result = TypeVar("_Result")
 
 
 class ImapSession:
     """Runs work on a connection, one at a time.
 
-    `prepare` is run on every new connection, for example to select. `hear` gets what the server tells unasked while a
-    connection is tried.
+    `prepare` is run on every new connection, for example to select a folder. `on_untagged` gets the untagged responses
+    (RFC 3501 §7) that come while a connection is tested.
     """
 
     def __init__(
         self,
-        server: Server,
+        server: MailServer,
         prepare: Callable[[IMAPClient], None],
-        hear: Callable[[Iterable[object]], None] = lambda _: None,
+        on_untagged: Callable[[Iterable[object]], None] = lambda _: None,
     ) -> None:
         self._server = server
         self._prepare = prepare
-        self._hear = hear
+        self._on_untagged = on_untagged
         self._lock = threading.Lock()
         self._client: IMAPClient | None = None
         self._used_at = 0.0
@@ -63,24 +61,23 @@ class ImapSession:
                 try:
                     client = self._connected()
                     result = work(client)
-                except Exception as error:  # noqa: BLE001 - told apart in _explain
-                    explained = _explain(error, self._server)
+                except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
                     if _is_lost(error):
                         self._drop()
                         if again and not isinstance(error, TimeoutError):
                             continue
-                    raise explained from None
+                    raise _to_tool_error(error, self._server) from None
                 self._used_at = time.monotonic()
                 return result
             raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Log out, unless the connection is in use: by a wait that nobody waits for any more."""
+        """Log out, unless the connection is in use: by a wait whose caller is gone."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._client is not None:
                     with suppress(OSError, IMAPClientError):
-                        self._client.socket().settimeout(_TRIAL_S)
+                        self._client.socket().settimeout(_TEST_S)
                         self._client.logout()
                 self._drop()
             finally:
@@ -90,8 +87,8 @@ class ImapSession:
         if self._client is not None and time.monotonic() - self._used_at > _FRESH_S:
             # A connection that a firewall forgot would take the whole time limit to fail.
             try:
-                self._client.socket().settimeout(_TRIAL_S)
-                self._hear(self._client.noop()[1])
+                self._client.socket().settimeout(_TEST_S)
+                self._on_untagged(self._client.noop()[1])
                 self._client.socket().settimeout(STEP_S)
             except (IMAPClientError, OSError):
                 self._drop()
@@ -100,7 +97,7 @@ class ImapSession:
             try:
                 self._prepare(client)
             except BaseException:
-                _shut(client)
+                _shut_down(client)
                 raise
             self._client = client
             self._used_at = time.monotonic()
@@ -108,11 +105,11 @@ class ImapSession:
 
     def _drop(self) -> None:
         if self._client is not None:
-            _shut(self._client)
+            _shut_down(self._client)
             self._client = None
 
 
-def connect(server: Server) -> IMAPClient:
+def connect(server: MailServer) -> IMAPClient:
     """A connection that is logged in. Raises ToolError."""
     client: IMAPClient | None = None
     try:
@@ -126,25 +123,17 @@ def connect(server: Server) -> IMAPClient:
         )
         if server.security == "starttls":
             if not client.has_capability("STARTTLS"):
-                text = f"the {server.name} offers no STARTTLS. Use --imap-security tls and the port for it"
-                raise ToolError("mail_tls", text)
+                raise server.starttls_missing()
             client.starttls(context)
-        _login(client, server)
-    except Exception as error:  # noqa: BLE001 - told apart in _explain
+        if client.has_capability("AUTH=PLAIN"):
+            client.plain_login(*server.credentials("utf-8"))  # where LOGIN takes ASCII only
+        else:
+            client.login(*server.credentials("ascii"))
+    except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
         if client is not None:
-            _shut(client)
-        raise _explain(error, server) from None
+            _shut_down(client)
+        raise _to_tool_error(error, server) from None
     return client
-
-
-def _login(client: IMAPClient, server: Server) -> None:
-    user, password = server.user or "", server.password or ""
-    plain = client.has_capability("AUTH=PLAIN")
-    check_login(server, "utf-8" if plain else "ascii")
-    if plain:
-        client.plain_login(user, password)  # as UTF-8, where LOGIN takes ASCII only
-    else:
-        client.login(user, password)
 
 
 def _is_lost(error: Exception) -> bool:
@@ -152,27 +141,21 @@ def _is_lost(error: Exception) -> bool:
     return isinstance(error, IMAPClientAbortError | ProtocolError | OSError)
 
 
-def _explain(error: Exception, server: Server) -> Exception:
+def _to_tool_error(error: Exception, server: MailServer) -> Exception:
     """The error as one for the caller; an error of ours stays what it is."""
+    response = format_response(error)
     match error:
-        case LoginError() if "[UNAVAILABLE]" not in str(error):
-            text = (
-                f"the {server.name} refused the login of {server.user}: {told(error)}. Check the user and IMAP_PASSWORD"
-            )
-            return ToolError("mail_auth", text)
-        case OSError():
-            return explain_connection(error, server)
-        case IMAPClientAbortError() | ProtocolError():
-            text = f"the connection to the {server.name} broke: {told(error)}"
-            return ToolError("mail_unavailable", text, retryable=True)
+        case LoginError() if "[UNAVAILABLE]" not in response:
+            return server.login_refused(response)
+        case IMAPClientAbortError() | ProtocolError() | OSError():
+            return server.connection_error(error)
+        case IMAPClientError() if "[OVERQUOTA]" in response:
+            return ToolError("mail_disk_full", f"the {server.name} has no room left: {response}", retryable=True)
         case IMAPClientError():
-            said = told(error)
-            if "[OVERQUOTA]" in said:
-                return ToolError("mail_disk_full", f"the {server.name} has no room left: {said}", retryable=True)
-            return ToolError("mail_unavailable", f"the {server.name} refused a command: {said}", retryable=True)
+            return server.unavailable(f"refused a command: {response}")
     return error
 
 
-def _shut(client: IMAPClient) -> None:
+def _shut_down(client: IMAPClient) -> None:
     with suppress(OSError, IMAPClientError):
         client.shutdown()

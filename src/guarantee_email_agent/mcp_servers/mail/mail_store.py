@@ -50,7 +50,7 @@ class MailStore(Protocol):
     def mark(self, mail_id: str, outcome: Outcome) -> None:
         """Say what became of a mail; it is no longer listed. Raises mail_not_found."""
 
-    def tally(self) -> Mapping[str, int]:
+    def count_by_outcome(self) -> Mapping[str, int]:
         """How many mails there are with each outcome, and `unprocessed` ones."""
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:

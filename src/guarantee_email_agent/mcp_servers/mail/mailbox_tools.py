@@ -7,7 +7,7 @@ import base64
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from functools import partial
 from itertools import count
 from typing import Annotated, Final, Literal, TypeVar
@@ -182,7 +182,7 @@ class MailboxTools:
 
     async def tally(self, _: ToolArguments) -> Tally:
         """How many mails of the inbox are unprocessed, and how many were marked with each outcome."""
-        return Tally(**await in_thread(self._store.tally))
+        return Tally(**await in_thread(self._store.count_by_outcome))
 
     async def wait_for_mail(self, arguments: WaitForMail) -> InboxChange:
         """Wait until the inbox may hold something new, at most timeout_s. List it then."""
@@ -200,22 +200,14 @@ class MailboxTools:
 
 async def _in_own_thread(work: Callable[[], _Result]) -> _Result:
     """The result of `work`, in a thread that takes no other call's place, and that the end of the process cuts off."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[_Result] = loop.create_future()
-
-    def settle(settler: Callable[[], None]) -> None:
-        if not result.done():
-            settler()
+    result: Future[_Result] = Future()
+    result.set_running_or_notify_cancel()  # so that the thread may settle it after the call was cancelled
 
     def run() -> None:
         try:
-            outcome = work()
+            result.set_result(work())
         except Exception as error:  # noqa: BLE001 - raised where it is awaited
-            settler = partial(result.set_exception, error)
-        else:
-            settler = partial(result.set_result, outcome)
-        with suppress(RuntimeError):  # the server has stopped meanwhile
-            loop.call_soon_threadsafe(settle, settler)
+            result.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="wait").start()
-    return await result
+    return await asyncio.wrap_future(result)

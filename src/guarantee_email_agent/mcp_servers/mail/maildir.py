@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
-from guarantee_email_agent.mcp_servers.mail.compose import MessageError, compose
+from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -36,7 +36,7 @@ _TIME: Final = re.compile(r"(\d{1,12})\.(?:[^.]*M(\d{1,9}))?")
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class _Mail(NamedTuple):
+class _MaildirFile(NamedTuple):
     """A file in `new` or `cur`. base: its name without flags, which is its id."""
 
     base: str
@@ -58,14 +58,13 @@ class Maildir:
         self._paths: dict[str, str] = {}  # where each id was last seen
         # Change time of `new` at the last listing, and ids.
         self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())
-        self._complained = False
+        self._warned = False
 
     def open(self, *, create: bool = False) -> None:
         """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError."""
-        with _explained("open", self._directory):
+        with _os_errors_as_tool_errors("open", self._directory):
             if create:
-                for part in _PARTS:
-                    (self._directory / part).mkdir(0o700, parents=True, exist_ok=True)
+                _make_maildir(self._directory)
             for part in _PARTS:
                 if not (self._directory / part).is_dir():
                     raise _folder_missing(self._directory, part)
@@ -73,7 +72,7 @@ class Maildir:
                 _remove_abandoned(tmp)
 
     def list_unprocessed(self, limit: int) -> MailListing:
-        with _explained("list", self._directory):
+        with _os_errors_as_tool_errors("list", self._directory):
             changed_at = (self._directory / "new").stat().st_mtime_ns
             marked = self._marked()
             mails = self._scan()
@@ -96,10 +95,10 @@ class Maildir:
                     raise ToolError("mail_too_large", f"mail {mail_id} has {size} bytes, over the limit of {max_bytes}")
                 return file.read()
 
-        return self._at(mail_id, "read", read)
+        return self._with_file(mail_id, "read", read)
 
     def mark(self, mail_id: str, outcome: Outcome) -> None:
-        with _explained("mark a mail in", self._directory):
+        with _os_errors_as_tool_errors("mark a mail in", self._directory):
             letters = self._letters.allocate(KEYWORDS.values())
         ours = {letters[keyword] for keyword in KEYWORDS.values()}
 
@@ -111,11 +110,11 @@ class Maildir:
                 os.rename(path, target)
                 self._paths[base] = target
 
-        self._at(mail_id, "mark", rename)
+        self._with_file(mail_id, "mark", rename)
 
-    def tally(self) -> Mapping[str, int]:
-        with _explained("count", self._directory):
-            letters = self._letters.known()
+    def count_by_outcome(self) -> Mapping[str, int]:
+        with _os_errors_as_tool_errors("count", self._directory):
+            letters = self._letters.load()
             outcomes = {letters[keyword]: outcome for outcome, keyword in KEYWORDS.items() if keyword in letters}
             counts: dict[str, int] = {"unprocessed": 0, **dict.fromkeys(KEYWORDS, 0)}
             for mail in self._scan():
@@ -124,20 +123,17 @@ class Maildir:
             return counts
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
-        try:
-            raw = compose(reply, self._sender, self._now())
-        except MessageError as error:
-            raise ToolError("mail_invalid_argument", f"send_reply: {error}") from None
-        with _explained("write a reply into", self._sent):
+        raw = compose(reply, self._sender, self._now())
+        with _os_errors_as_tool_errors("write a reply into", self._sent):
             self._make_sent_folder()
             if self._find_sent(reply.message_id):
                 return "already_sent"
             base = _sent_name(reply.message_id)
-            # Seen: nobody has to be told of a mail that they sent.
+            # Seen: a mail that people sent themselves is no news to them.
             target = self._sent / "cur" / f"{base}:2,S"
             # Random: process ids repeat where several containers share the Maildir.
             temporary = self._sent / "tmp" / f"{base}.{secrets.token_hex(8)}"
-            if not _put(raw.replace(b"\r\n", b"\n"), temporary, target):
+            if not _write_new_file(raw.replace(b"\r\n", b"\n"), temporary, target):
                 return "already_sent"
             try:
                 _sync_directory(target.parent)
@@ -149,14 +145,14 @@ class Maildir:
             return "sent"
 
     def find_sent(self, message_id: str) -> SentState:
-        with _explained("look into", self._sent):
+        with _os_errors_as_tool_errors("look into", self._sent):
             return "sent" if self._find_sent(message_id) else "not_sent"
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         """Whether there is a file in `new` that the last listing did not see."""
         deadline = time.monotonic() + timeout_s
         while True:
-            with _explained("watch", self._directory):
+            with _os_errors_as_tool_errors("watch", self._directory):
                 changed_at, seen = self._seen_new
                 found_at = (self._directory / "new").stat().st_mtime_ns
                 if found_at != changed_at:
@@ -168,7 +164,7 @@ class Maildir:
                 return False
 
     def test_connection(self) -> str:
-        with _explained("open", self._directory):
+        with _os_errors_as_tool_errors("open", self._directory):
             self._scan()
             self._make_sent_folder()
             for part in ("cur", "tmp"):
@@ -181,12 +177,12 @@ class Maildir:
         pass
 
     def _marked(self) -> frozenset[str]:
-        letters = self._letters.known()
+        letters = self._letters.load()
         return frozenset(letters[keyword] for keyword in KEYWORDS.values() if keyword in letters)
 
-    def _scan(self) -> list[_Mail]:
+    def _scan(self) -> list[_MaildirFile]:
         """Every mail that is not trashed. `new` first: a mail moved to `cur` meanwhile is seen there, not missed."""
-        mails: dict[str, _Mail] = {}
+        mails: dict[str, _MaildirFile] = {}
         for part in ("new", "cur"):
             with os.scandir(self._directory / part) as files:
                 for file in files:
@@ -194,21 +190,21 @@ class Maildir:
                     if base[:1] in ("", ".") or _TRASHED in flags or not file.is_file(follow_symlinks=False):
                         continue
                     if _is_text(file.name):
-                        mails[base] = _Mail(base, flags, file.path)
+                        mails[base] = _MaildirFile(base, flags, file.path)
                     else:
-                        self._complain(file.path)
+                        self._warn_of_name(file.path)
         return list(mails.values())
 
-    def _complain(self, path: str) -> None:
+    def _warn_of_name(self, path: str) -> None:
         """Once, of a name that cannot be an id, since JSON could not hold it."""
-        if not self._complained:
-            self._complained = True
+        if not self._warned:
+            self._warned = True
             shown = os.fsencode(path).decode("utf-8", "backslashreplace")
             log_diagnostic(f"mail: {shown}: such mails are passed over: their file names are not in UTF-8. Rename them")
 
-    def _at(self, mail_id: str, doing: str, work: Callable[[str], _Result]) -> _Result:
+    def _with_file(self, mail_id: str, doing: str, work: Callable[[str], _Result]) -> _Result:
         """`work` with the path of a mail, again where another program renamed the file meanwhile."""
-        with _explained(f"{doing} a mail in", self._directory):
+        with _os_errors_as_tool_errors(f"{doing} a mail in", self._directory):
             for attempt in range(_TRIES):
                 if attempt or mail_id not in self._paths:
                     self._paths = {mail.base: mail.path for mail in self._scan()}
@@ -230,9 +226,8 @@ class Maildir:
 
     def _make_sent_folder(self) -> None:
         if not (self._sent / "tmp").is_dir():
-            for part in _PARTS:
-                (self._sent / part).mkdir(0o700, parents=True, exist_ok=True)
-            (self._sent / "maildirfolder").touch(0o600)  # says that it is a folder, for delivery programs
+            _make_maildir(self._sent)
+            (self._sent / "maildirfolder").touch(0o600)  # marks it as a folder for delivery programs
             _sync_directory(self._sent)
             _sync_directory(self._directory)
 
@@ -247,7 +242,7 @@ def _is_text(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _oldest(mails: list[_Mail], count: int) -> list[_Mail]:
+def _oldest(mails: list[_MaildirFile], count: int) -> list[_MaildirFile]:
     """At least `count` mails in the order of delivery. Names begin with the second they were made in."""
     mails.sort()  # by name: right up to the second, and ten times as fast as reading the time out of every name
     end = count
@@ -256,7 +251,7 @@ def _oldest(mails: list[_Mail], count: int) -> list[_Mail]:
     return sorted(mails[:end], key=_arrival)
 
 
-def _arrival(mail: _Mail) -> tuple[int, int, str]:
+def _arrival(mail: _MaildirFile) -> tuple[int, int, str]:
     """Seconds, microseconds and name. Names without a time come last, as they do by name."""
     if match := _TIME.match(mail.base):
         return int(match[1]), int(match[2] or 0), mail.base
@@ -267,7 +262,7 @@ def _sent_name(message_id: str) -> str:
     return f"reply-{hashlib.sha256(message_id.encode()).hexdigest()[:32]}"
 
 
-def _put(data: bytes, temporary: Path, target: Path) -> bool:
+def _write_new_file(data: bytes, temporary: Path, target: Path) -> bool:
     """Make a file, whole and on the disk, unless there is one of that name; whether there was none."""
     try:
         with open(temporary, "xb") as file:
@@ -283,6 +278,11 @@ def _put(data: bytes, temporary: Path, target: Path) -> bool:
     finally:
         with suppress(OSError):  # whoever opens the Maildir next cleans up
             temporary.unlink()
+
+
+def _make_maildir(directory: Path) -> None:
+    for part in _PARTS:
+        (directory / part).mkdir(0o700, parents=True, exist_ok=True)
 
 
 def _sync_directory(directory: Path) -> None:
@@ -311,7 +311,7 @@ def _folder_missing(directory: Path, part: str) -> ToolError:
 
 
 @contextmanager
-def _explained(doing: str, directory: Path) -> Iterator[None]:
+def _os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
     """Errors of the file system as errors for the caller."""
     try:
         yield

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,7 @@ class KeywordLetters:
         self._read_at: tuple[int, int, int] | None = None
         self._letters: dict[str, str] = {}
 
-    def known(self) -> Mapping[str, str]:
+    def load(self) -> Mapping[str, str]:
         """Letter by keyword, as far as letters are given out. Raises OSError."""
         try:
             status = self._path.stat()
@@ -42,14 +43,14 @@ class KeywordLetters:
     def allocate(self, keywords: Iterable[str]) -> Mapping[str, str]:
         """Letter by keyword, for each of `keywords`. Raises OSError, and ToolError where no letter is free."""
         wanted = list(keywords)
-        letters = self.known()
+        letters = self.load()
         if all(keyword in letters for keyword in wanted):
             return letters
         lock = self._path.with_name("dovecot-keywords.lock")
-        descriptor = _take(lock)
+        descriptor = _acquire_lock(lock)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                letters = dict(self.known())
+                letters = dict(self.load())
                 free = [letter for letter in _LETTERS if letter not in letters.values()]
                 for keyword in wanted:
                     if keyword not in letters:
@@ -65,7 +66,7 @@ class KeywordLetters:
         except BaseException:
             lock.unlink(missing_ok=True)
             raise
-        return self.known()
+        return self.load()
 
 
 def _parse(text: str) -> dict[str, str]:
@@ -77,19 +78,17 @@ def _parse(text: str) -> dict[str, str]:
     return letters
 
 
-def _take(lock: Path) -> int:
+def _acquire_lock(lock: Path) -> int:
     """Make the lock file, which is also where the new content is written. Raises ToolError where it stays taken."""
     deadline = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
             return os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         except FileExistsError:
-            try:
+            with suppress(FileNotFoundError):
                 if time.time() - lock.stat().st_mtime > _STALE_LOCK_S:
-                    lock.unlink(missing_ok=True)
+                    lock.unlink()
                     continue
-            except FileNotFoundError:
-                continue
         if time.monotonic() > deadline:
             raise ToolError("mail_unavailable", f"{lock} is held by another program", retryable=True)
         time.sleep(0.02)

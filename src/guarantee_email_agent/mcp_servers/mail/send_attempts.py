@@ -1,4 +1,4 @@
-"""What this process knows of its own tries to send, which no look into a folder can tell."""
+"""What this process knows of its own attempts to send, which no look into a folder can tell."""
 
 from __future__ import annotations
 
@@ -9,43 +9,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
 
-Fate = Literal["accepted", "filed", "refused", "open"]
-_REMEMBERED: Final = 10_000
+AttemptState = Literal["accepted", "filed", "refused", "uncertain"]
+_MAX_REMEMBERED: Final = 10_000
 
 
-class Fates:
-    """By Message-ID: `accepted` by the server, `filed` (its copy was seen), `refused` (never taken), or `open`."""
+class SendAttempts:
+    """By Message-ID: `accepted` by the server, `filed` (its copy was seen), `refused` (never taken), or `uncertain`."""
 
     def __init__(self) -> None:
-        self._fates: OrderedDict[str, tuple[Fate, float]] = OrderedDict()
+        self._attempts: OrderedDict[str, tuple[AttemptState, float]] = OrderedDict()
         self._sending: set[str] = set()
         self._changed = threading.Condition()
 
-    def of(self, message_id: str) -> tuple[Fate, float] | None:
-        """The fate, and seconds since it was learned; None for a Message-ID that was never tried here."""
+    def state(self, message_id: str) -> AttemptState | None:
+        """None for a Message-ID that was never tried here."""
         with self._changed:
-            known = self._fates.get(message_id)
-        return None if known is None else (known[0], time.monotonic() - known[1])
+            return self._attempts.get(message_id, (None, 0))[0]
 
-    def learn(self, message_id: str, fate: Fate) -> None:
+    def is_uncertain(self, message_id: str, within_s: float) -> bool:
+        """Whether an attempt not longer ago than this may have succeeded."""
         with self._changed:
-            self._fates[message_id] = (fate, time.monotonic())
-            self._fates.move_to_end(message_id)
-            while len(self._fates) > _REMEMBERED:
-                self._fates.popitem(last=False)
+            state, at = self._attempts.get(message_id, (None, 0.0))
+        return state == "uncertain" and time.monotonic() - at < within_s
 
-    def overdue(self, seconds: float) -> str | None:
-        """A reply accepted longer ago, the copy of which was not seen yet."""
+    def record(self, message_id: str, state: AttemptState) -> None:
+        with self._changed:
+            self._attempts[message_id] = (state, time.monotonic())
+            self._attempts.move_to_end(message_id)
+            while len(self._attempts) > _MAX_REMEMBERED:
+                self._attempts.popitem(last=False)
+
+    def accepted_before(self, seconds: float) -> str | None:
+        """A reply accepted longer ago than this, the copy of which was not seen yet."""
         before = time.monotonic() - seconds
         with self._changed:
-            return next((one for one, (fate, at) in self._fates.items() if fate == "accepted" and at < before), None)
+            attempts = self._attempts.items()
+            return next((one for one, (state, at) in attempts if state == "accepted" and at < before), None)
 
     @contextmanager
-    def alone(self, message_id: str) -> Iterator[None]:
-        """Only one try with a Message-ID at a time."""
+    def exclusive(self, message_id: str) -> Iterator[None]:
+        """Only one attempt with a Message-ID at a time."""
         with self._changed:
-            while message_id in self._sending:
-                self._changed.wait()
+            self._changed.wait_for(lambda: message_id not in self._sending)
             self._sending.add(message_id)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Finding replies by their Message-ID in IMAP folders, and filing our own copies of them.
+"""Copies of our replies in IMAP folders: finding them by their Message-ID, and filing those in the inbox.
 
 Servers search headers for a part of a value, in any case; so what they find is fetched and compared.
 """
@@ -18,9 +18,9 @@ from imapclient.exceptions import IMAPClientError
 from imapclient.imapclient import JUNK, SENT
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.mcp_servers.mail.compose import PROOF_HEADER, written_by_us
-from guarantee_email_agent.mcp_servers.mail.connection import Server
+from guarantee_email_agent.mcp_servers.mail.compose import PROOF_HEADER, verify_proof
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 
 MAX_TEXT_BYTES: Final = 400_000  # of a copy; a reply is much shorter
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS (FROM TO MESSAGE-ID {PROOF_HEADER.upper()})]".encode()
@@ -30,7 +30,7 @@ _SEEN: Final = [SEEN]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CopyCandidate:
     """A mail that may be a copy of a reply of ours."""
 
     uid: int
@@ -40,48 +40,51 @@ class Found:
     proof: str
     text: bytes
 
+    def is_from(self, address: str) -> bool:
+        return self.sender is not None and self.sender.casefold() == address.casefold()
+
 
 class SentFolder:
     """The folder for what was sent, on a connection of its own. `name`: None for the one that the server names."""
 
-    def __init__(self, server: Server, name: str | None) -> None:
+    def __init__(self, server: MailServer, name: str | None) -> None:
         self._session = ImapSession(server, self._select)
-        self._wanted = name
+        self._configured_name = name
         self._name: str | None = None
 
     def name(self, client: IMAPClient) -> str:
         """The folder's name, which is made where there is none. To be asked on any connection."""
         if self._name is None:
-            self._name = self._wanted or _special_folder(client, SENT) or f"{_prefix(client)}Sent"
+            self._name = self._configured_name or _special_folder(client, SENT) or f"{_prefix(client)}Sent"
             if not client.folder_exists(self._name):
                 client.create_folder(self._name)
                 with suppress(IMAPClientError):  # a courtesy to mail programs
                     client.subscribe_folder(self._name)
         return self._name
 
-    def holds(self, message_id: str) -> bool:
+    def contains(self, message_id: str) -> bool:
         """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
 
-        def look(client: IMAPClient) -> bool:
+        def search(client: IMAPClient) -> bool:
             client.noop()  # makes the server look for mails that others put there
-            return any(find(client, message_id))
+            return any(find_by_message_id(client, message_id))
 
-        return self._session.run(look)
+        return self._session.run(search)
 
-    def junk_holds(self, message_id: str, address: str) -> bool:
+    def is_in_junk(self, message_id: str, address: str) -> bool:
         """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
 
-        def look(client: IMAPClient) -> bool:
+        def search(client: IMAPClient) -> bool:
             junk = _special_folder(client, JUNK)
             if junk is None:
                 return False
             try:
                 client.select_folder(junk, readonly=True)
-                return any(is_from(found, address) for found in find(client, message_id))
+                return any(mail.is_from(address) for mail in find_by_message_id(client, message_id))
             finally:
                 self._select(client)
 
-        return self._session.run(look)
+        return self._session.run(search)
 
     def append(self, message: bytes) -> None:
         """Put a mail into the folder. Raises ToolError."""
@@ -98,52 +101,48 @@ class SentFolder:
         client.select_folder(self.name(client), readonly=True)
 
 
-def find(client: IMAPClient, message_id: str) -> Iterator[Found]:
+def find_by_message_id(client: IMAPClient, message_id: str) -> Iterator[CopyCandidate]:
     """Mails of the selected folder with exactly this Message-ID."""
     uids = client.search([b"HEADER", b"Message-ID", message_id.encode()])
-    return (found for found in fetch(client, uids, text=False) if found.message_id == message_id)
+    return (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
 
 
-def fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[Found]:
-    """What tells whether these mails are copies; `text` only where asked for."""
+def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[CopyCandidate]:
+    """What decides whether these mails are copies; `text` only where asked for."""
     for start in range(0, len(uids), _PAGE):
         asked = [_HEADERS, _TEXT] if text else [_HEADERS]
         for uid, parts in client.fetch(uids[start : start + _PAGE], asked).items():
             raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), b"")
             header = email.message_from_bytes(raw)
-            yield Found(
+            yield CopyCandidate(
                 uid,
-                parse_address(_only(header, "From")),
-                _only(header, "To"),
-                _only(header, "Message-ID"),
-                _only(header, PROOF_HEADER),
+                parse_address(_single_header(header, "From")),
+                _single_header(header, "To"),
+                _single_header(header, "Message-ID"),
+                _single_header(header, PROOF_HEADER),
                 parts.get(b"BODY[TEXT]<0>", b""),
             )
 
 
-def is_from(found: Found, address: str) -> bool:
-    return found.sender is not None and found.sender.casefold() == address.casefold()
-
-
-def own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: bytes) -> dict[int, str]:
+def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: bytes) -> dict[int, str]:
     """Those of these mails that we wrote, with their Message-IDs; `uids` in order.
 
-    What tells: our address in From, and a proof that nobody else can make. The text, which may be long, is fetched only
+    They are from our address, with a proof that nobody else can make. The text, which may be long, is fetched only
     where a proof is claimed.
     """
     claim = [b"UID", f"{uids[0]}:{uids[-1]}".encode(), b"UNDELETED", b"FROM", address.encode()]
     from_us = sorted(set(client.search(claim)) & set(uids))
-    suspects = [found.uid for found in fetch(client, from_us, text=False) if found.proof and is_from(found, address)]
+    claimed = [mail.uid for mail in _fetch(client, from_us, text=False) if mail.proof and mail.is_from(address)]
     return {
-        found.uid: found.message_id
-        for found in fetch(client, suspects)
-        if written_by_us(key, found.message_id, found.recipient, found.text, found.proof)
+        mail.uid: mail.message_id
+        for mail in _fetch(client, claimed)
+        if verify_proof(key, mail.message_id, mail.recipient, mail.text, mail.proof)
     }
 
 
-def file_away(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
+def move_to_folder(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
     """Move mails of the selected folder; where the server cannot (RFC 6851), they may stay behind as deleted."""
-    client.add_flags(uids, _SEEN, silent=True)  # nobody has to be told of a mail that they sent
+    client.add_flags(uids, _SEEN, silent=True)  # a mail that people sent themselves is no news to them
     if client.has_capability("MOVE"):
         client.move(uids, folder)
         return
@@ -153,7 +152,7 @@ def file_away(client: IMAPClient, uids: Sequence[int], folder: str) -> None:
         client.uid_expunge(uids)
 
 
-def _only(header: Message, name: str) -> str:
+def _single_header(header: Message, name: str) -> str:
     """The value of a header that is there once, else nothing: a second From would leave open which one counts."""
     values = header.get_all(name, [])
     return re.sub(r"\s+", " ", str(values[0])).strip() if len(values) == 1 else ""

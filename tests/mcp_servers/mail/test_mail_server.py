@@ -10,9 +10,9 @@ import pytest
 from certificates import make_certificate, server_context
 from scripted_server import ScriptedServer
 
-from guarantee_email_agent.mcp_servers.mail import connection, imap_session, smtp
-from guarantee_email_agent.mcp_servers.mail.connection import Server, is_loopback, told
+from guarantee_email_agent.mcp_servers.mail import imap_session, mail_server, smtp
 from guarantee_email_agent.mcp_servers.mail.imap_session import connect
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response, is_loopback
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 
-def reach(server: Server) -> None:
+def reach(server: MailServer) -> None:
     """Connect and log in, whichever kind it is."""
     if server.kind == "IMAP":
         connect(server).logout()
@@ -28,42 +28,42 @@ def reach(server: Server) -> None:
         SmtpSender(server).test()
 
 
-def refusal(server: Server) -> ToolError:
+def refusal(server: MailServer) -> ToolError:
     with pytest.raises(ToolError) as caught:
         reach(server)
     return caught.value
 
 
 @pytest.fixture(params=["IMAP", "SMTP"])
-def secure(request: pytest.FixtureRequest, mail_servers: MailServers) -> Server:
+def secure(request: pytest.FixtureRequest, mail_servers: MailServers) -> MailServer:
     """Either server, over TLS and with login."""
     servers = mail_servers
     port = servers.imaps_port if request.param == "IMAP" else servers.smtps_port
-    return Server(request.param, servers.host, port, "tls", servers.user, servers.password, servers.ca_file)
+    return MailServer(request.param, servers.host, port, "tls", servers.user, servers.password, servers.ca_file)
 
 
 @pytest.fixture(params=["IMAP", "SMTP"])
-def absent(request: pytest.FixtureRequest) -> Server:
+def absent(request: pytest.FixtureRequest) -> MailServer:
     """Either server, where there is none."""
-    return Server(request.param, "localhost", 1, "none", "user", "secret")
+    return MailServer(request.param, "localhost", 1, "none", "user", "secret")
 
 
-def starttls(server: Server, servers: MailServers) -> Server:
+def starttls(server: MailServer, servers: MailServers) -> MailServer:
     port = servers.imap_port if server.kind == "IMAP" else servers.submission_port
     return dataclasses.replace(server, security="starttls", port=port)
 
 
-def test_tls_from_the_first_byte(secure: Server) -> None:
+def test_tls_from_the_first_byte(secure: MailServer) -> None:
     reach(secure)
 
 
-def test_tls_after_starttls(secure: Server, mail_servers: MailServers) -> None:
+def test_tls_after_starttls(secure: MailServer, mail_servers: MailServers) -> None:
     reach(starttls(secure, mail_servers))
 
 
 @pytest.mark.parametrize("change", [lambda server: server, None])
 def test_a_certificate_that_nobody_vouches_for_is_refused(
-    secure: Server, mail_servers: MailServers, change: Callable[[Server], Server] | None
+    secure: MailServer, mail_servers: MailServers, change: Callable[[MailServer], MailServer] | None
 ) -> None:
     server = change(secure) if change is not None else starttls(secure, mail_servers)
     error = refusal(dataclasses.replace(server, ca_file=None))
@@ -72,7 +72,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert error.message.endswith("Have it renewed, or name its CA with --ca-file")
 
 
-def test_an_expired_certificate_is_refused(secure: Server, tmp_path: Path) -> None:
+def test_an_expired_certificate_is_refused(secure: MailServer, tmp_path: Path) -> None:
     make_certificate(tmp_path, "localhost", expired=True)
     with ScriptedServer(b"", lambda _: None, server_context(tmp_path)) as server:
         error = refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
@@ -80,7 +80,7 @@ def test_an_expired_certificate_is_refused(secure: Server, tmp_path: Path) -> No
     assert "certificate has expired" in error.message
 
 
-def test_a_certificate_for_another_host_is_refused(secure: Server, tmp_path: Path) -> None:
+def test_a_certificate_for_another_host_is_refused(secure: MailServer, tmp_path: Path) -> None:
     make_certificate(tmp_path, "other.example.com", addresses=False)
     with ScriptedServer(b"", lambda _: None, server_context(tmp_path)) as server:
         error = refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
@@ -88,39 +88,39 @@ def test_a_certificate_for_another_host_is_refused(secure: Server, tmp_path: Pat
     assert "Hostname mismatch" in error.message
 
 
-def test_a_port_without_tls_is_told(secure: Server, mail_servers: MailServers) -> None:
+def test_a_port_without_tls_is_format_response(secure: MailServer, mail_servers: MailServers) -> None:
     port = mail_servers.imap_port if secure.kind == "IMAP" else mail_servers.smtp_port
     error = refusal(dataclasses.replace(secure, port=port))
     assert error.code == "mail_tls"
     assert error.message.endswith(f"Change the port or --{secure.kind.lower()}-security")
 
 
-def test_a_wrong_password_is_told(secure: Server) -> None:
+def test_a_wrong_password_is_format_response(secure: MailServer) -> None:
     error = refusal(dataclasses.replace(secure, password="not it"))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert f"Check the user and {secure.kind}_PASSWORD" in error.message
     assert "not it" not in error.message
 
 
-def test_a_password_may_have_any_letters(secure: Server) -> None:
+def test_a_password_may_have_any_letters(secure: MailServer) -> None:
     error = refusal(dataclasses.replace(secure, password="påssword"))
     assert error.code == "mail_auth"
 
 
-def test_a_host_that_does_not_exist_is_told(absent: Server) -> None:
+def test_a_host_that_does_not_exist_is_format_response(absent: MailServer) -> None:
     error = refusal(dataclasses.replace(absent, host="mail.invalid"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
     assert error.message.startswith(f"there is no host of that name for the {absent.kind} server mail.invalid:1.")
 
 
-def test_a_port_where_nothing_listens_is_told(absent: Server) -> None:
+def test_a_port_where_nothing_listens_is_format_response(absent: MailServer) -> None:
     error = refusal(absent)
     assert (error.code, error.retryable) == ("mail_unavailable", True)
     assert "refuses connections" in error.message
 
 
-def test_a_server_that_says_nothing_is_given_up(absent: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (connection, imap_session, smtp):
+def test_a_server_that_says_nothing_is_given_up(absent: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (mail_server, imap_session, smtp):
         with suppress(AttributeError):
             monkeypatch.setattr(module, "CONNECT_S", 0.2)
         with suppress(AttributeError):
@@ -130,13 +130,13 @@ def test_a_server_that_says_nothing_is_given_up(absent: Server, monkeypatch: pyt
     assert (error.code, error.retryable) == ("mail_timeout", True)
 
 
-def test_a_server_that_hangs_up_is_told(absent: Server) -> None:
+def test_a_server_that_hangs_up_is_format_response(absent: MailServer) -> None:
     with ScriptedServer(None, lambda _: None) as server:
         error = refusal(dataclasses.replace(absent, port=server.port))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
 
 
-def test_a_server_without_starttls_is_told(absent: Server) -> None:
+def test_a_server_without_starttls_is_format_response(absent: MailServer) -> None:
     greetings = {"IMAP": b"* OK [CAPABILITY IMAP4rev1] hello\r\n", "SMTP": b"220 hello\r\n"}
 
     def answer(line: bytes) -> bytes:
@@ -167,10 +167,10 @@ def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
 
 
 def test_what_a_server_said_is_cut_to_one_line() -> None:
-    assert told(b"no\r\n  way\xff") == "no way\ufffd"
-    assert told(b"4.2.0 Not now.\r\n") == "4.2.0 Not now"
-    assert len(told("x" * 1000)) == 201
+    assert format_response(b"no\r\n  way\xff") == "no way\ufffd"
+    assert format_response(b"4.2.0 Not now.\r\n") == "4.2.0 Not now"
+    assert len(format_response("x" * 1000)) == 201
 
 
-def test_a_password_is_in_no_description(absent: Server) -> None:
+def test_a_password_is_in_no_description(absent: MailServer) -> None:
     assert "secret" not in repr(absent)
