@@ -28,7 +28,8 @@ from typing import Any
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource, ModelSettings
+from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource
+from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
 from guarantee_email_agent.eval.models import EvalTestCase

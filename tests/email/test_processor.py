@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
-from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient, create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.parsing.email import Email, Span
-from guarantee_email_agent.email.verification import stated_serial_numbers
+from guarantee_email_agent.email.verification import verify_serial_numbers
 
 
 def mail(new: str = "", *, subject: str = "", quoted: str = "", signature: str = "") -> Email:
@@ -15,38 +15,38 @@ def mail(new: str = "", *, subject: str = "", quoted: str = "", signature: str =
 
 @pytest.mark.parametrize("candidate", ["SN12345", "sn12345", " SN12345 ", "SN-12345", "12345"])
 def test_keeps_what_stands_in_the_mail_in_upper_case(candidate: str) -> None:
-    assert stated_serial_numbers([candidate], mail("My sn12345 broke.")) == (candidate.strip().upper(),)
+    assert verify_serial_numbers([candidate], mail("My sn12345 broke.")) == (candidate.strip().upper(),)
 
 
 def test_drops_what_a_model_invented() -> None:
-    assert stated_serial_numbers(["SN99999", "SN12345"], mail("My SN12345 broke.")) == ("SN12345",)
+    assert verify_serial_numbers(["SN99999", "SN12345"], mail("My SN12345 broke.")) == ("SN12345",)
 
 
 @pytest.mark.parametrize("written", ["SN 123 45", "SN-12345", "S N:12345", "SN\n12345"])
 def test_signs_and_blanks_between_make_no_difference(written: str) -> None:
-    assert stated_serial_numbers(["SN12345"], mail(written)) == ("SN12345",)
+    assert verify_serial_numbers(["SN12345"], mail(written)) == ("SN12345",)
 
 
 def test_reads_the_subject_too() -> None:
-    assert stated_serial_numbers(["SN12345"], mail("It broke.", subject="SN12345")) == ("SN12345",)
+    assert verify_serial_numbers(["SN12345"], mail("It broke.", subject="SN12345")) == ("SN12345",)
 
 
 def test_newly_written_text_counts_before_quoted_text_and_signature() -> None:
     email = mail("It is SN111.", quoted="> e.g. SN222", signature="SN333")
 
-    assert stated_serial_numbers(["SN222", "SN111", "SN333"], email) == ("SN111",)
+    assert verify_serial_numbers(["SN222", "SN111", "SN333"], email) == ("SN111",)
 
 
 def test_quoted_text_counts_where_the_new_text_holds_none() -> None:
-    assert stated_serial_numbers(["SN222"], mail("Any news?", quoted="> SN222")) == ("SN222",)
+    assert verify_serial_numbers(["SN222"], mail("Any news?", quoted="> SN222")) == ("SN222",)
 
 
 def test_two_spellings_of_one_number_are_one() -> None:
-    assert stated_serial_numbers(["SN-12345", "SN12345", "12345"], mail("SN-12345 or SN12345")) == ("SN-12345",)
+    assert verify_serial_numbers(["SN-12345", "SN12345", "12345"], mail("SN-12345 or SN12345")) == ("SN-12345",)
 
 
 def test_several_devices_stay_several() -> None:
-    assert stated_serial_numbers(["SN111", "SN222"], mail("SN111 and SN222")) == ("SN111", "SN222")
+    assert verify_serial_numbers(["SN111", "SN222"], mail("SN111 and SN222")) == ("SN111", "SN222")
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_several_devices_stay_several() -> None:
     ],
 )
 def test_what_cannot_be_a_serial_number_is_dropped(candidate: str) -> None:
-    assert stated_serial_numbers([candidate], mail(f"It is {candidate}, yes.")) == ()
+    assert verify_serial_numbers([candidate], mail(f"It is {candidate}, yes.")) == ()
 
 
 @given(st.lists(st.text(max_size=70), max_size=5), st.text(max_size=100))
 def test_whatever_is_kept_is_short_plain_and_stands_in_the_mail(candidates: list[str], text: str) -> None:
     squashed = "".join(sign for sign in text.upper() if sign.isalnum())
-    for number in stated_serial_numbers(candidates, mail(text)):
+    for number in verify_serial_numbers(candidates, mail(text)):
         assert number.isascii()
         assert number.isprintable()
         assert len(number) <= 60

@@ -12,8 +12,8 @@ import pytest
 from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, text, tool_call, trouble
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
-from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles

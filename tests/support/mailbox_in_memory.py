@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
-from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter

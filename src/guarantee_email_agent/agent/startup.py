@@ -14,7 +14,8 @@ from guarantee_email_agent.agent.daemon import Daemon, OnWorked, nobody_listens
 from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
-from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger

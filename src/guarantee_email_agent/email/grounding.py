@@ -1,6 +1,6 @@
-"""Nothing leaves that is not borne out: every claim in a reply must stem from this mail's facts.
+"""Grounding: every claim in a reply must be supported by this mail's facts.
 
-The literal words of the instruction's own template count as borne out, since a person wrote and approved them.
+The literal words of the instruction's own templates count as supported, since a person wrote and approved them.
 """
 
 from __future__ import annotations
@@ -55,37 +55,37 @@ _FORBIDDEN_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u206
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What a reply may say. `facts` as in the draft request; `approved` is the literal text of the templates."""
+class GroundingFacts:
+    """What a reply may say. `facts` as in the draft request; `approved_text` is the literal text of the templates."""
 
     facts: Mapping[str, str | None]
-    approved: str
+    approved_text: str
     has_ticket: bool
     allows_warranty_mentions: bool
 
 
-def unsupported_claims(reply: str, ground: Ground) -> tuple[str, ...]:
-    """Everything in `reply` that nothing bears out, as sentences for the model; empty for a grounded reply."""
+def find_unsupported_claims(reply: str, grounding: GroundingFacts) -> tuple[str, ...]:
+    """What in `reply` is not supported, as sentences for the model; empty for a grounded reply."""
     if not reply.strip():
         return ("The reply is empty.",)
     if len(reply) > MAX_REPLY_LENGTH:
         return (f"The reply is longer than {MAX_REPLY_LENGTH} characters.",)
-    if not ground.has_ticket and TICKET_PLACEHOLDER in reply:
+    if not grounding.has_ticket and TICKET_PLACEHOLDER in reply:
         return (f"There is no ticket: do not write {TICKET_PLACEHOLDER}.",)
-    # Facts are taken out first: what is left must not hold any claim of its own.
+    # What is left without the facts must not hold any claim of its own.
     text = reply.replace(TICKET_PLACEHOLDER, " ")
     for name in ("serial_number", "expiration_date"):
-        if value := ground.facts.get(name):
-            text = _without(text, value)
-    status, is_full = ground.facts.get("warranty_status"), ground.facts.get("coverage") == "full"
-    return _claims_left(text, status, is_full, ground.allows_warranty_mentions, ground.approved)
+        if value := grounding.facts.get(name):
+            text = _remove_value(text, value)
+    status, is_full = grounding.facts.get("warranty_status"), grounding.facts.get("coverage") == "full"
+    return _find_claims(text, status, is_full, grounding.allows_warranty_mentions, grounding.approved_text)
 
 
 @lru_cache(maxsize=256)
-def _claims_left(
-    text: str, status: str | None, is_full: bool, allows_warranty_mentions: bool, approved: str
+def _find_claims(
+    text: str, status: str | None, is_full: bool, allows_warranty_mentions: bool, approved_text: str
 ) -> tuple[str, ...]:
-    """Claims in a reply without its facts. Pure, and most replies differ in their facts alone, hence cached."""
+    """Claims in a reply whose facts were removed. Pure, and most replies differ in their facts alone, hence cached."""
     found: list[str] = []
     if _FORBIDDEN_SIGNS.search(text):
         found.append("The reply holds control characters.")
@@ -96,32 +96,32 @@ def _claims_left(
         found.append("The facts do not say 'fully covered'.")
     if not allows_warranty_mentions and (match := _ABOUT_WARRANTY.search(text)):
         found.append(f"This reply says nothing about a warranty: leave out '{match[0]}'.")
-    approved = approved.lower()
+    approved_text = approved_text.lower()
     for kind, pattern in _CLAIMS:
         found.extend(
             f"The {kind} '{match[0]}' stands in no fact."
             for match in pattern.finditer(text)
-            if match[0].lower() not in approved
+            if match[0].lower() not in approved_text
         )
         text = pattern.sub(" ", text)
     return tuple(dict.fromkeys(found))
 
 
-def omissions(reply: str, ground: Ground) -> tuple[str, ...]:
-    """Facts that a model's draft left out. A template may leave them out: its author decided so."""
+def find_missing_facts(reply: str, grounding: GroundingFacts) -> tuple[str, ...]:
+    """Facts that a model's draft leaves out. A template may do so: its author decided it."""
     found = []
-    if ground.has_ticket and TICKET_PLACEHOLDER not in reply:
+    if grounding.has_ticket and TICKET_PLACEHOLDER not in reply:
         found.append(f"Write {TICKET_PLACEHOLDER} where the ticket number goes.")
-    if ground.facts.get("warranty_status") in ("valid", "expired", "not_found"):
+    if grounding.facts.get("warranty_status") in ("valid", "expired", "not_found"):
         found.extend(
             f"The reply must hold the {name.replace('_', ' ')} {value} exactly so."
             for name in ("serial_number", "expiration_date")
-            if (value := ground.facts.get(name)) and _without(reply, value) == reply
+            if (value := grounding.facts.get(name)) and _remove_value(reply, value) == reply
         )
     return tuple(found)
 
 
-def _without(text: str, value: str) -> str:
+def _remove_value(text: str, value: str) -> str:
     """The text with a blank for `value`, except where it is part of something longer: SN12345-B is not SN12345."""
     first, *others = text.split(value)
     for other in others:

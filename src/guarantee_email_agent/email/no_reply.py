@@ -29,7 +29,7 @@ from functools import lru_cache
 from guarantee_email_agent.email.parsing.addresses import strip_comments
 from guarantee_email_agent.email.parsing.email import Email
 
-# Told apart at one look: one of these stands in every sender that the two patterns match.
+# A fast check first: one of these stands in every sender that the two patterns match.
 _SENDER_PARTS = (
     *("repl", "respond", "repond", "rispond", "antwort", "odpowiada", "beantwoord"),
     *("daemon", "postmaster", "bounce", "delivery", "listserv", "majordomo"),
@@ -117,7 +117,7 @@ def _sender_reason(sender: str, own_addresses: frozenset[str]) -> str | None:
             return "sender takes no replies"
         if re.match(_MAIL_SYSTEM, local):
             return "sender is a mail system"
-    if own_addresses and _without_tag(address) in _folded(own_addresses):
+    if own_addresses and _strip_subaddress(address) in _canonical_addresses(own_addresses):
         return "sent by ourselves"
     return None
 
@@ -128,11 +128,11 @@ def _keyword(value: str) -> str:
     return words[0].strip("\"'").lower() if words else ""
 
 
-def _without_tag(address: str) -> str:
+def _strip_subaddress(address: str) -> str:
     local, _, domain = address.rpartition("@")
     return f"{local.partition('+')[0]}@{domain}"
 
 
 @lru_cache(maxsize=8)  # the same set for every mail of a run
-def _folded(addresses: frozenset[str]) -> frozenset[str]:
-    return frozenset(_without_tag(address.strip().lower()) for address in addresses)
+def _canonical_addresses(addresses: frozenset[str]) -> frozenset[str]:
+    return frozenset(_strip_subaddress(address.strip().lower()) for address in addresses)

@@ -1,24 +1,24 @@
-"""One mail from raw to ProcessingResult: parse, may we reply, triage, check, draft, ground, ticket, send."""
+"""One mail from raw to ProcessingResult: parse, may_reply, triage, check_warranty, draft, create_ticket, send."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from guarantee_email_agent.email.grounding import Ground, omissions, unsupported_claims
+from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, mail_identity, reply_message_id, ticket_key
 from guarantee_email_agent.email.no_reply import no_reply_reason
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.email.reply import reply_references, reply_subject
-from guarantee_email_agent.email.verification import stated_serial_numbers
+from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult, Triage
+from guarantee_email_agent.email.reply import compose_reply
+from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
-from guarantee_email_agent.instructions.router import INTENTS, Intent, SerialCount, Situation
-from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER, MissingFactError, select_template
-from guarantee_email_agent.integrations.ports import Reply, ReplySender, TicketingSystem, WarrantyApi
+from guarantee_email_agent.instructions.router import INTENTS, Situation
+from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER, MissingFactError, select_template
+from guarantee_email_agent.integrations.ports import ReplySender, TicketingSystem, WarrantyApi
 from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
 from guarantee_email_agent.integrations.warranty_client import WarrantyAnswer, parse_warranty_answer
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 RawEmail = Mapping[str, object] | bytes
 DEFAULT_RETRY = RetryPolicy()
 MAX_DRAFTS = 2
-MAX_ANSWERS = 2
 
 
 class InstructionSource(Protocol):
@@ -49,41 +48,11 @@ class InstructionSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """What goes with every request to the model.
-
-    max_tokens: of one answer. temperature: None for a model that does not take one.
-    """
-
-    model: str
-    max_tokens: int = 1024
-    temperature: float | None = 0.0
-
-    def parameters(self) -> dict[str, Any]:
-        parameters: dict[str, Any] = {"model": self.model, "max_tokens": self.max_tokens}
-        if self.temperature is not None:
-            parameters["temperature"] = self.temperature
-        return parameters
-
-
-@dataclass(frozen=True, slots=True)
-class Triage:
-    """What a mail is about, as far as the mail itself bears it out."""
-
-    intent: Intent
-    serial_numbers: tuple[str, ...]
-
-    @property
-    def serial_count(self) -> SerialCount:
-        return ("none", "one")[len(self.serial_numbers)] if len(self.serial_numbers) < 2 else "several"
-
-
-@dataclass(frozen=True, slots=True)
 class EmailProcessor:
-    """Deals with one mail at a time; holds no state between mails.
+    """Processes one mail at a time; holds no state between mails.
 
-    identity_key: makes the names of replies and tickets unguessable (see `identity`). reply_domain: what stands after
-    the @ in a reply's Message-ID.
+    identity_key: makes the ids of replies and tickets unguessable (see `identity`). reply_domain: of a reply's
+    Message-ID.
     """
 
     mail: ReplySender
@@ -111,13 +80,13 @@ class EmailProcessor:
             progress.fail(error.code, error.message, error.details)
         except Exception as error:
             logger.debug("Unexpected failure in step %s", progress.step, exc_info=True)
-            # The text of an unknown exception may hold the customer's words, so only its type is told.
+            # The text of an unknown exception may hold the customer's words, so only its type is reported.
             progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
         return progress.result(self.clock.monotonic() - started)
 
     async def _process(self, raw_email: RawEmail, progress: _Progress) -> None:
         email = parse_email(raw_email)
-        progress.know(message_id=email.message_id)
+        progress.record(message_id=email.message_id)
 
         progress.step = "instructions"
         instructions = self.instructions.load()
@@ -125,7 +94,7 @@ class EmailProcessor:
         progress.step = "may_reply"
         if reason := no_reply_reason(email, self.own_addresses):
             scenario = instructions.route(Situation(automatic=True))
-            progress.know(success=True, scenario_used=scenario.name, skip_reason=reason)
+            progress.record(success=True, scenario_used=scenario.name, skip_reason=reason)
             return
 
         progress.step = "triage"
@@ -134,42 +103,43 @@ class EmailProcessor:
         progress.step = "check_warranty"
         answer = await self._check_warranty(triage, progress)
 
-        scenario = instructions.route(_situation(triage, answer))
-        progress.know(scenario_used=scenario.name)
+        situation = Situation(False, triage.intent, triage.serial_count, answer.status if answer else None)
+        scenario = instructions.route(situation)
+        progress.record(scenario_used=scenario.name)
 
         progress.step = "draft"
-        facts = _facts(triage, answer)
-        draft = await self._grounded_draft(email, instructions, scenario, facts)
+        facts = _reply_facts(triage, answer)
+        draft = await self._draft(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
         body = await self._create_ticket(email, scenario, facts, draft, progress)
 
         progress.step = "send"
         await self._send(email, body)
-        progress.know(success=True, email_sent=True, response_body=body)
+        progress.record(success=True, email_sent=True, response_body=body)
 
     async def _triage(self, email: Email, instructions: Instructions) -> Triage:
         answer = await self._ask(TRIAGE_TOOL, triage_request(email, instructions), _is_triage)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
-        return Triage(answer["intent"], stated_serial_numbers(candidates, email))
+        return Triage(answer["intent"], verify_serial_numbers(candidates, email))
 
     async def _check_warranty(self, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
         if triage.intent != "warranty" or triage.serial_count != "one":
             return None
         serial_number = triage.serial_numbers[0]
-        progress.know(serial_number=serial_number)
+        progress.record(serial_number=serial_number)
         raw = await call_with_retry(lambda: self.warranty.check_warranty(serial_number), self.retry, self.clock)
         answer = parse_warranty_answer(raw)
-        progress.know(warranty_status=answer.status)
+        progress.record(warranty_status=answer.status)
         return answer
 
-    async def _grounded_draft(
+    async def _draft(
         self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
     ) -> str:
-        """The model's reply if every claim in it is borne out, else the instruction's own template."""
-        ground = Ground(
+        """The model's reply if the facts support every claim in it, else the instruction's own template."""
+        grounding = GroundingFacts(
             facts,
-            approved=scenario.approved_text,
+            approved_text=scenario.approved_text,
             has_ticket=scenario.ticket is not None,
             allows_warranty_mentions=scenario.allows_warranty_mentions,
         )
@@ -177,23 +147,11 @@ class EmailProcessor:
         for _ in range(MAX_DRAFTS):
             request = draft_request(email, instructions, scenario, facts, objections)
             reply = str((await self._ask(DRAFT_TOOL, request, _is_draft))["body"])
-            objections = unsupported_claims(reply, ground) + omissions(reply, ground)
+            objections = find_unsupported_claims(reply, grounding) + find_missing_facts(reply, grounding)
             if not objections:
                 return reply
         logger.warning("A draft is not grounded twice; the template of %s is sent instead", scenario.name)
-        template = select_template(scenario.templates, facts)
-        try:
-            reply = template.render(facts) if template else ""
-        except MissingFactError as error:
-            raise ProcessingError(
-                f"The template of {scenario.name} cannot be filled in: {error}", "draft_template"
-            ) from None
-        if claims := unsupported_claims(reply, ground):
-            raise ProcessingError(
-                f"The template of {scenario.name} says what the facts do not: {claims[0]} Correct the instruction file",
-                "draft_not_grounded",
-            )
-        return reply
+        return _render_template(scenario, facts, grounding)
 
     async def _create_ticket(
         self,
@@ -216,54 +174,43 @@ class EmailProcessor:
         # The key makes a repeated call harmless, so this may be retried like a question.
         raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
         number = parse_ticket_id(raw)
-        progress.know(ticket_created=True, ticket_id=number, ticket_fields=fields)
+        progress.record(ticket_created=True, ticket_id=number, ticket_fields=fields)
         return draft.replace(TICKET_PLACEHOLDER, number)
 
     async def _send(self, email: Email, body: str) -> None:
-        reply = Reply(
-            to=email.sender,
-            subject=reply_subject(email.subject),
-            body=body,
-            message_id=reply_message_id(mail_identity(email, self.identity_key), self.reply_domain),
-            in_reply_to=email.id_to_answer or "",
-            references=reply_references(email),
-            headers={"Auto-Submitted": "auto-replied"},
-            thread_id=email.thread_id,
-        )
+        message_id = reply_message_id(mail_identity(email, self.identity_key), self.reply_domain)
+        reply = compose_reply(email, body, message_id)
         await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
 
-    async def _ask(self, tool: str, request: Mapping[str, Any], is_wanted: _Check) -> Mapping[str, Any]:
-        """The input of the forced tool call; what comes in another shape is asked for once more.
+    async def _ask(
+        self, tool: str, request: Mapping[str, Any], is_valid: Callable[[object], bool]
+    ) -> Mapping[str, Any]:
+        """The input of the forced tool call; one of the wrong shape is asked for once more.
 
-        Raises LLMError where the model refuses, is cut off, or answers in another shape twice.
+        Raises LLMError where the model refuses, is cut off, or answers in the wrong shape twice.
         """
-        for _ in range(MAX_ANSWERS - 1):
-            answer = await self.llm.messages.create(**self.model.parameters(), **request)
-            try:
-                return tool_input(answer, tool, is_wanted)
-            except WrongShapeError as error:
-                request = with_objection(request, error.objection)
         answer = await self.llm.messages.create(**self.model.parameters(), **request)
-        return tool_input(answer, tool, is_wanted)
-
-
-class _Check(Protocol):
-    def __call__(self, answer: object, /) -> bool: ...
+        try:
+            return tool_input(answer, tool, is_valid)
+        except WrongShapeError as error:
+            request = with_objection(request, error.objection)
+        answer = await self.llm.messages.create(**self.model.parameters(), **request)
+        return tool_input(answer, tool, is_valid)
 
 
 class _Progress:
-    """How far one mail has come, and what is known of it; the only thing that changes while it is processed."""
+    """The current step of one mail and its result so far; the only thing that changes while it is processed."""
 
     def __init__(self, message_id: str) -> None:
         self.step = "parse"
         self._known: dict[str, Any] = {"success": False, "message_id": message_id}
 
-    def know(self, **known: Any) -> None:
+    def record(self, **known: Any) -> None:
         self._known.update(known)
 
     def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        self.know(success=False, failed_step=self.step, error_code=code, error_message=message)
-        self.know(error_details=dict(details or {}))
+        self.record(success=False, failed_step=self.step)
+        self.record(error_code=code, error_message=message, error_details=dict(details or {}))
 
     def result(self, elapsed_s: float) -> ProcessingResult:
         return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000))
@@ -274,23 +221,33 @@ def _message_id_of(raw_email: RawEmail) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _situation(triage: Triage, answer: WarrantyAnswer | None) -> Situation:
-    return Situation(
-        intent=triage.intent,
-        serial_numbers=triage.serial_count,
-        warranty_status=answer.status if answer else None,
-    )
-
-
-def _facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str | None]:
+def _reply_facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str | None]:
     """What a reply may say. A date means something for a known number only, and coverage for a valid warranty."""
-    status = answer.status if answer else None
+    if answer is None:
+        return dict.fromkeys(FACTS)
     return {
-        "serial_number": triage.serial_numbers[0] if answer else None,
-        "warranty_status": status,
-        "expiration_date": answer.expiration_date if answer and status in ("valid", "expired") else None,
-        "coverage": answer.coverage.casefold() if answer and answer.coverage and status == "valid" else None,
+        "serial_number": triage.serial_numbers[0],
+        "warranty_status": answer.status,
+        "expiration_date": answer.expiration_date if answer.status in ("valid", "expired") else None,
+        "coverage": answer.coverage.casefold() if answer.coverage and answer.status == "valid" else None,
     }
+
+
+def _render_template(scenario: ScenarioInstruction, facts: Mapping[str, str | None], grounding: GroundingFacts) -> str:
+    """Raises ProcessingError where the template says what the facts do not."""
+    template = select_template(scenario.templates, facts)
+    try:
+        reply = template.render(facts) if template else ""
+    except MissingFactError as error:
+        raise ProcessingError(
+            f"The template of {scenario.name} cannot be filled in: {error}", "draft_template"
+        ) from None
+    if claims := find_unsupported_claims(reply, grounding):
+        raise ProcessingError(
+            f"The template of {scenario.name} says what the facts do not: {claims[0]} Correct the instruction file",
+            "draft_not_grounded",
+        )
+    return reply
 
 
 def _is_triage(answer: object) -> bool:

@@ -1,10 +1,42 @@
-"""What processing one mail comes to."""
+"""What goes into processing a mail, what is found on the way, and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from guarantee_email_agent.instructions.router import SERIAL_COUNTS, Intent, SerialCount
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What goes with every request to the model.
+
+    max_tokens: of one answer. temperature: None for a model that does not take one.
+    """
+
+    model: str
+    max_tokens: int = 1024
+    temperature: float | None = 0.0
+
+    def parameters(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = {"model": self.model, "max_tokens": self.max_tokens}
+        if self.temperature is not None:
+            parameters["temperature"] = self.temperature
+        return parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """What a mail is about, and the serial numbers that really stand in it."""
+
+    intent: Intent
+    serial_numbers: tuple[str, ...]
+
+    @property
+    def serial_count(self) -> SerialCount:
+        return SERIAL_COUNTS[min(len(self.serial_numbers), 2)]
 
 
 @dataclass(frozen=True, slots=True)

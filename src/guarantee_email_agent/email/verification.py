@@ -1,4 +1,4 @@
-"""Which of a model's findings the mail itself bears out."""
+"""Verify what a model extracted against the mail itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
 
 
-def stated_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str, ...]:
+def verify_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str, ...]:
     """The different serial numbers among `candidates` that really stand in the mail, upper case.
 
     What stands in the newly written text (and in a subject of its own) counts before what stands in quoted text or the
@@ -26,14 +26,14 @@ def stated_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str,
         rest = f"{email.subject} {rest}"
     else:
         new = f"{email.subject} {new}"
-    new, rest = _squashed(new), _squashed(rest)
+    new, rest = _alphanumeric(new), _alphanumeric(rest)
     in_new: dict[str, str] = {}
     in_rest: dict[str, str] = {}
     for candidate in candidates:
         written = candidate.strip().upper()
         if not _PLAUSIBLE.fullmatch(written):
             continue
-        key = _squashed(written)
+        key = _alphanumeric(written)
         if key in new:
             in_new.setdefault(key.removeprefix("SN"), written)
         elif key in rest:
@@ -41,7 +41,7 @@ def stated_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str,
     return tuple((in_new or in_rest).values())
 
 
-def _squashed(text: str) -> str:
+def _alphanumeric(text: str) -> str:
     if text.isascii():
         return text.upper().translate(_ASCII_SIGNS)
     return _NOT_ALPHANUMERIC.sub("", text.upper())

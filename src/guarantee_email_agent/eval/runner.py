@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.email.processor import EmailProcessor, ModelSettings
-from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_agent_report,

@@ -86,7 +86,7 @@ class Email:
         return self.subject.casefold().startswith(REPLY_OR_FORWARD_PREFIXES)
 
     @property
-    def id_to_answer(self) -> str | None:
+    def original_message_id(self) -> str | None:
         """The Message-ID by which the sender's program knows this mail; None where it has none."""
         return None if self.message_id.endswith(DERIVED_ID_SUFFIX) else self.message_id
 
