@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 
 
@@ -66,7 +67,7 @@ def problems(data: object, cls: type = Owner) -> list[Problem]:
 
 def only(**changes: object) -> tuple[str, str, str]:
     [problem] = problems({**GOOD, **changes})
-    return dotted(problem.path), problem.kind, problem.message
+    return dotted_path(problem.path), problem.kind, problem.message
 
 
 class TestBuild:
@@ -144,7 +145,7 @@ class TestBuild:
 class TestProblems:
     def test_all_at_once_in_the_order_of_the_fields_then_unknown_keys_as_written(self) -> None:
         found = problems({"zzz": 1, "wieght": 2, "happy": "yes", "pet": {"legs": 3, "nam": "x"}})
-        assert [(dotted(problem.path), problem.kind) for problem in found] == [
+        assert [(dotted_path(problem.path), problem.kind) for problem in found] == [
             ("from", "missing"),
             ("pet.name", "missing"),
             ("pet.legs", "value"),
@@ -195,7 +196,7 @@ class TestProblems:
     )
     def test_message(self, changes: dict[Any, object], place: str, message: str) -> None:
         [problem] = problems({**GOOD, **changes})
-        assert (dotted(problem.path), problem.message) == (place, message)
+        assert (dotted_path(problem.path), problem.message) == (place, message)
 
     def test_unknown_key_that_is_near_to_none_lists_the_known_ones(self) -> None:
         [problem] = problems({**GOOD, "pet": {"name": "a", "zzzzz": 1}})
@@ -216,7 +217,7 @@ class TestInSource:
         for document in load_documents(text):
             assert isinstance(document, dict)
             data.update(document)
-        return in_source(problems(data), text)
+        return locate_problems(problems(data), text)
 
     def test_line_and_exact_spelling(self) -> None:
         [problem] = self.located("from: a\npet:\n  name: 12e05\n")
@@ -255,6 +256,6 @@ def test_any_data_gives_an_owner_or_problems_of_one_line(data: object) -> None:
 
 
 def test_dotted_paths() -> None:
-    assert dotted(("input", "to", 0, "x")) == "input.to[0].x"
-    assert dotted(()) == ""
-    assert dotted((0, "a")) == "[0].a"
+    assert dotted_path(("input", "to", 0, "x")) == "input.to[0].x"
+    assert dotted_path(()) == ""
+    assert dotted_path((0, "a")) == "[0].a"

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config, Instructions, Mcp, Secrets
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
-from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents, locate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -60,7 +61,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     source = _read(*_find(path, environment, cwd), cwd, issues)
     built = build(Config, source.data)
     if isinstance(built, list):
-        issues += [_issue(problem, source) for problem in in_source(built, source.text)]
+        issues += [_issue(problem, source) for problem in locate_problems(built, source.text)]
     folder = source.file.parent if source.file else cwd
     paths = _default_or_given_paths(source.data, folder, cwd)
     issues += _missing_instructions(paths, source, cwd)
@@ -116,12 +117,12 @@ def _issue(problem: Problem, source: _Source) -> _Issue:
     key = problem.path[-1] if problem.path else ""
     if problem.kind == "unknown" and isinstance(key, str) and _SECRET_KEY.search(key) and "max" not in key:
         code, message = "config_secret_in_file", _where_secrets_belong(problem)
-    return _Issue(code, source.name, problem.line, dotted(problem.path), message)
+    return _Issue(code, source.name, problem.line, dotted_path(problem.path), message)
 
 
 def _where_secrets_belong(problem: Problem) -> str:
     if problem.path[0] == "mcp":
-        server = dotted(problem.path[:2]) if len(problem.path) > 2 else "mcp.<service>"
+        server = dotted_path(problem.path[:2]) if len(problem.path) > 2 else "mcp.<service>"
         place = f"set a variable there and name it in {server}.env"
     else:
         place = "set ANTHROPIC_API_KEY"

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final, overload
 
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
-from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.printable import printable
@@ -188,7 +189,7 @@ def _mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
 def _problems(problems: list[Problem], path: str, text: str | None) -> EvalError:
     shown = problems[:_MAX_PROBLEMS]
     if text is not None and any(problem.kind != "missing" for problem in shown):
-        shown = in_source(shown, text)
+        shown = locate_problems(shown, text)
     sentences = [_sentence(problem) for problem in shown]
     if len(problems) > len(shown):
         sentences.append(f"and {len(problems) - len(shown)} more")
@@ -196,7 +197,7 @@ def _problems(problems: list[Problem], path: str, text: str | None) -> EvalError
 
 
 def _sentence(problem: Problem) -> str:
-    place = dotted(problem.path)
+    place = dotted_path(problem.path)
     if len(place) > _MAX_PLACE:
         place = f"{place[:_MAX_PLACE]}…"
     if problem.kind == "missing":

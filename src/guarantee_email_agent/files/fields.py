@@ -1,9 +1,9 @@
-"""Fields of a dataclass that is read from a file, with their documentation, checks and limits for the JSON schema."""
+"""Fields of a dataclass that is read from a file: their keys, defaults, documentation, checks and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import MISSING, Field, field
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +34,21 @@ def number(default: T, doc: str, minimum: float, maximum: float | None = None, *
 def not_blank(value: str) -> str | None:
     """A check: the text holds more than white space."""
     return "must not be blank" if not value or value.isspace() else None
+
+
+def field_key(field: Field[Any]) -> str | None:
+    """The name of a dataclass field in the file; None where the file does not hold it."""
+    key: str | None = field.metadata.get("key", field.name) if field.init else None
+    return key
+
+
+def is_required(field: Field[Any]) -> bool:
+    """Whether the file must hold the field, since it has no default."""
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def default_of(field: Field[Any]) -> Any:
+    """The value of a field that the file leaves out; None for a required one too."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return None if field.default is MISSING else field.default

@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12 of a dataclass, from the same annotations and metadata that `shape` reads files by."""
+"""JSON Schema 2020-12 of a dataclass, from the same annotations and metadata that `files.validation` reads files by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from guarantee_email_agent.files.validation import default_of, field_key, is_required
+from guarantee_email_agent.files.fields import default_of, field_key, is_required
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _SCALARS: Final[dict[Any, str]] = {
@@ -22,7 +22,7 @@ _SCALARS: Final[dict[Any, str]] = {
 
 
 def json_schema(cls: type, title: str | None = None) -> dict[str, Any]:
-    """The schema of files that `shape.build(cls, …)` reads; the same input gives the same dict, in the same order.
+    """The schema of files that `validation.build(cls, …)` reads; the same input gives the same dict, in the same order.
 
     title: what an editor calls such a file; the class's name if None.
     """

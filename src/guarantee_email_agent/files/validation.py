@@ -9,26 +9,27 @@ Supported types: str, int, float, bool, Path, Literal, tuple[T, ...], Mapping[st
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from guarantee_email_agent.files.fields import field_key, is_required
+from guarantee_email_agent.files.problems import (
+    KeyPath,
+    Problem,
+    as_yaml,
+    mismatch,
+    missing_key,
+    non_text_key,
+    not_text,
+    suggestion,
+    unknown_key,
+    unquote_hint,
+)
+
 T = TypeVar("T")
-
-KeyPath = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong with a document; `message` leaves out the place, which is `path` (see `dotted`)."""
-
-    path: KeyPath
-    kind: Literal["missing", "unknown", "type", "value"]
-    message: str
-    quote: bool = False  # a plain scalar stands where text must: quoting it is the remedy
-    line: int | None = None  # from 1; filled by `in_source`
 
 
 def build(
@@ -44,65 +45,17 @@ def build(
     return problems or value
 
 
-def dotted(path: KeyPath) -> str:
-    """A path as people write it: `("input", "to", 0)` is `input.to[0]`."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
-
-
-def in_source(problems: list[Problem], text: str) -> list[Problem]:
-    """The problems with their lines in `text`, and with what to quote exactly as its author wrote it."""
-    from guarantee_email_agent.files import yaml_positions  # PyYAML takes 80 ms to import; only when something is wrong
-
-    wanted = {problem.path[:length] for problem in problems for length in range(1, len(problem.path) + 1)}
-    nodes: dict[KeyPath, yaml_positions.Node] = {}
-    for node in yaml_positions.nodes(text):
-        if node.path in wanted:
-            nodes.setdefault(node.path, node)
-            if len(nodes) == len(wanted):
-                break
-    located = []
-    for problem in problems:
-        path, message = problem.path, problem.message
-        if problem.quote and path in nodes and (scalar := nodes[path].scalar):
-            message = _quote_it(scalar)
-        while path and path not in nodes:
-            path = path[:-1]
-        # The root has no key of its own: a key that is missing at the top has no line.
-        line = nodes[path].line if path else None
-        located.append(replace(problem, message=message, line=line))
-    return located
-
-
 # (value, path of the parent, own key, problems) -> the value in its type; anything once a problem is noted
 _Reader = Callable[[Any, KeyPath, str | int, list[Problem]], Any]
 _RecordReader = Callable[[object, KeyPath, list[Problem], Mapping[str, Any] | None, str | None], Any]
 
 
 # One field: its key in the file, its name, the type whose values need no reader, its reader, its check.
-_Slot = tuple[str, str, type | None, _Reader, Callable[[Any], str | None] | None]
+_FieldReader = tuple[str, str, type | None, _Reader, Callable[[Any], str | None] | None]
 
+_MAPPING: Final = "a mapping of keys to values"
+_BOOLEAN_WORDS: Final = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 _RECORD_READERS: Final[dict[type, _RecordReader]] = {}
-
-
-def field_key(field: Field[Any]) -> str | None:
-    """The name of a dataclass field in the file; None where the file does not hold it."""
-    key: str | None = field.metadata.get("key", field.name) if field.init else None
-    return key
-
-
-def is_required(field: Field[Any]) -> bool:
-    """Whether the file must hold the field, since it has no default."""
-    return field.default is MISSING and field.default_factory is MISSING
-
-
-def default_of(field: Field[Any]) -> Any:
-    """The value of a field that the file leaves out; None for a required one too."""
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return None if field.default is MISSING else field.default
 
 
 def _record_reader(cls: type) -> _RecordReader:
@@ -113,8 +66,8 @@ def _record_reader(cls: type) -> _RecordReader:
 
 
 def _make_record_reader(cls: type) -> _RecordReader:
-    slots, required = _slots(cls)
-    known = {slot[0]: None for slot in slots}
+    readers, required = _field_readers(cls)
+    known = {reader[0]: None for reader in readers}
 
     def read(
         data: object, path: KeyPath, problems: list[Problem], given: Mapping[str, Any] | None, reserved: str | None
@@ -123,12 +76,12 @@ def _make_record_reader(cls: type) -> _RecordReader:
             if data is None and not required:  # a section whose keys are all commented out
                 data = {}
             else:
-                problems.append(Problem(path, "type", f"must be a mapping of keys to values, {_but(data)}"))
+                problems.append(mismatch(path, _MAPPING, data))
                 return None
         values: dict[str, Any] = dict(given) if given else {}
         found = 0
         before = len(problems)
-        for key, name, exact, reader, check in slots:
+        for key, name, exact, reader, check in readers:
             if key in data:
                 found += 1
                 value = data[key]
@@ -141,10 +94,10 @@ def _make_record_reader(cls: type) -> _RecordReader:
                     problems.append(Problem((*path, key), "value", wrong))
                 values[name] = value
             elif key in required:
-                problems.append(_missing(key, path, () if reserved is None else data))
+                problems.append(missing_key(key, path, () if reserved is None else data))
         if found != len(data):
             others = [key for key in data if key not in known]
-            problems.extend(_unknown(key, path, known) for key in others if _is_problem(key, reserved))
+            problems.extend(unknown_key(key, path, known) for key in others if _is_problem(key, reserved))
         if len(problems) != before:
             return None
         try:
@@ -156,21 +109,26 @@ def _make_record_reader(cls: type) -> _RecordReader:
     return read
 
 
-def _slots(cls: type) -> tuple[list[_Slot], frozenset[str]]:
+def _is_problem(key: object, reserved: str | None) -> bool:
+    """Whether a document may not have a key that the dataclass does not know."""
+    return reserved is None or not isinstance(key, str) or key.startswith(reserved)
+
+
+def _field_readers(cls: type) -> tuple[list[_FieldReader], frozenset[str]]:
     annotations = get_type_hints(cls)
-    slots: list[_Slot] = []
+    readers: list[_FieldReader] = []
     required = set()
     for field in fields(cls):
         key = field_key(field)
         if key is not None:
             annotation = annotations[field.name]
-            slots.append((key, field.name, _exact(annotation), _reader(annotation), field.metadata.get("check")))
+            readers.append((key, field.name, _exact_type(annotation), _reader(annotation), field.metadata.get("check")))
             if is_required(field):
                 required.add(key)
-    return slots, frozenset(required)
+    return readers, frozenset(required)
 
 
-def _exact(annotation: Any) -> type | None:
+def _exact_type(annotation: Any) -> type | None:
     """The type whose values need no reader at all."""
     return annotation if annotation in (str, int, bool) else None
 
@@ -180,7 +138,7 @@ def _reader(annotation: Any) -> _Reader:
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     if annotation is object or annotation is Any:
-        return _anything
+        return _any_value
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return _literal(arguments)
@@ -205,13 +163,13 @@ def _record(cls: type) -> _Reader:
 
 
 def _items(annotation: Any, container: type) -> _Reader:
-    exact = _exact(annotation)
+    exact = _exact_type(annotation)
     read_item = _reader(annotation)
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         if type(value) is not list:
             hint = "; write [] for none, or remove the key" if value is None else ""
-            problems.append(Problem((*parent, key), "type", f"must be a list, {_but(value)}{hint}"))
+            problems.append(mismatch((*parent, key), "a list", value, hint))
             return None
         path = (*parent, key)
         return container(
@@ -230,12 +188,11 @@ def _mapping(annotation: Any) -> _Reader:
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         if type(value) is not dict:
             hint = "; write {} for none, or remove the key" if value is None else ""
-            problem = f"must be a mapping of keys to values, {_but(value)}{hint}"
-            problems.append(Problem((*parent, key), "type", problem))
+            problems.append(mismatch((*parent, key), _MAPPING, value, hint))
             return None
         for name in value:
             if type(name) is not str:
-                problems.append(_key_is_no_text(name, (*parent, key)))
+                problems.append(non_text_key(name, (*parent, key)))
                 return None
         if read_item is None:
             return value
@@ -277,30 +234,26 @@ def _python_types(annotation: Any) -> tuple[type, ...]:
 
 
 def _literal(choices: tuple[Any, ...]) -> _Reader:
-    shown = " or ".join(", ".join(_show(choice) for choice in choices).rsplit(", ", 1))
+    expected = " or ".join(", ".join(as_yaml(choice) for choice in choices).rsplit(", ", 1))
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         for choice in choices:
             if type(value) is type(choice) and value == choice:
                 return value
-        problems.append(Problem((*parent, key), "value", f"must be {shown}, {_but(value)}{_nearest(value, choices)}"))
+        problems.append(mismatch((*parent, key), expected, value, suggestion(value, choices), "value"))
         return None
 
     return read
 
 
-def _anything(value: Any, _parent: KeyPath, _key: str | int, _problems: list[Problem]) -> Any:
+def _any_value(value: Any, _parent: KeyPath, _key: str | int, _problems: list[Problem]) -> Any:
     return value
 
 
 def _text(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
     if type(value) is str:
         return value
-    path = (*parent, key)
-    if type(value) in (int, float, bool):
-        problems.append(Problem(path, "type", _quote_it(_show(value)), quote=True))
-    else:
-        problems.append(Problem(path, "type", f"must be text, {_but(value)}"))
+    problems.append(not_text((*parent, key), value))
     return None
 
 
@@ -315,102 +268,24 @@ def _path(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) 
 def _integer(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
     if type(value) is int:
         return value
-    problems.append(Problem((*parent, key), "type", f"must be a whole number, {_but(value)}{_unquote(value)}"))
+    problems.append(mismatch((*parent, key), "a whole number", value, unquote_hint(value)))
     return None
 
 
 def _number(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
     if type(value) in (int, float) and isfinite(value):
         return float(value)
-    problems.append(Problem((*parent, key), "type", f"must be a number, {_but(value)}{_unquote(value)}"))
+    problems.append(mismatch((*parent, key), "a number", value, unquote_hint(value)))
     return None
 
 
 def _boolean(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
     if type(value) is bool:
         return value
-    wants = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
-    meant = wants.get(value.lower()) if type(value) is str else None
+    meant = _BOOLEAN_WORDS.get(value.lower()) if type(value) is str else None
     hint = f"; write {meant} without quotes" if meant else ""
-    problems.append(Problem((*parent, key), "type", f"must be true or false, {_but(value)}{hint}"))
+    problems.append(mismatch((*parent, key), "true or false", value, hint))
     return None
 
 
 _SCALARS: Final[dict[Any, _Reader]] = {str: _text, int: _integer, float: _number, bool: _boolean, Path: _path}
-
-
-def _but(value: object) -> str:
-    """What stands there instead, cut to a length that fits a line."""
-    if value is None:
-        return "but is empty"
-    if isinstance(value, dict):
-        return "not a mapping"
-    if isinstance(value, list):
-        return "not a list"
-    if isinstance(value, str):
-        return f"not the text {value!r}" if len(value) <= 40 else f"not the text {value[:37]!r}…"
-    return f"not {_show(value)}"
-
-
-def _show(value: object) -> str:
-    """A scalar as YAML has it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value)
-
-
-def _quote_it(shown: str) -> str:
-    kind = "the word" if shown.lower() in ("true", "false") else "the number"
-    meaning = "true or false in YAML, not text" if kind == "the word" else "not text"
-    return f'is {kind} {shown}, {meaning}; quote it: "{shown}"'
-
-
-def _unquote(value: object) -> str:
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return ""
-        return "; remove the quotes"
-    return ""
-
-
-def _missing(key: str, path: KeyPath, others: Iterable[object]) -> Problem:
-    """others: keys that are no problem by themselves, one of which may be meant."""
-    near = _close_match(key, others)
-    hint = f" – is it misspelled as {near!r}?" if near else ""
-    return Problem((*path, key), "missing", f"is missing{hint}")
-
-
-def _is_problem(key: object, reserved: str | None) -> bool:
-    """Whether a document may not have a key that the dataclass does not know."""
-    return reserved is None or not isinstance(key, str) or key.startswith(reserved)
-
-
-def _unknown(key: object, path: KeyPath, known: Iterable[str]) -> Problem:
-    if not isinstance(key, str):
-        return _key_is_no_text(key, path)
-    return Problem((*path, key), "unknown", f"unknown key {key!r}{_nearest(key, known, listing=True)}")
-
-
-def _key_is_no_text(key: object, path: KeyPath) -> Problem:
-    shown = _show(key)
-    return Problem((*path, shown), "type", f'the key {shown} is not text; quote it: "{shown}"')
-
-
-def _nearest(word: object, choices: Iterable[object], listing: bool = False) -> str:
-    """` – did you mean …?`, or the known keys where nothing is near."""
-    if near := _close_match(word, choices):
-        return f" – did you mean {near!r}?"
-    names = [choice for choice in choices if isinstance(choice, str)]
-    return f"; known keys: {', '.join(names)}" if listing and names else ""
-
-
-def _close_match(word: object, choices: Iterable[object]) -> str | None:
-    from difflib import get_close_matches  # 2 ms, only when something is wrong
-
-    names = {choice.casefold(): choice for choice in choices if isinstance(choice, str)}
-    near = get_close_matches(word[:100].casefold(), names, n=1) if isinstance(word, str) else []
-    return names[near[0]] if near else None

@@ -9,7 +9,7 @@ from typing import Final
 from guarantee_email_agent.files import yaml_positions
 from guarantee_email_agent.files.text_file import InputFileError
 
-_PLACE: Final = re.compile(r" at line (\d+) column (\d+)")
+_POSITION: Final = re.compile(r" at line (\d+) column (\d+)")
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -19,13 +19,13 @@ _Explanation = tuple[str, int, int]
 def explain(text: str, error: ValueError) -> InputFileError:
     """The error of ryaml as one sentence with line and column that says what to do."""
     raw = str(error)
-    for mark, describe in _EXPLANATIONS:
-        if mark in raw:
+    for marker, describe in _EXPLANATIONS:
+        if marker in raw:
             what, line, column = describe(text, raw)
             break
     else:
-        line, column = _place(raw)
-        what = " ".join(_PLACE.sub("", raw).split())
+        line, column = _position(raw)
+        what = " ".join(_POSITION.sub("", raw).split())
     return _error(what, line, column)
 
 
@@ -72,12 +72,12 @@ def _error(what: str, line: int, column: int) -> InputFileError:
     return InputFileError(message, "document_yaml_invalid", {"line": line, "column": column})
 
 
-def _place(raw: str, last: bool = False) -> tuple[int, int]:
-    """The first (or last) place that ryaml names; it leaves out line 1, column 1."""
-    places = _PLACE.findall(raw)
-    if not places:
+def _position(raw: str, last: bool = False) -> tuple[int, int]:
+    """The first (or last) position that ryaml names; it leaves out line 1, column 1."""
+    positions = _POSITION.findall(raw)
+    if not positions:
         return 1, 1
-    line, column = places[-1 if last else 0]
+    line, column = positions[-1 if last else 0]
     return int(line), int(column)
 
 
@@ -92,9 +92,9 @@ def _character(text: str, line: int, column: int) -> str:
     return row[column - 1 : column]
 
 
-def _says(what: str, last: bool = False) -> Callable[[str, str], _Explanation]:
+def _fixed_message(what: str, last: bool = False) -> Callable[[str, str], _Explanation]:
     def describe(_text: str, raw: str) -> _Explanation:
-        return (what, *_place(raw, last))
+        return (what, *_position(raw, last))
 
     return describe
 
@@ -104,7 +104,7 @@ def _duplicate(text: str, raw: str) -> _Explanation:
         if node.duplicate_of is not None:
             what = f"the key {str(node.path[-1])!r} stands twice (first on line {node.duplicate_of}); keep one"
             return what, node.line, node.column
-    return ("the same key stands twice in one mapping; keep one", *_place(raw))
+    return ("the same key stands twice in one mapping; keep one", *_position(raw))
 
 
 def _collection_as_key(text: str, raw: str) -> _Explanation:
@@ -112,11 +112,11 @@ def _collection_as_key(text: str, raw: str) -> _Explanation:
     for node in yaml_positions.nodes(text):
         if node.unusable_key:
             return what, node.line, node.column
-    return (what, *_place(raw))
+    return (what, *_position(raw))
 
 
 def _bad_start(text: str, raw: str) -> _Explanation:
-    line, column = _place(raw)
+    line, column = _position(raw)
     character = _character(text, line, column)
     if character == "\t":
         return _TAB, line, column
@@ -126,32 +126,24 @@ def _bad_start(text: str, raw: str) -> _Explanation:
 def _control(text: str, raw: str) -> _Explanation:
     found = _FORBIDDEN.search(text)
     if found is None:
-        return ("a control character is not allowed; remove it", *_place(raw))
-    code = ord(found[0])
-    what = f"the control character U+{code:04X} is not allowed; remove it"
+        return ("a control character is not allowed; remove it", *_position(raw))
+    what = f"the control character U+{ord(found[0]):04X} is not allowed; remove it"
     return (what, *_line_and_column(text, found.start()))
 
 
 def _surrogate(text: str, raw: str) -> _Explanation:
     found = _SURROGATE.search(text)
     if found is None:
-        return (raw, 1, 1)
+        return raw, 1, 1
     what = f"U+{ord(found[0]):04X} is half a character; remove it"
     return (what, *_line_and_column(text, found.start()))
 
 
 def _wide_integer(_text: str, raw: str) -> _Explanation:
-    line, column = _place(raw)
+    line, column = _position(raw)
     number = re.search(r"integer `(-?\d+)`", raw)
-    shown = f"the number {number[1]}" if number else "this number"
-    example = f': "{number[1]}"' if number else ""
-    return f"{shown} is too long for a number; if it is text, quote it{example}", line, column
-
-
-def _unknown_anchor(_text: str, raw: str) -> _Explanation:
-    line, column = _place(raw)
-    what = "this alias has no anchor (&name) before it; quote the value if its '*' is meant as text"
-    return what, line, column
+    name, example = (f"the number {number[1]}", f': "{number[1]}"') if number else ("this number", "")
+    return f"{name} is too long for a number; if it is text, quote it{example}", line, column
 
 
 _TAB: Final = "a tab is used for indentation; use spaces"
@@ -160,42 +152,54 @@ _COLON: Final = (
     "a ': ' where no key can stand; quote the value if it holds a colon, or check the indentation and the line above"
 )
 
-# The mark that ryaml's message holds, and what it means; the first that fits counts.
+# The text that ryaml's message holds, and what it means; the first that fits counts.
 _EXPLANATIONS: Final[tuple[tuple[str, Callable[[str, str], _Explanation]], ...]] = (
     ("duplicate entry", _duplicate),
     ("unhashable type", _collection_as_key),
     ("surrogates not allowed", _surrogate),
     ("control characters are not allowed", _control),
-    ("repetition limit", _says(_TOO_MANY_ALIASES)),
-    ("recursion limit", _says("nested more than 128 levels deep; flatten it")),
+    ("repetition limit", _fixed_message(_TOO_MANY_ALIASES)),
+    ("recursion limit", _fixed_message("nested more than 128 levels deep; flatten it")),
     ("invalid type: integer", _wide_integer),
-    ("unknown anchor", _unknown_anchor),
-    ("tab character", _says(_TAB)),
+    (
+        "unknown anchor",
+        _fixed_message("this alias has no anchor (&name) before it; quote the value if its '*' is meant as text"),
+    ),
+    ("tab character", _fixed_message(_TAB)),
     ("cannot start any token", _bad_start),
-    ("while scanning a quoted scalar", _says("the quote that opens here is never closed", last=True)),
-    ("expected ',' or ']'", _says("the list that opens here with '[' lacks a ',' or its ']'", last=True)),
-    ("expected ',' or '}'", _says("the mapping that opens here with '{' lacks a ',' or its '}'", last=True)),
-    ("unknown escape", _says('this escape is unknown; in double quotes write "\\\\" for a backslash')),
-    ("escape code", _says("this escape is no character; write the character itself")),
-    ("hexadecimal number", _says("this escape is no character; write the character itself")),
-    ("mapping values are not allowed", _says(_COLON)),
+    ("while scanning a quoted scalar", _fixed_message("the quote that opens here is never closed", last=True)),
+    ("expected ',' or ']'", _fixed_message("the list that opens here with '[' lacks a ',' or its ']'", last=True)),
+    ("expected ',' or '}'", _fixed_message("the mapping that opens here with '{' lacks a ',' or its '}'", last=True)),
+    ("unknown escape", _fixed_message('this escape is unknown; in double quotes write "\\\\" for a backslash')),
+    ("escape code", _fixed_message("this escape is no character; write the character itself")),
+    ("hexadecimal number", _fixed_message("this escape is no character; write the character itself")),
+    ("mapping values are not allowed", _fixed_message(_COLON)),
     (
         "could not find expected ':'",
-        _says("this line is no 'key: value' pair; check it and its indentation", last=True),
+        _fixed_message("this line is no 'key: value' pair; check it and its indentation", last=True),
     ),
-    ("expected '-' indicator", _says("a key stands where a list item ('- ') must; check the indentation")),
-    ("sequence entries are not allowed", _says("a list item ('- ') cannot stand here; put it on a line of its own")),
-    ("mapping keys are not allowed", _says("'? ' cannot stand here; quote the value if it is meant as text")),
-    ("expected node content", _says("a value is missing here, or starts with a sign that YAML uses; quote it")),
-    ("scanning an anchor", _says("'&' starts an anchor (&name); quote the value if it is meant as text")),
-    ("scanning an alias", _says("'*' starts an alias (*name); quote the value if it is meant as text")),
-    (" a tag", _says("'!' starts a tag; quote the value if it is meant as text")),
-    ("scanning a directive", _says("'%' starts a directive; quote the value if it is meant as text")),
+    ("expected '-' indicator", _fixed_message("a key stands where a list item ('- ') must; check the indentation")),
+    (
+        "sequence entries are not allowed",
+        _fixed_message("a list item ('- ') cannot stand here; put it on a line of its own"),
+    ),
+    ("mapping keys are not allowed", _fixed_message("'? ' cannot stand here; quote the value if it is meant as text")),
+    (
+        "expected node content",
+        _fixed_message("a value is missing here, or starts with a sign that YAML uses; quote it"),
+    ),
+    ("scanning an anchor", _fixed_message("'&' starts an anchor (&name); quote the value if it is meant as text")),
+    ("scanning an alias", _fixed_message("'*' starts an alias (*name); quote the value if it is meant as text")),
+    (" a tag", _fixed_message("'!' starts a tag; quote the value if it is meant as text")),
+    ("scanning a directive", _fixed_message("'%' starts a directive; quote the value if it is meant as text")),
     (
         "scanning a block scalar",
-        _says("only an indentation hint may follow '|' or '>'; begin the text on the next line"),
+        _fixed_message("only an indentation hint may follow '|' or '>'; begin the text on the next line"),
     ),
-    ("invalid value", _says("the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag")),
-    ("did not find expected key", _says("a key ('name: value') must stand here; check the indentation")),
-    ("expected <document start>", _says("'---' must stand between two documents; check the line above")),
+    (
+        "invalid value",
+        _fixed_message("the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag"),
+    ),
+    ("did not find expected key", _fixed_message("a key ('name: value') must stand here; check the indentation")),
+    ("expected <document start>", _fixed_message("'---' must stand between two documents; check the line above")),
 )

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
-from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import (
     Instructions,
@@ -151,7 +152,8 @@ def _parse(
     if isinstance(header, list):
         raise InstructionError(
             "\n".join(
-                f"{path}:{problem.line or 1}: {_format_problem(problem)}" for problem in in_source(header, header_text)
+                f"{path}:{problem.line or 1}: {_format_problem(problem)}"
+                for problem in locate_problems(header, header_text)
             ),
             "instruction_frontmatter_invalid",
         )
@@ -163,7 +165,7 @@ def _parse(
 
 
 def _format_problem(problem: Problem) -> str:
-    key = dotted(problem.path)
+    key = dotted_path(problem.path)
     if problem.kind == "missing":
         return f"{key} is missing. Add it to the frontmatter"
     return f"{key}: {problem.message}" if key else problem.message

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.fields import not_blank, number, setting
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
-from guarantee_email_agent.files.validation import Problem, build, dotted, in_source
+from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.printable import printable
@@ -144,7 +145,7 @@ def _read_task_file(path: Path) -> tuple[object, str]:
 
 
 def _problems_error(path: Path, problems: list[Problem], text: str) -> TaskError:
-    located = in_source(problems[:_MAX_PROBLEMS], text)
+    located = locate_problems(problems[:_MAX_PROBLEMS], text)
     sentences = [_sentence(problem) for problem in located]
     if located[0].message == "is missing":
         sentences[0] += ". Add it: what the agent has to do, in words"
@@ -153,7 +154,7 @@ def _problems_error(path: Path, problems: list[Problem], text: str) -> TaskError
 
 def _sentence(problem: Problem) -> str:
     names_its_key = problem.message.startswith(("unknown key", "the key"))
-    return problem.message if names_its_key else f"{dotted(problem.path)} {problem.message}".lstrip()
+    return problem.message if names_its_key else f"{dotted_path(problem.path)} {problem.message}".lstrip()
 
 
 def _list_directory(folder: Path, what: str) -> set[str]:
