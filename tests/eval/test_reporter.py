@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
-from guarantee_email_agent.eval.reporter import EvalReporter, what_it_proves
+from guarantee_email_agent.eval.reporter import EvalReporter, describe_confidence
 
 MISS = (
     "response_body_contains: missing phrase 'serial number'\n"
@@ -178,7 +178,7 @@ class TestWhatItProves:
         ],
     )  # fmt: skip
     def test_in_words(self, passed: int, total: int, threshold: float, sentences: list[str]) -> None:
-        said = what_it_proves(passed, total, threshold)
+        said = describe_confidence(passed, total, threshold)
         assert len(said) == len(sentences)
         assert all(sentence.endswith(end) for sentence, end in zip(said, sentences, strict=True))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import junitparser
 
-from guarantee_email_agent.judging.grade_report import GradeReporter, as_report, described, junit_case
+from guarantee_email_agent.judging.grade_report import GradeReporter, format_graded, json_report, junit_case
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_junit
 
@@ -57,10 +57,10 @@ class TestLines:
         assert printed(PASSED, FAILED, planned=5).endswith("Interrupted: 2 of 5 were judged\n")
 
     def test_a_pass_without_a_word(self) -> None:
-        assert described(Graded("six", Verdict("passed"))) == "✓ six"
+        assert format_graded(Graded("six", Verdict("passed"))) == "✓ six"
 
     def test_a_pass_is_one_line(self) -> None:
-        assert described(Graded("six", Verdict("passed", "one\n  two\n"))) == "✓ six: one two"
+        assert format_graded(Graded("six", Verdict("passed", "one\n  two\n"))) == "✓ six: one two"
 
     def test_control_characters_never_get_through(self) -> None:
         hostile = "\x1b[2J\x07\r \u202e"
@@ -73,20 +73,20 @@ class TestLines:
 
     def test_of_much_feedback_the_beginning_is_shown_and_of_much_output_the_end(self) -> None:
         lines = "\n".join(f"line {number}" for number in range(100))
-        text = described(Graded("six", Verdict("failed", lines, output=lines)))
+        text = format_graded(Graded("six", Verdict("failed", lines, output=lines)))
         assert text.startswith("✗ six - FAILED\n    line 0\n")
         assert "    line 19\n    …\n    printed:\n        …\n        line 80\n" in text
         assert text.endswith("        line 99")
 
     def test_endless_lines_are_cut(self) -> None:
-        text = described(Graded("six", Verdict("failed", "a" * 1_000_000, output="b" * 1_000_000)))
+        text = format_graded(Graded("six", Verdict("failed", "a" * 1_000_000, output="b" * 1_000_000)))
         assert len(text) < 5_000
-        assert len(described(Graded("six", Verdict("passed", "a" * 1_000_000)))) < 5_000
+        assert len(format_graded(Graded("six", Verdict("passed", "a" * 1_000_000)))) < 5_000
 
 
 class TestJson:
     def test_the_whole_report(self) -> None:
-        assert as_report(RESULTS) == {
+        assert json_report(RESULTS) == {
             "schema_version": 1,
             "totals": {"total": 3, "passed": 1, "failed": 1, "error": 1},
             "results": [

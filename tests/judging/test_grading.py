@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging.grading import grade, grade_folder, validate_task
+from guarantee_email_agent.judging.grading import grade, validate_task
 from guarantee_email_agent.judging.task import load_task
-from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.utils.errors import TaskError
 
 WANTS_42 = """\
@@ -29,10 +28,6 @@ def make_task(folder: Path, judge: str = WANTS_42, task_yaml: str = "instruction
     (folder / "task.yaml").write_text(task_yaml, encoding="utf-8")
     (folder / "test.py").write_text(judge, encoding="utf-8")
     return folder
-
-
-def outcomes(graded: list[Graded]) -> list[tuple[str, str]]:
-    return [(each.task_name, each.verdict.verdict) for each in graded]
 
 
 class TestGrade:
@@ -106,51 +101,6 @@ class TestGrade:
     def test_the_package_itself_loads_nothing(self) -> None:
         program = "import sys, guarantee_email_agent.judging; sys.exit('ryaml' in sys.modules or 'json' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-class TestFolder:
-    @pytest.fixture
-    def suite(self, tmp_path: Path) -> tuple[Path, Path]:
-        """Tasks b to f and records for a to e; c is no usable task, e no usable record."""
-        tasks, results = tmp_path / "tasks", tmp_path / "results"
-        results.mkdir()
-        for name in "bcdef":
-            make_task(tasks / name, task_yaml="instruction: 1\n" if name == "c" else "instruction: Say 42\n")
-        for name, answer in {"a": "42", "b": "42", "c": "42", "d": "41"}.items():
-            (results / f"{name}.json").write_text(json.dumps({"task_result": answer}), encoding="utf-8")
-        (results / "e.json").write_text("[]", encoding="utf-8")
-        for name in ("_totals.json", ".hidden.json", "notes.txt"):
-            (results / name).touch()
-        return tasks, results
-
-    def test_every_task_and_every_record_counts(self, suite: tuple[Path, Path]) -> None:
-        graded = list(grade_folder(*suite))
-        assert outcomes(graded) == [
-            ("a", "error"),
-            ("b", "passed"),
-            ("c", "error"),
-            ("d", "failed"),
-            ("e", "error"),
-            ("f", "error"),
-        ]
-        reasons = {each.task_name: str(each.verdict.error) for each in graded}
-        assert "there is no task for the record" in reasons["a"]
-        assert "a.json" in reasons["a"]
-        assert "instruction is the number 1" in reasons["c"]
-        assert "e.json: a record is a JSON object" in reasons["e"]
-        assert reasons["f"] == "there is no record f.json for this task"
-
-    def test_several_at_a_time_come_in_the_same_order(self, suite: tuple[Path, Path]) -> None:
-        assert outcomes(list(grade_folder(*suite, jobs=3))) == outcomes(list(grade_folder(*suite)))
-
-    def test_the_rest_is_not_judged_where_nobody_wants_it(self, suite: tuple[Path, Path]) -> None:
-        results = grade_folder(*suite, jobs=2)
-        assert next(results).task_name == "a"  # type: ignore[call-overload]
-
-    def test_a_folder_of_records_that_is_not_there(self, suite: tuple[Path, Path]) -> None:
-        with pytest.raises(TaskError, match="the folder of records does not exist") as caught:
-            grade_folder(suite[0], suite[1] / "absent")
-        assert (caught.value.code, caught.value.exit_code) == ("task_results_not_found", 2)
 
 
 class TestValidation:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging.grade_report import as_report
+from guarantee_email_agent.judging.grade_report import json_report
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_json
 
@@ -232,7 +232,7 @@ class TestForgery:
 
     def test_the_report_can_still_be_written(self, ask: Ask) -> None:
         verdict = ask(CHANNEL, """say(b'{"error": "\\\\ud800"}')""", "os._exit(0)")
-        report = as_json(as_report([Graded("forged", verdict)]))
+        report = as_json(json_report([Graded("forged", verdict)]))
         assert json.loads(report)["totals"]["error"] == 1
 
 

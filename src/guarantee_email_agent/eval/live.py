@@ -17,6 +17,7 @@ from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.clock import SystemClock
 
 logger = logging.getLogger(__name__)
@@ -70,8 +71,7 @@ class LiveEvaluation:
         usage, dollars = self.meter.usage, self.meter.cost_usd
         tokens = f"{usage.total - usage.output_tokens:,} tokens sent, {usage.output_tokens:,} received"
         price = "cost not known" if dollars is None else f"${dollars:.4f}"
-        answers = "1 answer" if self.meter.calls == 1 else f"{self.meter.calls} answers"
-        return f"{self._config.llm.model}: {answers}, {tokens}, {price}"
+        return f"{self._config.llm.model}: {pluralize(self.meter.calls, 'answer')}, {tokens}, {price}"
 
     async def _end(self, under_way: Sequence[asyncio.Task[EvalResult]]) -> None:
         for task in under_way:

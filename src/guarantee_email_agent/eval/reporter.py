@@ -17,7 +17,7 @@ from guarantee_email_agent.reporting.statistics import (
     rounded_bound,
     threshold_text,
 )
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.reporting.totals import Totals
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class EvalReporter(RunReporter[EvalResult]):
         else:
             sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
             self._terminal.line(self._terminal.red(f"{sign} Eval failed (<{wanted}% threshold)"))
-        for sentence in what_it_proves(totals.passed, totals.total, self.threshold):
+        for sentence in describe_confidence(totals.passed, totals.total, self.threshold):
             self._terminal.line(sentence)
 
 
@@ -104,7 +104,7 @@ def _totals(results: Iterable[EvalResult]) -> Totals:
     return Totals.of(result.outcome for result in results)
 
 
-def what_it_proves(passed: int, total: int, threshold: Threshold) -> list[str]:
+def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[str]:
     """One or two sentences: the lower bound of the pass rate, and what a proof of the threshold still takes."""
     wanted, failed = f"{threshold_text(threshold)}%", total - passed
     needed = clean_runs_needed(failed, threshold)
@@ -118,10 +118,8 @@ def what_it_proves(passed: int, total: int, threshold: Threshold) -> list[str]:
     elif needed > total:
         more = needed - total
         condition = f"without a {'new ' if failed else ''}failure"
-        whole = f" ({needed} with {failed} failure{'' if failed == 1 else 's'})" if failed else f" ({needed} in all)"
-        sentences.append(
-            f"A proof of {wanted} takes {more} more scenario{'' if more == 1 else 's'} {condition}{whole}."
-        )
+        whole = f"{needed} with {pluralize(failed, 'failure')}" if failed else f"{needed} in all"
+        sentences.append(f"A proof of {wanted} takes {pluralize(more, 'more scenario')} {condition} ({whole}).")
     return sentences
 
 

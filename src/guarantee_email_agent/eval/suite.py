@@ -17,7 +17,7 @@ from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import TextStream
+from guarantee_email_agent.reporting.terminal import TextStream, pluralize
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.printable import printable
 
@@ -76,7 +76,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     logger.info("Discovered %d eval test cases", len(files))
     live = _live(config, options)
     reporter = EvalReporter(stream, threshold=options.threshold, cost=None if live is None else live.cost)
-    title = f"Running evaluation suite... ({len(files)} scenario{'' if len(files) == 1 else 's'})"
+    title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     reports = _report_files(config, options, live) if options.report_paths else None
     return run_and_report(title, _results(config, files, options, live), len(files), reporter, reports, began=began)
 

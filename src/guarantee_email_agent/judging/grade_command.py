@@ -8,30 +8,24 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
-from guarantee_email_agent.judging.grading import (
-    Pair,
-    grade_pair,
-    grade_task,
-    in_order,
-    is_record_name,
-    pairs,
-    validate_task,
-)
+from guarantee_email_agent.judging.grading import grade_task, validate_task
 from guarantee_email_agent.judging.record import Record, parse_record, read_record, record_of_answer
-from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import check_report_paths
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import Progress, TextStream
+from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
 
 STDIN: Final = "-"
+_RECORD_ENDING: Final = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +43,11 @@ class GradeOptions(RunOptions):
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What to judge and how: `judge_one` is called for each of `items`."""
+class _Pending(NamedTuple):
+    """A verdict that is still to be asked for."""
 
-    title: str
-    items: Sequence[Any]
-    judge_one: Callable[[Any], Graded]
-    measures_agent: bool = True
+    task_name: str
+    judge: Callable[[], Verdict]
 
 
 def grade_command(
@@ -68,77 +59,107 @@ def grade_command(
     single record that cannot be used, and ConfigurationError for a report that cannot be written, or not there.
     """
     check_report_paths(options.report_paths, UNWRITABLE)
-    _spare_records(options)
-    work = _work(options, read_stdin)
+    _refuse_record_paths(options)
+    pending = _pending_verdicts(options, read_stdin)
     return run_and_report(
-        work.title,
-        _results(work, options.jobs),
-        len(work.items),
-        GradeReporter(stream, measures_agent=work.measures_agent),
-        task_report_files("grade", options) if options.report_paths else None,
-        progress=Progress(console, len(work.items), "judged"),
+        f"Validating {pluralize(len(pending), 'task')}..."
+        if options.validate
+        else f"Grading {pluralize(len(pending), 'result')}...",
+        _results(pending, options.jobs),
+        len(pending),
+        GradeReporter(stream, measures_agent=not options.validate),
+        task_report_files("grade", options),
+        progress=Progress(console, len(pending), "judged"),
     )
 
 
-def _results(work: _Work, jobs: int) -> Generator[Graded, None, None]:
-    for graded in in_order(work.judge_one, work.items, jobs):
+def _results(pending: Sequence[_Pending], jobs: int) -> Generator[Graded, None, None]:
+    for graded in map_in_order(lambda each: Graded(each.task_name, each.judge()), pending, jobs):
         logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
         yield graded
 
 
-def _work(options: GradeOptions, read_stdin: Callable[[], bytes]) -> _Work:
+def _pending_verdicts(options: GradeOptions, read_stdin: Callable[[], bytes]) -> list[_Pending]:
     timeout_s = options.timeout_s
     if options.validate:
-        single = is_task(options.directory)
-        tasks = [load_task(options.directory)] if single else discover_tasks(options.directory)
-        title = f"Validating {len(tasks)} task{'' if len(tasks) == 1 else 's'}..."
-        return _Work(title, tasks, partial(_validated, timeout_s=timeout_s), measures_agent=False)
+        return [_Pending(task.name, partial(_validate, task, timeout_s)) for task in load_tasks(options.directory)]
     if options.results_dir is not None:
-        found: Sequence[Pair] = pairs(options.directory, options.results_dir)
-        title = f"Grading {len(found)} result{'' if len(found) == 1 else 's'}..."
-        return _Work(title, found, partial(grade_pair, timeout_s=timeout_s))
+        tasks = {task.name: task for task in discover_tasks(options.directory)}
+        records = _record_files(options.results_dir)
+        names = sorted({*tasks, *records}, key=os.fsencode)
+        return [_Pending(name, partial(_grade, tasks.get(name), records.get(name), name, timeout_s)) for name in names]
     task = load_task(options.directory)
-    record = _single_record(options, read_stdin)
-    return _Work(
-        "Grading 1 result...", [task], lambda task: Graded(task.name, grade_task(task, record, timeout_s=timeout_s))
-    )
+    record = _read_single_record(options, read_stdin)
+    return [_Pending(task.name, partial(grade_task, task, record, timeout_s=timeout_s))]
 
 
-def _spare_records(options: GradeOptions) -> None:
+def _validate(task: Task | InvalidTask, timeout_s: float | None) -> Verdict:
+    if isinstance(task, InvalidTask):
+        return Verdict("error", error=task.message)
+    return validate_task(task, timeout_s=timeout_s)
+
+
+def _grade(task: Task | InvalidTask | None, record_file: Path | None, name: str, timeout_s: float | None) -> Verdict:
+    """The verdict on one record of a folder; a task without a record, or a record without a task, is an error."""
+    if task is None:
+        problem = f"there is no task for the record {printable(str(record_file))}"
+        return Verdict("error", error=f"{problem}. Name the record after its task, or remove it")
+    if isinstance(task, InvalidTask):
+        return Verdict("error", error=task.message)
+    if record_file is None:
+        return Verdict("error", error=f"there is no record {printable(name)}{_RECORD_ENDING} for this task")
+    try:
+        record = read_record(record_file)
+    except TaskError as error:
+        return Verdict("error", error=error.message)
+    return grade_task(task, record, timeout_s=timeout_s)
+
+
+def _record_files(folder: Path) -> dict[str, Path]:
+    """The records of a folder by the names of their tasks."""
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        problem = f"the folder of records {reason}. Name the one that has a <task_name>.json for each task"
+        raise TaskError(
+            f"{printable(str(folder))}: {problem}", "task_results_not_found", {"path": str(folder)}
+        ) from None
+    return {name.removesuffix(_RECORD_ENDING): folder / name for name in names if _is_record_name(name)}
+
+
+def _is_record_name(name: str) -> bool:
+    """Whether a file of this name counts as a record in a folder of them."""
+    return name[0] not in "._" and name.endswith(_RECORD_ENDING)
+
+
+def _refuse_record_paths(options: GradeOptions) -> None:
     """Refuse a report in the place of a record, or where the next call would take it for one."""
     record = None if options.result_file in (None, STDIN) else os.path.realpath(str(options.result_file))
-    records = None if options.results_dir is None else os.path.realpath(options.results_dir)
-    for file in options.report_paths:
-        place = os.path.realpath(file)
-        if place == record or (os.path.dirname(place) == records and is_record_name(os.path.basename(place))):
+    folder = None if options.results_dir is None else os.path.realpath(options.results_dir)
+    for path in options.report_paths:
+        real = os.path.realpath(path)
+        if real == record or (os.path.dirname(real) == folder and _is_record_name(os.path.basename(real))):
             raise ConfigurationError(
-                f"{printable(str(file))}: the report would take the place of a record. Name a file in another folder",
+                f"{printable(str(path))}: the report would take the place of a record. Name a file in another folder",
                 "task_report_is_record",
             )
 
 
-def _validated(task: Task | InvalidTask, timeout_s: float | None) -> Graded:
-    if isinstance(task, InvalidTask):
-        return Graded(task.name, Verdict("error", error=task.message))
-    return Graded(task.name, validate_task(task, timeout_s=timeout_s))
-
-
-def _single_record(options: GradeOptions, read_stdin: Callable[[], bytes]) -> Record:
+def _read_single_record(options: GradeOptions, read_stdin: Callable[[], bytes]) -> Record:
     if options.answer is not None:
         if options.answer != STDIN:
             return record_of_answer(options.answer)
         # As the shell's $(…) does it: the line break that ends a program's output is not part of its answer.
-        return record_of_answer(_text_of(read_stdin()).removesuffix("\n").removesuffix("\r"))
+        return record_of_answer(_decode_stdin(read_stdin()).removesuffix("\n").removesuffix("\r"))
     if options.result_file == STDIN:
-        return parse_record(_text_of(read_stdin()), "stdin")
+        return parse_record(_decode_stdin(read_stdin()), "stdin")
     return read_record(options.result_file or "")
 
 
-def _text_of(data: bytes) -> str:
+def _decode_stdin(data: bytes) -> str:
     try:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise TaskError(
-            f"stdin: this is not UTF-8 text (byte {error.start}). Convert it before it is piped in",
-            "task_stdin_not_utf8",
-        ) from None
+        problem = f"this is not UTF-8 text (byte {error.start}). Convert it before it is piped in"
+        raise TaskError(f"stdin: {problem}", "task_stdin_not_utf8") from None

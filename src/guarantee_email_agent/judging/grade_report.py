@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.report_files import JUnitCase, ReportFiles
 from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
@@ -17,8 +17,8 @@ SCHEMA_VERSION: Final = 1
 UNWRITABLE: Final = "task_report_unwritable"
 
 _WANTED_PERCENT: Final = 100  # nothing less than all is a success, so no rounding may say 100
-_SHOWN_LINES: Final = 20
-_SHOWN_CHARACTERS: Final = 2_000
+_MAX_LINES: Final = 20
+_MAX_CHARACTERS: Final = 2_000
 _INDENT: Final = "    "
 
 
@@ -32,7 +32,7 @@ class GradeReporter(RunReporter[Graded]):
         super().__init__(Terminal(stream), _WANTED_PERCENT, measures_agent=measures_agent)
 
     def add(self, result: Graded) -> None:
-        self._add(result.verdict.verdict, described(result))
+        self._add(result.verdict.verdict, format_graded(result))
 
     def _print_conclusion(self, totals: Totals) -> None:
         if self._measures_agent and totals.total > 1:
@@ -40,20 +40,20 @@ class GradeReporter(RunReporter[Graded]):
             self._terminal.line(f"Proven with 95% confidence: of tasks like these, the agent solves at least {bound}%.")
 
 
-def described(graded: Graded) -> str:
+def format_graded(graded: Graded) -> str:
     """One verdict for people: a line, and for what is no pass the reason and what the judge printed, indented."""
     verdict, name = graded.verdict, printable(graded.task_name)
     if verdict.verdict == "passed":
-        feedback = printable(" ".join(verdict.feedback[:_SHOWN_CHARACTERS].split()))
+        feedback = printable(" ".join(verdict.feedback[:_MAX_CHARACTERS].split()))
         return f"✓ {name}: {feedback}" if feedback else f"✓ {name}"
     word = "FAILED" if verdict.verdict == "failed" else "ERROR"
-    lines = [f"✗ {name} - {word}", *_beginning(verdict.error or verdict.feedback)]
-    if printed := _end(verdict.output):
+    lines = [f"✗ {name} - {word}", *_first_lines(verdict.error or verdict.feedback)]
+    if printed := _last_lines(verdict.output):
         lines += [f"{_INDENT}printed:", *(f"{_INDENT}{line}" for line in printed)]
     return "\n".join(lines)
 
 
-def as_report(results: Sequence[Graded]) -> dict[str, Any]:
+def json_report(results: Sequence[Graded]) -> dict[str, Any]:
     """The results as JSON holds them. duration_ms: wall time of the judge."""
     totals = Totals.of(graded.verdict.verdict for graded in results)
     return {
@@ -64,25 +64,16 @@ def as_report(results: Sequence[Graded]) -> dict[str, Any]:
             "failed": totals.failed,
             "error": totals.error,
         },
-        "results": [_entry(graded) for graded in results],
+        "results": [_json_result(graded) for graded in results],
     }
 
 
-def task_report_files(command: str, options: RunOptions) -> ReportFiles[Graded]:
-    """The report files of `grade` and `solve`, whose content has one shape."""
-    content = (options.json_file, options.junit_file, command, "tasks", UNWRITABLE)
-    return ReportFiles(*content, lambda results, _: as_report(results), junit_case)
-
-
-def verdict_as_json(verdict: Verdict) -> dict[str, Any] | None:
-    """What the judge returned, as `eval` holds it in a report and in a record; None where it gave no verdict."""
-    if verdict.verdict == "error":
+def task_report_files(command: str, options: RunOptions) -> ReportFiles[Graded] | None:
+    """The report files of `grade` and `solve`, whose content has one shape; None where none is wanted."""
+    if not options.report_paths:
         return None
-    return {
-        "passed": verdict.verdict == "passed",
-        "feedback": verdict.feedback,
-        "details": dict(verdict.details),
-    }
+    names = (options.json_file, options.junit_file, command, "tasks", UNWRITABLE)
+    return ReportFiles(*names, lambda results, _: json_report(results), junit_case)
 
 
 def junit_case(graded: Graded) -> JUnitCase:
@@ -100,32 +91,33 @@ def junit_case(graded: Graded) -> JUnitCase:
     )
 
 
-def _entry(graded: Graded) -> dict[str, Any]:
+def _json_result(graded: Graded) -> dict[str, Any]:
     verdict = graded.verdict
+    returned = {"passed": verdict.verdict == "passed", "feedback": verdict.feedback, "details": dict(verdict.details)}
     return {
         "task_name": graded.task_name,
         "verdict": verdict.verdict,
-        "eval": verdict_as_json(verdict),
+        "eval": None if verdict.verdict == "error" else returned,
         "error": verdict.error,
         "output": verdict.output,
         "duration_ms": round(verdict.duration_ms, 1),
     }
 
 
-def _beginning(text: str) -> list[str]:
-    """The first lines of a text, indented."""
-    lines = text[:_SHOWN_CHARACTERS].rstrip().split("\n")
-    shown = [f"{_INDENT}{printable(line)}" for line in lines[:_SHOWN_LINES]]
-    if len(text.rstrip()) > _SHOWN_CHARACTERS or len(lines) > _SHOWN_LINES:
-        shown.append(f"{_INDENT}…")
-    return shown if text.strip() else []
+def _first_lines(text: str) -> list[str]:
+    """The beginning of a text, indented."""
+    lines = text[:_MAX_CHARACTERS].rstrip().split("\n")
+    is_cut = len(text.rstrip()) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
+    return (
+        [f"{_INDENT}{printable(line)}" for line in lines[:_MAX_LINES]] + [f"{_INDENT}…"] * is_cut
+        if text.strip()
+        else []
+    )
 
 
-def _end(text: str) -> list[str]:
-    """The last lines of a text, indented: what a program prints last says most."""
+def _last_lines(text: str) -> list[str]:
+    """The end of a text, indented: what a program prints last says most."""
     text = text.rstrip()
-    lines = text[-_SHOWN_CHARACTERS:].split("\n")
-    shown = [f"{_INDENT}{printable(line)}" for line in lines[-_SHOWN_LINES:]]
-    if len(text) > _SHOWN_CHARACTERS or len(lines) > _SHOWN_LINES:
-        shown.insert(0, f"{_INDENT}…")
-    return shown if text else []
+    lines = text[-_MAX_CHARACTERS:].split("\n")
+    is_cut = len(text) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
+    return [f"{_INDENT}…"] * is_cut + [f"{_INDENT}{printable(line)}" for line in lines[-_MAX_LINES:]] if text else []

@@ -115,6 +115,11 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
     return [_load_or_invalid(place) for place in folders]
 
 
+def load_tasks(directory: Path) -> list[Task | InvalidTask]:
+    """The one task that a directory is, or the tasks in it. Raises TaskError as `load_task` and `discover_tasks` do."""
+    return [load_task(directory)] if is_task(directory) else discover_tasks(directory)
+
+
 def is_task(folder: Path) -> bool:
     """Whether a folder is meant as a task: it has a `task.yaml` or a `test.py`."""
     return os.path.isfile(folder / TASK_FILE) or os.path.isfile(folder / TEST_FILE)

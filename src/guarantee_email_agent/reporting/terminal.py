@@ -85,6 +85,11 @@ class Progress:
             self._stream.flush()
 
 
+def pluralize(count: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _wants_color(stream: TextStream) -> bool:
     """https://no-color.org: any value but the empty one turns colours off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -14,13 +14,12 @@ from typing import Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
-from guarantee_email_agent.judging.grading import in_order
-from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, is_task, load_task
+from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.llm.usage import price_of
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import Progress, TextStream
+from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits
 from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
@@ -30,6 +29,7 @@ from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.printable import printable
 
 logger = logging.getLogger(__name__)
@@ -78,14 +78,14 @@ def solve_command(
     time now, ISO 8601. Raises TaskError and ConfigurationError for what cannot be used.
     """
     check_report_paths(options.report_paths, UNWRITABLE)
-    tasks = [load_task(options.directory)] if is_task(options.directory) else discover_tasks(options.directory)
+    tasks = load_tasks(options.directory)
     agent_factory = _agent_factory(options, load_config)
-    _prepare(options.out_dir)
+    _make_output_dir(options.out_dir)
     interruption = Interruption()
     runner = TaskRunner(
         agent_factory,
         options.agent,
-        open_sandbox or _sandboxes(options.sandbox, options.limits, interruption),
+        open_sandbox or _sandbox_opener(options.sandbox, options.limits, interruption),
         options.limits,
         options.out_dir,
         started=started,
@@ -94,32 +94,33 @@ def solve_command(
         judge_timeout_s=options.judge_timeout_s,
         interruption=interruption,
     )
-    kept = {} if options.run_all else _kept(runner, tasks)
-    if open_sandbox is None and any(isinstance(task, Task) and task.name not in kept for task in tasks):
+    finished = {} if options.run_all else _finished_before(runner, tasks)
+    if open_sandbox is None and any(isinstance(task, Task) and task.name not in finished for task in tasks):
         require_sandbox(options.sandbox)
-    with _ends_on_sigterm():
+    earlier = f", {len(finished)} of them finished before; --run-all repeats them" if finished else ""
+    with _sigterm_as_ctrl_c():
         return run_and_report(
-            _header(len(tasks), len(kept)),
-            _results(runner, tasks, kept, options.jobs),
+            f"Solving {pluralize(len(tasks), 'task')}...{earlier}",
+            _results(runner, tasks, finished, options.jobs),
             len(tasks),
             GradeReporter(stream),
-            task_report_files("solve", options) if options.report_paths else None,
+            task_report_files("solve", options),
             progress=Progress(console, len(tasks), "done"),
         )
 
 
 def _results(
-    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], kept: dict[str, Graded], jobs: int
+    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], finished: dict[str, Graded], jobs: int
 ) -> Generator[Graded, None, None]:
     """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
-        return kept.get(task.name) or runner.run(task)
+        return finished.get(task.name) or runner.run(task)
 
     try:
-        for graded in in_order(work, tasks, jobs):
+        for graded in map_in_order(work, tasks, jobs):
             logger.info("Solved %s: %s", graded.task_name, graded.verdict.verdict)
             yield graded
     except BaseException:
@@ -128,18 +129,13 @@ def _results(
         raise
 
 
-def _kept(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
+def _finished_before(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
     """What an earlier call finished."""
     found = {task.name: runner.finished(task) for task in tasks if isinstance(task, Task)}
     return {name: graded for name, graded in found.items() if graded is not None}
 
 
-def _header(count: int, kept: int) -> str:
-    earlier = f", {kept} of them finished before; --run-all repeats them" if kept else ""
-    return f"Solving {count} task{'' if count == 1 else 's'}...{earlier}"
-
-
-def _prepare(out_dir: Path) -> None:
+def _make_output_dir(out_dir: Path) -> None:
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -151,7 +147,7 @@ def _prepare(out_dir: Path) -> None:
 
 
 @contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
+def _sigterm_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM end a run as Ctrl-C does, so that no sandbox is left behind."""
 
     def end(_number: int, _frame: object) -> None:
@@ -171,7 +167,7 @@ def _ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, former)
 
 
-def _sandboxes(kind: SandboxKind, limits: RunLimits, interruption: Interruption) -> OpenSandbox:
+def _sandbox_opener(kind: SandboxKind, limits: RunLimits, interruption: Interruption) -> OpenSandbox:
     usual = SandboxLimits()
     # The judge looks into it after the agent's time is over.
     lasting = replace(usual, time_s=max(usual.time_s, limits.wall_time_s + JUDGE_MARGIN_S))
@@ -190,11 +186,13 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
     ):
         if value is not None and options.agent != kind:
             raise ConfigurationError(f"{name} goes with --agent {kind}, not {options.agent}", "cli_bad_usage")
-    make = {"llm": _llm, "script": _script, "command": _command, "human": _human}[options.agent]
+    make = {"llm": _llm_agents, "script": _script_agents, "command": _command_agents, "human": _human_agents}[
+        options.agent
+    ]
     return make(options, load_config)
 
 
-def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
+def _llm_agents(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
     from guarantee_email_agent.llm.anthropic_client import anthropic_model
     from guarantee_email_agent.solving.agents.llm_agent import LlmAgent
 
@@ -214,7 +212,7 @@ def _llm(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFacto
     return make
 
 
-def _script(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+def _script_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
     from guarantee_email_agent.solving.agents.script_agent import ScriptAgent, load_script, script_file
 
     if options.script is None:
@@ -232,7 +230,7 @@ def _script(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
     return make
 
 
-def _command(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+def _command_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
     from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
 
     if options.command is None:
@@ -241,7 +239,7 @@ def _command(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
     return lambda context: ProgramAgent(context, command)
 
 
-def _human(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
+def _human_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
     from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
 
     require_terminal(sys.stdin)
