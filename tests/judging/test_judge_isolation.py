@@ -14,6 +14,7 @@ from guarantee_email_agent.judging.judge import JudgePool
 from guarantee_email_agent.judging.verdict import Verdict
 
 if sys.platform == "linux":
+    from guarantee_email_agent.isolation import seccomp
     from guarantee_email_agent.isolation import syscalls as kernel
 else:
     pytest.skip("only Linux has this isolation", allow_module_level=True)
@@ -30,7 +31,7 @@ LIBC = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)"
 Ask = Callable[..., Verdict]
 
 needs_landlock = pytest.mark.skipif(not kernel.landlock_version(), reason="this kernel has no Landlock")
-needs_seccomp = pytest.mark.skipif(not kernel.can_refuse_system_calls(), reason="no filter is known for this processor")
+needs_seccomp = pytest.mark.skipif(not seccomp.can_filter(), reason="no filter is known for this processor")
 
 
 class TestWhatListens:

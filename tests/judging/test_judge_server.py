@@ -59,7 +59,7 @@ class TestSurroundings:
             ).verdict == ("passed")
 
     def test_no_network(self, ask: Ask, pool: JudgePool) -> None:
-        needs(pool, "network_cut")
+        needs(pool, "network_blocked")
         error = ask('socket.create_connection(("127.0.0.1", 9), 1)', head="import socket").error
         assert "a judge has no network unless its task asks for it" in str(error)
 
@@ -208,7 +208,7 @@ class TestHostile:
         ],
     )
     def test_files_stay_as_they_are(self, ask: Ask, pool: JudgePool, folder: Path, attempt: str) -> None:
-        needs(pool, "files_kept")
+        needs(pool, "files_protected")
         kept = folder / "record.json"
         kept.write_text('{"task_result": "42"}', encoding="utf-8")
         kept.chmod(0o666)
@@ -219,7 +219,7 @@ class TestHostile:
         assert {file.name for file in folder.iterdir()} == {"record.json", "test.py"}
 
     def test_our_process_goes_on(self, ask: Ask, pool: JudgePool) -> None:
-        needs(pool, "processes_kept")
+        needs(pool, "processes_protected")
         attempts = (
             "for pid in (result['caller'], os.getppid(), 1):",
             "    for number in set(signal.Signals) - {signal.SIGCONT}:",

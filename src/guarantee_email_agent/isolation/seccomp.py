@@ -1,7 +1,8 @@
-"""A filter for system calls (seccomp) that closes what namespaces leave open.
+"""Filters for system calls (seccomp) that close what namespaces leave open.
 
 Refused are: new namespaces and mounts (a file system of one's own has no size limit), kinds of sockets that no network
-namespace holds back, memory that shows in no process's account, and parts of the kernel that no task needs.
+namespace holds back, memory that shows in no process's account, and parts of the kernel that no task needs. To a judge
+also: what outlives a process, shared memory of no file, and every socket.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 # Classic BPF (linux/filter.h): operation codes of the few instructions that are needed.
@@ -18,6 +19,7 @@ _LOAD: Final = 0x20
 _EQUAL: Final = 0x15
 _AT_LEAST: Final = 0x35
 _ANY_BIT: Final = 0x45
+_AND: Final = 0x54
 _RETURN: Final = 0x06
 
 # struct seccomp_data: where the number of the call, the architecture and the arguments' low halves stand.
@@ -78,6 +80,9 @@ _UNSHARE: Final = (272, 97)
 _SOCKET: Final = (41, 198)
 _SOCKETPAIR: Final = (53, 199)
 _SEMGET: Final = (64, 190)
+_MMAP: Final = (9, 222)
+_MAP_SHARED_ANONYMOUS: Final = 0x21
+_LASTING: Final[Mapping[str, tuple[int | None, int]]] = {"shmget": (29, 194), "semget": _SEMGET, "mq_open": (240, 180)}
 _MOST_SEMAPHORES: Final = 32
 """In one set; there may be 32,000 sets, and what they take stays when their processes end."""
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -94,9 +99,7 @@ def filter_program(machine: str | None = None) -> bytes | None:
         *(_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)),
     ]
     for calls, code in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
-        for numbers in calls.values():
-            if (number := numbers[column]) is not None:
-                steps += (_step(_EQUAL, number, 0, 1), _step(_RETURN, _ERROR | code))
+        steps += _refusals((numbers[column] for numbers in calls.values()), code)
     for numbers in (_CLONE, _UNSHARE):
         steps += (
             _step(_EQUAL, numbers[column], 0, 4),
@@ -119,6 +122,40 @@ def filter_program(machine: str | None = None) -> bytes | None:
     )
     steps.append(_step(_RETURN, _ALLOW))
     return b"".join(steps)
+
+
+def can_filter() -> bool:
+    """Whether we have the numbers of this machine's system calls."""
+    return os.uname().machine in _MACHINES and struct.calcsize("P") == 8
+
+
+def judge_filters(*, network: bool) -> tuple[bytes, ...]:
+    """For judges, where `can_filter()`: the filter above and one that refuses, without `network`, every socket.
+
+    Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
+    """
+    column, _ = _MACHINES[os.uname().machine]
+    steps = [_step(_LOAD, _NUMBER), *_refusals((numbers[column] for numbers in _LASTING.values()), errno.ENOSYS)]
+    if not network:
+        steps += _refusals([_SOCKET[column]], errno.ENETUNREACH)
+    steps += (
+        _step(_EQUAL, _MMAP[column], 0, 4),
+        _step(_LOAD, _ARGUMENTS[3]),
+        _step(_AND, _MAP_SHARED_ANONYMOUS),
+        _step(_EQUAL, _MAP_SHARED_ANONYMOUS, 0, 1),
+        _step(_RETURN, _ERROR | errno.EPERM),
+        _step(_RETURN, _ALLOW),
+    )
+    return tuple(filter(None, (filter_program(), b"".join(steps))))
+
+
+def _refusals(numbers: Iterable[int | None], code: int) -> list[bytes]:
+    return [
+        step
+        for number in numbers
+        if number is not None
+        for step in (_step(_EQUAL, number, 0, 1), _step(_RETURN, _ERROR | code))
+    ]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

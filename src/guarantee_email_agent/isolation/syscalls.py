@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from collections.abc import Iterable
-
-from guarantee_email_agent.isolation.seccomp import filter_program
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 1 << 27, 1 << 28, 1 << 29, 1 << 30
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
@@ -102,8 +99,7 @@ def _capability_header() -> bytes:
     return struct.pack("=Ii", _CAPABILITY_VERSION, 0)
 
 
-# --- Landlock: what files may be changed, without any privilege (Linux 5.13; signals 6.12) ---
-
+# Landlock: what files may be changed, without any privilege (Linux 5.13; signals 6.12).
 _MAY_WRITE_FILE, _MAY_TRUNCATE, _MAY_SET_UP_DEVICE = 1 << 1, 1 << 14, 1 << 15
 _MAY_CHANGE = {1: sum(1 << bit for bit in (1, *range(4, 13))), 2: 1 << 13, 3: _MAY_TRUNCATE, 5: _MAY_SET_UP_DEVICE}
 LANDLOCK_KEEPS_FILES_FROM_ALL, LANDLOCK_KEEPS_PROCESSES = 3, 6
@@ -142,47 +138,8 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
         os.close(rules)
 
 
-# --- seccomp: system calls refused, without any privilege ---
-
-# What outlives a process: shmget, semget, mq_open. And memory of none: mmap where the mapping is shared and of no file.
-_LASTING = {"x86_64": (29, 64, 240), "aarch64": (194, 190, 180)}
-_MMAP = {"x86_64": 9, "aarch64": 222}
-_MAP_SHARED_ANONYMOUS = 0x21
-_SOCKET = {"x86_64": 41, "aarch64": 198}
-_ALLOW, _REFUSE, _EPERM, _ENOSYS, _ENETUNREACH = 0x7FFF0000, 0x00050000, 1, 38, 101
-_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
-_NUMBER, _FLAGS_OF_MMAP = 0, 16 + 3 * 8
-
-
-def can_refuse_system_calls() -> bool:
-    return platform.machine() in _SOCKET and struct.calcsize("P") == 8
-
-
-def system_call_filters(*, network: bool) -> tuple[bytes, ...]:
-    """What refuses that which a sandbox refuses, what belongs to no process, and without `network` every socket.
-
-    Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
-    """
-    machine = platform.machine()
-    steps = [(_LOAD, 0, 0, _NUMBER)]
-    for number in _LASTING[machine]:
-        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | _ENOSYS)]
-    if not network:
-        steps += [(_JUMP_IF_EQUAL, 0, 1, _SOCKET[machine]), (_RETURN, 0, 0, _REFUSE | _ENETUNREACH)]
-    steps += [
-        (_JUMP_IF_EQUAL, 0, 4, _MMAP[machine]),
-        (_LOAD, 0, 0, _FLAGS_OF_MMAP),
-        (_AND, 0, 0, _MAP_SHARED_ANONYMOUS),
-        (_JUMP_IF_EQUAL, 0, 1, _MAP_SHARED_ANONYMOUS),
-        (_RETURN, 0, 0, _REFUSE | _EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-    ours = b"".join(struct.pack("=HBBI", *step) for step in steps)
-    return tuple(filter(None, (filter_program(), ours)))
-
-
 def refuse_system_calls(filters: Iterable[bytes]) -> None:
-    """From here on, in this process and its children. Needs `no_new_privileges()`."""
+    """From here on, in this process and its children (seccomp). Needs `no_new_privileges()`."""
     for program in filters:
         instructions = ctypes.create_string_buffer(program, len(program))
         header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))

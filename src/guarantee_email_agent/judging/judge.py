@@ -32,9 +32,9 @@ from guarantee_email_agent.judging.verdict import Verdict, verdict_of
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_LIMITS = JudgeLimits()
 MAX_JUDGE_BYTES = 10_000_000
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-_GRACE_S = 10.0
-_PACKAGES = str(Path(__file__).resolve().parents[2])
+_PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_REPLY_MARGIN_S = 10.0
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # The package may stand where only our own sys.path leads; the judge's must not lead there.
 _PROGRAM = (
     "import sys; place = {place!r}; sys.path.insert(0, place); "
@@ -88,7 +88,7 @@ class JudgePool:
         )
         self._slots = None if jobs is None else threading.BoundedSemaphore(jobs)
         self._lock = threading.Lock()
-        self._idle: dict[bool, list[_Server]] = {False: [], True: []}
+        self._idle: dict[bool, list[_JudgeServer]] = {False: [], True: []}
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class JudgePool:
 
         timeout_s: seconds from the start of its process. network: whether the judge has one.
         """
-        if (problem := _why_unusable(path)) is not None:
+        if (problem := _file_problem(path)) is not None:
             return Verdict("error", error=problem)
         try:
             python = interpreter_for(path) or (sys.executable if self._fresh else None)
@@ -127,14 +127,14 @@ class JudgePool:
             "python": python,
         }
         if self._slots is None:
-            return self._judged(request, body, limits, network)
+            return self._ask_server(request, body, limits, network)
         with self._slots:
-            return self._judged(request, body, limits, network)
+            return self._ask_server(request, body, limits, network)
 
     def isolation(self, *, network: bool = False) -> Isolation:
         """What holds for judges on this machine, found out by starting a server."""
-        server = self._server(network)
-        self._give_back(server)
+        server = self._acquire_server(network)
+        self._release_server(server)
         return server.isolation
 
     def close(self) -> None:
@@ -146,14 +146,14 @@ class JudgePool:
         for server in servers:
             server.close()
 
-    def _judged(self, request: Mapping[str, Any], body: bytes, limits: JudgeLimits, network: bool) -> Verdict:
+    def _ask_server(self, request: Mapping[str, Any], body: bytes, limits: JudgeLimits, network: bool) -> Verdict:
         timeout_s: float = request["timeout_s"]
         try:
-            server = self._server(network)
+            server = self._acquire_server(network)
         except (OSError, EOFError) as error:
             return Verdict("error", error=f"could not be started: {error}")
         try:
-            reply, answer = server.ask(request, body, timeout_s + _GRACE_S)
+            reply, answer = server.ask(request, body, timeout_s + _REPLY_MARGIN_S)
         except TimeoutError:
             server.kill()
             return Verdict("error", error=f"gave no verdict within {timeout_s:g} s, and could not be stopped in order")
@@ -166,21 +166,21 @@ class JudgePool:
         if reply["end"] == "unstoppable":
             server.kill()
         else:
-            self._give_back(server)
+            self._release_server(server)
         return verdict_of(reply, answer, timeout_s, limits, network=network)
 
-    def _server(self, network: bool) -> _Server:
+    def _acquire_server(self, network: bool) -> _JudgeServer:
         with self._lock:
             if self._idle[network]:
                 return self._idle[network].pop()
-        server = _Server(network, self._no_namespaces_because)
+        server = _JudgeServer(network, self._no_namespaces_because)
         if server.unavailable is not None:
             server.close()
             self._no_namespaces_because = server.unavailable
-            server = _Server(network, self._no_namespaces_because)
+            server = _JudgeServer(network, self._no_namespaces_because)
         return server
 
-    def _give_back(self, server: _Server) -> None:
+    def _release_server(self, server: _JudgeServer) -> None:
         with self._lock:
             if not self._closed:
                 self._idle[server.network].append(server)
@@ -188,7 +188,7 @@ class JudgePool:
         server.close()
 
 
-def _why_unusable(judge: Path) -> str | None:
+def _file_problem(judge: Path) -> str | None:
     try:
         status = os.stat(judge)
     except (FileNotFoundError, NotADirectoryError):
@@ -202,7 +202,7 @@ def _why_unusable(judge: Path) -> str | None:
     return None
 
 
-class _Server:
+class _JudgeServer:
     """Our end of one judge's server. unavailable: why it cannot do what was asked for, None where it can."""
 
     def __init__(self, network: bool, no_namespaces_because: str | None) -> None:
@@ -212,7 +212,7 @@ class _Server:
         self._control, theirs = socket.socketpair()
         with theirs:
             program = _PROGRAM.format(
-                place=_PACKAGES,
+                place=_PACKAGE_ROOT,
                 control=theirs.fileno(),
                 temp=tempfile.gettempdir(),
                 network=network,
@@ -225,12 +225,12 @@ class _Server:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 cwd="/",
-                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+                env={name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ},
                 start_new_session=True,
             )
         self._temp_dir: str | None = None
         try:
-            self._control.settimeout(_GRACE_S)
+            self._control.settimeout(_REPLY_MARGIN_S)
             hello, _ = judge_protocol.receive(self._control)
         except BaseException:
             self.kill()
@@ -250,7 +250,7 @@ class _Server:
         """It ends by itself once nobody can ask it any more."""
         self._control.close()
         try:
-            self._process.wait(_GRACE_S)
+            self._process.wait(_REPLY_MARGIN_S)
         except subprocess.TimeoutExpired:
             self.kill()
 

@@ -16,10 +16,13 @@ from pathlib import Path
 
 UV_TIMEOUT_S = 600.0
 _START = re.compile(rb"^# /// script[ \t\r]*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^# /// script[^\S\n]*\n(?P<content>(?:(?!# ///[^\S\n]*$)#(?: .*)?\n)*)(?P<end># ///[^\S\n]*$)?", re.MULTILINE
+)
 _PLAIN_REQUIREMENT = re.compile(r">=\s*3\.(\d{1,4})(?:\.0)?")
 
-_interpreters: dict[_Declared, str | DependencyError] = {}
-_one_at_a_time = threading.Lock()
+_interpreters: dict[_Declaration, str | DependencyError] = {}
+_lock = threading.Lock()
 
 
 class DependencyError(Exception):
@@ -27,7 +30,7 @@ class DependencyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Declared:
+class _Declaration:
     """What a judge wants. python: a version specifier, empty where any Python will do."""
 
     dependencies: tuple[str, ...]
@@ -49,13 +52,13 @@ def interpreter_for(judge: Path) -> str | None:
         return None  # the judge's own process says why
     if not _START.search(source):
         return None
-    declared = _declared(source)
-    if not declared.dependencies and _suits(declared.python):
+    declared = _parse_declaration(source)
+    if not declared.dependencies and _is_satisfied(declared.python):
         return None
-    with _one_at_a_time:
+    with _lock:
         if declared not in _interpreters:
             try:
-                _interpreters[declared] = _provided(declared)
+                _interpreters[declared] = _create_environment(declared)
             except DependencyError as error:
                 _interpreters[declared] = error
         found = _interpreters[declared]
@@ -64,27 +67,15 @@ def interpreter_for(judge: Path) -> str | None:
     return found
 
 
-def _declared(source: bytes) -> _Declared:
+def _parse_declaration(source: bytes) -> _Declaration:
     """The `script` block, as PEP 723 reads it."""
     import tomllib  # few judges declare anything
 
-    block: list[str] | None = None
-    for line in source.decode("utf-8", "replace").splitlines():
-        if block is None:
-            block = [] if line.rstrip() == "# /// script" else None
-        elif line.rstrip() == "# ///":
-            break
-        elif line == "#" or line.startswith("# "):
-            block.append(line[2:])
-        else:
-            block = None
-            break
-    else:
-        block = None
-    if block is None:
+    block = _BLOCK.search("\n".join(source.decode("utf-8", "replace").splitlines()))
+    if block is None or not block["end"]:
         raise DependencyError("declares dependencies in a block without its end. Close it with the line: # ///")
     try:
-        declared = tomllib.loads("\n".join(block))
+        declared = tomllib.loads("\n".join(line[2:] for line in block["content"].splitlines()))
     except tomllib.TOMLDecodeError as error:
         raise DependencyError(f"declares dependencies in a block that is no TOML: {error}") from None
     dependencies = declared.get("dependencies", [])
@@ -97,47 +88,47 @@ def _declared(source: bytes) -> _Declared:
     if isinstance(tools, dict) and "uv" in tools:
         # To leave out a source that stands there would mean to install another package of that name.
         raise DependencyError("has settings for uv, which a judge cannot make. Remove [tool.uv] from the block")
-    return _Declared(tuple(dependencies), python.strip())
+    return _Declaration(tuple(dependencies), python.strip())
 
 
-def _provided(declared: _Declared) -> str:
+def _create_environment(declared: _Declaration) -> str:
     """The Python of a new environment that has what is declared."""
     import atexit
     import tempfile
 
-    uv = _uv()
+    uv = _find_uv()
     if uv is None:
         raise DependencyError(
             f"declares what it needs ({declared}), and there is no uv to provide it. Install uv: pip install uv"
         )
     folder = tempfile.mkdtemp(prefix="judge-packages-")
-    atexit.register(_remove, folder, os.getpid())
+    atexit.register(_remove_folder, folder, os.getpid())
     os.chmod(folder, 0o755)  # noqa: S103 - a judge may be another user than we are
     environment = f"{folder}/environment"
-    python = sys.executable if _suits(declared.python) else declared.python
-    _run(uv, declared, "venv", "--quiet", "--python", python, environment)
+    python = sys.executable if _is_satisfied(declared.python) else declared.python
+    _run_uv(uv, declared, "venv", "--quiet", "--python", python, environment)
     if declared.dependencies:
         no_code = ("--no-build", "--no-compile-bytecode")
         where = ("--python", environment, "--", *declared.dependencies)
-        _run(uv, declared, "pip", "install", "--quiet", *no_code, *where)
+        _run_uv(uv, declared, "pip", "install", "--quiet", *no_code, *where)
     return f"{environment}/bin/python"
 
 
-def _remove(folder: str, owner: int) -> None:
+def _remove_folder(folder: str, owner: int) -> None:
     import shutil
 
     if os.getpid() == owner:  # and not a process that was forked from ours
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _suits(requirement: str) -> bool:
+def _is_satisfied(requirement: str) -> bool:
     if not requirement:
         return True
     plain = _PLAIN_REQUIREMENT.fullmatch(requirement.strip())
     return plain is not None and sys.version_info >= (3, int(plain[1]))
 
 
-def _uv() -> tuple[str, ...] | None:
+def _find_uv() -> tuple[str, ...] | None:
     import importlib.util
     import shutil
 
@@ -148,7 +139,7 @@ def _uv() -> tuple[str, ...] | None:
     return (sys.executable, "-m", "uv") if package is not None and package.origin is not None else None
 
 
-def _run(uv: tuple[str, ...], declared: _Declared, *arguments: str) -> None:
+def _run_uv(uv: tuple[str, ...], declared: _Declaration, *arguments: str) -> None:
     import subprocess
 
     try:

@@ -21,6 +21,7 @@ from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, Isolation, 
 from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
 
 if LINUX:
+    from guarantee_email_agent.isolation import seccomp
     from guarantee_email_agent.isolation import syscalls as kernel
 
 _SINKS = ("/dev/null", "/dev/full", "/dev/tty")  # not /dev/zero, which can be made into memory of no process
@@ -32,8 +33,8 @@ class NamespacesUnavailableError(Exception):
 
 
 @dataclass(slots=True)
-class Surroundings:
-    """The server's side: what each judge it forks is put into.
+class JudgeEnvironment:
+    """What the server puts each judge into that it forks.
 
     temp_dir: the only folder that judges write to. terminals: where they open ones of their own.
     """
@@ -43,12 +44,12 @@ class Surroundings:
     temp_dir: str
     user: int | None
     terminals: tuple[str, ...] = ()
-    _made: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    _temp_folders: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     _shared_memory: tuple[str, ...] = ()
     _capabilities: tuple[int, ...] = ()
     _filters: tuple[bytes, ...] = ()
     _counted_at: float = 0.0
-    _others: int = 0
+    _other_threads: int = 0
 
     def __post_init__(self) -> None:
         """What is the same for each judge is found out before there is one."""
@@ -56,53 +57,53 @@ class Surroundings:
         if os.path.isdir(_SHARED_MEMORY) and not any(map(_is_shared_memory, needed)):
             self._shared_memory = (_SHARED_MEMORY,)
         if LINUX and self.user is not None:
-            self._capabilities = _to_read_as_root_can()
-        if LINUX and kernel.can_refuse_system_calls():
-            self._filters = kernel.system_call_filters(network=self.network)
+            self._capabilities = _capabilities_to_read()
+        if LINUX and seccomp.can_filter():
+            self._filters = seccomp.judge_filters(network=self.network)
 
     def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
         """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
         if not self.isolation.namespaces:
-            if not self._made or not os.path.isdir(self.temp_dir):  # somebody may clean up in /tmp
+            if not self._temp_folders or not os.path.isdir(self.temp_dir):  # somebody may clean up in /tmp
                 os.makedirs(self.temp_dir, 0o700, exist_ok=True)
                 if self.user is not None:
                     os.chown(self.temp_dir, self.user, self.user)
-                self._made = {self.temp_dir: ("", _marks(self.temp_dir))}
+                self._temp_folders = {self.temp_dir: ("", _fingerprint(self.temp_dir))}
             return
         owner = f",uid={self.user},gid={self.user}" if self.user is not None else ""
         options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
         folders = (self.temp_dir,) if _is_shared_memory(judge) else (self.temp_dir, *self._shared_memory)
-        if self._made == {folder: (options, _marks(folder)) for folder in folders}:
+        if self._temp_folders == {folder: (options, _fingerprint(folder)) for folder in folders}:
             return  # nobody has touched them
-        for folder in reversed(self._made):
+        for folder in reversed(self._temp_folders):
             kernel.unmount(folder)
-        self._made = {}
+        self._temp_folders = {}
         for folder in folders:
             kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
-            self._made[folder] = (options, _marks(folder))
+            self._temp_folders[folder] = (options, _fingerprint(folder))
 
     def clear_temp_dir(self) -> None:
-        """Without namespaces, undo what a judge did to its folder: it is that judge who takes the time for it."""
-        if not self.isolation.namespaces and self._made != {self.temp_dir: ("", _marks(self.temp_dir))}:
+        """Without namespaces, undo what a judge did to its folder, within the time of that judge."""
+        if not self.isolation.namespaces and self._temp_folders != {self.temp_dir: ("", _fingerprint(self.temp_dir))}:
             self.remove_temp_dir()
 
     def remove_temp_dir(self) -> None:
         if not self.isolation.namespaces:
             with suppress(FileNotFoundError):
                 remove_tree(self.temp_dir)
-            self._made = {}
+            self._temp_folders = {}
 
     def confine_judge(self, limits: JudgeLimits, timeout_s: float) -> None:
         """In the judge's process, as its last privileged act. Raises OSError where what must hold does not."""
         os.setsid()
         if LINUX:
             kernel.set_dumpable(True)  # else our own entries in /proc belong to root
-            _go_first_where_memory_runs_out()
+            _prefer_for_oom_kill()
             if self.isolation.namespaces and not self._filters:
                 kernel.unshare(kernel.CLONE_NEWIPC)
         self._limit(limits, timeout_s)
         if self.user is not None:
-            self._become(self.user)
+            self._switch_user(self.user)
         if LINUX:
             self._give_up_privileges()
 
@@ -139,10 +140,10 @@ class Surroundings:
             return 0
         now = time.monotonic()
         if not self._counted_at or now - self._counted_at > 5:
-            self._counted_at, self._others = now, threads_of_user(os.getuid())
-        return self._others
+            self._counted_at, self._other_threads = now, threads_of_user(os.getuid())
+        return self._other_threads
 
-    def _become(self, user: int) -> None:
+    def _switch_user(self, user: int) -> None:
         if LINUX:
             kernel.keep_capabilities_over_setuid()
         os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
@@ -157,11 +158,11 @@ class Surroundings:
         kernel.die_with_parent()
         if kernel.landlock_version():
             # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
-            kernel.allow_changes_only_in(self._made, filter(os.path.exists, (*_SINKS, *self.terminals)))
+            kernel.allow_changes_only_in(self._temp_folders, filter(os.path.exists, (*_SINKS, *self.terminals)))
         kernel.refuse_system_calls(self._filters)
 
 
-def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
+def enter_namespaces(network: bool, temp_dir: str) -> JudgeEnvironment:
     """Go on in a child process that is process 1 of new namespaces; ours waits for it and then ends as it did.
 
     Raises NamespacesUnavailableError, in whichever of the two, where the machine does not allow it.
@@ -169,14 +170,14 @@ def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
     user = _user_for_judges()
     own_user, own_group = os.geteuid(), os.getegid()
     flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if user is None else 0)
-    _try("new processes", kernel.unshare, flags)
+    _require("new processes", kernel.unshare, flags)
     if user is None:
         for name, text in (
             ("setgroups", "deny"),
             ("gid_map", f"{own_group} {own_group} 1"),
             ("uid_map", f"{own_user} {own_user} 1"),
         ):
-            _try(name, _write, f"/proc/self/{name}", text)
+            _require(name, _write_file, f"/proc/self/{name}", text)
     child = os.fork()
     if child:
         status = os.waitpid(child, 0)[1]
@@ -184,40 +185,40 @@ def enter_namespaces(network: bool, temp_dir: str) -> Surroundings:
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     kernel.die_with_parent()
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC | (0 if network else kernel.CLONE_NEWNET)
-    _try("own mounts and network", kernel.unshare, flags)
-    _try("private mounts", kernel.mount, "none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
-    _try("read-only mounts", kernel.make_all_mounts_read_only)
+    _require("own mounts and network", kernel.unshare, flags)
+    _require("private mounts", kernel.mount, "none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
+    _require("read-only mounts", kernel.make_all_mounts_read_only)
     safe = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-    _try("own /proc", kernel.mount, "proc", "/proc", "proc", safe)
+    _require("own /proc", kernel.mount, "proc", "/proc", "proc", safe)
     own_terminals: tuple[str, ...] = ()
     with suppress(OSError):
         kernel.mount("devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666")
         own_terminals = ("/dev/pts", "/dev/ptmx")
     isolation = Isolation(
-        namespaces=True, network_cut=True, files_kept=True, processes_kept=True, processes_limited=True
+        namespaces=True, network_blocked=True, files_protected=True, processes_protected=True, processes_limited=True
     )
-    return Surroundings(isolation, network, temp_dir, user, own_terminals)
+    return JudgeEnvironment(isolation, network, temp_dir, user, own_terminals)
 
 
-def without_namespaces(network: bool, temp_dir: str, why: str) -> Surroundings:
+def without_namespaces(network: bool, temp_dir: str, why: str) -> JudgeEnvironment:
     """What can be had without namespaces; `why` there are none."""
     user = _user_for_judges()
     if not LINUX:
-        return Surroundings(Isolation(why=why), network, temp_dir, user)
+        return JudgeEnvironment(Isolation(why=why), network, temp_dir, user)
     kernel.adopt_orphans()
     kernel.set_dumpable(False)
     landlock = kernel.landlock_version()
     isolation = Isolation(
-        network_cut=kernel.can_refuse_system_calls(),
-        files_kept=landlock > 0,
-        processes_kept=user is not None or landlock >= kernel.LANDLOCK_KEEPS_PROCESSES,
+        network_blocked=seccomp.can_filter(),
+        files_protected=landlock > 0,
+        processes_protected=user is not None or landlock >= kernel.LANDLOCK_KEEPS_PROCESSES,
         processes_limited=user is not None or os.geteuid() != 0,
         why=why,
     )
-    return Surroundings(isolation, network, temp_dir, user)
+    return JudgeEnvironment(isolation, network, temp_dir, user)
 
 
-def _to_read_as_root_can() -> tuple[int, ...]:
+def _capabilities_to_read() -> tuple[int, ...]:
     """The capabilities for it: as root, the judge's files and Python itself may be readable for root alone."""
     has = kernel.capabilities()
     if kernel.CAP_DAC_READ_SEARCH in has:
@@ -232,14 +233,14 @@ def _is_shared_memory(place: str) -> bool:
     return os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/")
 
 
-def _go_first_where_memory_runs_out() -> None:
+def _prefer_for_oom_kill() -> None:
     with suppress(OSError):
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
         os.write(descriptor, b"1000")
         os.close(descriptor)
 
 
-def _marks(folder: str) -> tuple[int, ...]:
+def _fingerprint(folder: str) -> tuple[int, ...]:
     """What tells whether a folder was so much as looked into."""
     now = os.stat(folder)
     times = (now.st_atime_ns, now.st_mtime_ns, now.st_ctime_ns)
@@ -247,14 +248,14 @@ def _marks(folder: str) -> tuple[int, ...]:
     return (now.st_dev, now.st_mode, now.st_nlink, now.st_size, *times, len(attributes))
 
 
-def _try(step: str, call: Callable[..., object], *arguments: object) -> None:
+def _require(step: str, call: Callable[..., object], *arguments: object) -> None:
     try:
         call(*arguments)
     except OSError as error:
         raise NamespacesUnavailableError(f"{step}: {error.strerror or error}") from None
 
 
-def _write(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
 

@@ -57,12 +57,12 @@ def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int)
     sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     try:
-        returned = _judge(path)(json.loads(record))
-        _take_over()
-        outcome: dict[str, object] = {"returned": _plain_verdict(returned, most_bytes)}
+        returned = _load_test(path)(json.loads(record))
+        _reset_interpreter()
+        outcome: dict[str, object] = {"returned": _checked_verdict(returned, most_bytes)}
     except BaseException as error:  # noqa: BLE001 - sys.exit and Ctrl-C inside a judge are outcomes too
-        _take_over()
-        outcome = {"error": _described(error, path)}
+        _reset_interpreter()
+        outcome = {"error": _describe_error(error, path)}
     if _own_pid() != own_pid:
         _exit(1)  # a process that the judge forked does not speak for it
     payload = _as_json(outcome).encode("utf-8", "replace")
@@ -82,7 +82,7 @@ def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int)
     _exit(0)  # threads and exit handlers of the judge have had their time
 
 
-def _take_over() -> None:
+def _reset_interpreter() -> None:
     """From here on nothing that the judge set up comes between: no limit, no timer, no trace function of its own."""
     sys.setrecursionlimit(_recursion_limit)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -90,7 +90,7 @@ def _take_over() -> None:
     sys.setprofile(None)
 
 
-def _judge(path: str) -> Callable[[object], object]:
+def _load_test(path: str) -> Callable[[object], object]:
     """The judge's `test`, from its source: a cached .pyc beside it proves nothing."""
     module = ModuleType(MODULE_NAME)
     module.__file__ = path
@@ -98,17 +98,17 @@ def _judge(path: str) -> Callable[[object], object]:
     sys.argv = [path]
     sys.path.insert(0, os.path.dirname(path))
     sys.meta_path.insert(0, _OwnNameFinder(path))
-    exec(_compiled(path), module.__dict__)  # noqa: S102 - to run it is what we are here for
+    exec(_compile(path), module.__dict__)  # noqa: S102 - to run it is what we are here for
     try:
         test = vars(module)["test"]
     except KeyError:
         raise JudgeError("has no function test(result)") from None
     if not callable(test):
-        raise JudgeError(f"has a 'test' that is {_kind(test)}, not a function test(result)")
+        raise JudgeError(f"has a 'test' that is {_describe_value(test)}, not a function test(result)")
     return test  # type: ignore[no-any-return]
 
 
-def _compiled(path: str) -> CodeType:
+def _compile(path: str) -> CodeType:
     try:
         with open(path, "rb") as file:
             source = file.read()
@@ -143,28 +143,28 @@ class _OwnNameFinder:
         return finder.find_spec(name, [entry for entry in sys.path if entry != folder])
 
 
-def _plain_verdict(returned: object, most_bytes: int) -> dict[str, object]:
+def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
     """What a judge may return; JudgeError says what came instead."""
     if isinstance(returned, CoroutineType):
         returned.close()  # it will never be awaited
         raise JudgeError("has an async test(result). Write it as a plain function")
     if not isinstance(returned, dict):
-        raise JudgeError(f"returned {_kind(returned)}, not a dict with 'passed' and 'feedback'")
+        raise JudgeError(f"returned {_describe_value(returned)}, not a dict with 'passed' and 'feedback'")
     plain: dict[str, object] = {}
     for key, wanted in (("passed", bool), ("feedback", str)):
         if key not in returned:
             raise JudgeError(f"returned a dict without '{key}'")
         if not isinstance(returned[key], wanted):
-            raise JudgeError(f"returned a '{key}' that is {_kind(returned[key])}, not a {wanted.__name__}")
+            raise JudgeError(f"returned a '{key}' that is {_describe_value(returned[key])}, not a {wanted.__name__}")
         plain[key] = returned[key]
     details = returned.get("details", {})
     if not isinstance(details, dict):
-        raise JudgeError(f"returned 'details' that are {_kind(details)}, not a dict")
-    plain["details"] = _Plain(most_bytes).value(details, 0)
+        raise JudgeError(f"returned 'details' that are {_describe_value(details)}, not a dict")
+    plain["details"] = _JsonConverter(most_bytes).value(details, 0)
     return plain
 
 
-class _Plain:
+class _JsonConverter:
     """Makes any value plain JSON; what JSON has no word for becomes text that says what it is."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -186,15 +186,15 @@ class _Plain:
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else "NaN" if value != value else f"{'-' * (value < 0)}Infinity"
-        return _kind(value)
+        return _describe_value(value)
 
     def _key(self, key: object) -> str:
-        text = key if isinstance(key, str) else str(key) if isinstance(key, int | float) else _kind(key)
+        text = key if isinstance(key, str) else str(key) if isinstance(key, int | float) else _describe_value(key)
         self._left -= len(text)
         return text
 
 
-def _kind(value: object) -> str:
+def _describe_value(value: object) -> str:
     """A value and its type, such as `True (numpy.bool_)`."""
     if value is None:
         return "None"
@@ -212,7 +212,7 @@ _SHORT.maxstring = _SHORT.maxother = 200
 _SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = 20
 
 
-def _described(error: BaseException, path: str) -> str:
+def _describe_error(error: BaseException, path: str) -> str:
     """One line for the verdict; the traceback, from the judge's first line on, goes to what it printed."""
     if isinstance(error, JudgeError):
         return str(error)
@@ -221,7 +221,7 @@ def _described(error: BaseException, path: str) -> str:
         frames = frames.tb_next
     with suppress(Exception):
         traceback.print_exception(type(error), error, frames)
-    place = _place(frames, os.path.dirname(path))
+    place = _error_location(frames, os.path.dirname(path))
     if isinstance(error, SystemExit):
         return f"called sys.exit({'' if error.code is None else _SHORT.repr(error.code)}) instead of returning{place}"
     try:
@@ -232,7 +232,7 @@ def _described(error: BaseException, path: str) -> str:
     return f"raised {message[:LONGEST_MESSAGE]}{place}"
 
 
-def _place(frames: TracebackType | None, folder: str) -> str:
+def _error_location(frames: TracebackType | None, folder: str) -> str:
     """The last line of the judge's own files that an error came through."""
     place = ""
     while frames is not None:

@@ -17,6 +17,9 @@ MIB = 1 << 20
 LINUX = sys.platform == "linux"
 _LENGTHS = struct.Struct("!QQ")
 
+NOT_STARTED = 70
+"""Exit code of a judge's process that got no further than us."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeLimits:
@@ -42,19 +45,19 @@ class JudgeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What holds for judges here. `why` says why it is not more; empty where everything holds.
+    """What holds for judges here. `why` says why there is no more; empty where everything holds.
 
     namespaces: no other process is visible to a judge, and all that it started ends in one step.
-    network_cut: it has no network, except where its task asks for it.
-    files_kept: it changes the content of no file outside its temporary folder.
-    processes_kept: it cannot stop or change a process that it did not start.
+    network_blocked: it has no network, except where its task asks for it.
+    files_protected: it changes the content of no file outside its temporary folder.
+    processes_protected: it cannot stop or change a process that it did not start.
     processes_limited: `JudgeLimits.processes` holds.
     """
 
     namespaces: bool = False
-    network_cut: bool = False
-    files_kept: bool = False
-    processes_kept: bool = False
+    network_blocked: bool = False
+    files_protected: bool = False
+    processes_protected: bool = False
     processes_limited: bool = False
     why: str = ""
 
@@ -69,12 +72,12 @@ def send(sock: socket.socket, header: Mapping[str, Any], body: bytes = b"") -> N
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], bytes]:
     """The next message. Raises EOFError where the other end is gone, TimeoutError by the socket's own timeout."""
-    head_length, body_length = _LENGTHS.unpack(_exactly(sock, _LENGTHS.size))
-    header: dict[str, Any] = json.loads(_exactly(sock, head_length))
-    return header, _exactly(sock, body_length)
+    head_length, body_length = _LENGTHS.unpack(_receive_exactly(sock, _LENGTHS.size))
+    header: dict[str, Any] = json.loads(_receive_exactly(sock, head_length))
+    return header, _receive_exactly(sock, body_length)
 
 
-def _exactly(sock: socket.socket, length: int) -> bytes:
+def _receive_exactly(sock: socket.socket, length: int) -> bytes:
     received = bytearray()
     while len(received) < length:
         try:

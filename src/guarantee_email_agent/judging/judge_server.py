@@ -24,12 +24,12 @@ from typing import Any, NoReturn
 
 from guarantee_email_agent.judging import judge_process, judge_protocol
 from guarantee_email_agent.judging.judge_isolation import (
+    JudgeEnvironment,
     NamespacesUnavailableError,
-    Surroundings,
     enter_namespaces,
     without_namespaces,
 )
-from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, JudgeLimits
+from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, NOT_STARTED, JudgeLimits
 from guarantee_email_agent.judging.resource_usage import (
     descendants,
     is_larger,
@@ -38,12 +38,11 @@ from guarantee_email_agent.judging.resource_usage import (
 )
 
 _OUR_PACKAGE = __name__.partition(".")[0]
-_TICK_S = 0.1
-_PATIENCE_S = 2.0
+_POLL_S = 0.1
+_KILL_TIMEOUT_S = 2.0
 _CHUNK = 1 << 18
-_HEAD = 32 + judge_process.LENGTH_DIGITS
-_BROKEN = 70
-_DESCRIPTORS = 1024  # far more than the server ever has open
+_ANSWER_HEAD_BYTES = 32 + judge_process.LENGTH_DIGITS
+_MAX_DESCRIPTORS = 1024  # far more than the server ever has open
 
 
 def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_because: str | None) -> None:
@@ -55,9 +54,9 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     os.mkdir(temp_dir, 0o700)
     try:
         if no_namespaces_because is None:
-            surroundings = enter_namespaces(network, temp_dir)
+            environment = enter_namespaces(network, temp_dir)
         else:
-            surroundings = without_namespaces(network, temp_dir, no_namespaces_because)
+            environment = without_namespaces(network, temp_dir, no_namespaces_because)
     except NamespacesUnavailableError as error:
         if os.getpid() != 1:
             os.rmdir(temp_dir)
@@ -66,11 +65,11 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     gc.collect()
     gc.freeze()
     try:
-        judge_protocol.send(control, {"isolation": asdict(surroundings.isolation), "temp_dir": temp_dir})
+        judge_protocol.send(control, {"isolation": asdict(environment.isolation), "temp_dir": temp_dir})
         while True:
             request, record = judge_protocol.receive(control)
             try:
-                reply, answer = _Run(surroundings, control, request).judge(record)
+                reply, answer = _JudgeRun(environment, control, request).judge(record)
             except OSError as error:
                 reply, answer = (
                     {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0},
@@ -80,14 +79,14 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
     except (EOFError, BrokenPipeError):
         pass
     finally:
-        surroundings.remove_temp_dir()
+        environment.remove_temp_dir()
 
 
 @dataclass(slots=True)
-class _Run:
+class _JudgeRun:
     """One judge, from its fork to the end of everything it started."""
 
-    surroundings: Surroundings
+    environment: JudgeEnvironment
     control: socket.socket
     request: Mapping[str, Any]
     output: bytearray = field(default_factory=bytearray)
@@ -99,14 +98,16 @@ class _Run:
         limits = JudgeLimits(**self.request["limits"])
         timeout_s: float = self.request["timeout_s"]
         nonce = os.urandom(16).hex()
-        self.surroundings.prepare_temp_dir(limits, self.request["judge"])
+        self.environment.prepare_temp_dir(limits, self.request["judge"])
         output, output_in = os.pipe()
         answers, answers_in = os.pipe()
-        task = None if self.request["python"] is None else _task_file(self.request["judge"], nonce, limits, record)
+        task = (
+            None if self.request["python"] is None else _write_task_file(self.request["judge"], nonce, limits, record)
+        )
         started = time.monotonic()
         child = os.fork()
         if child == 0:
-            _in_child(self, limits, output_in, answers_in, nonce, record, task)
+            _run_in_child(self, limits, output_in, answers_in, nonce, record, task)
         del record
         for descriptor in (output_in, answers_in) if task is None else (output_in, answers_in, task):
             os.close(descriptor)
@@ -114,12 +115,12 @@ class _Run:
             os.set_blocking(descriptor, False)
         try:
             end, answer = self._watch(child, output, answers, nonce.encode(), limits, started + timeout_s)
-            if not self._end_everything(child):
+            if not self._kill_all(child):
                 end = "unstoppable"
-            self._take_output(output, limits)
-            self.surroundings.clear_temp_dir()
+            self._read_output(output, limits)
+            self.environment.clear_temp_dir()
         except EOFError:
-            self._end_everything(child)
+            self._kill_all(child)
             raise
         finally:
             os.close(output)
@@ -136,30 +137,30 @@ class _Run:
     def _watch(
         self, child: int, output: int, answers: int, nonce: bytes, limits: JudgeLimits, deadline: float
     ) -> tuple[str, bytes]:
-        """How the judge ended, and what it answered."""
+        """The reply's `end`, and the judge's answer."""
         ended = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
         poller = select.poll()
         for descriptor in (self.control.fileno(), output, answers, ended):
             if descriptor is not None:
                 poller.register(descriptor, select.POLLIN)
-        check_memory_at = time.monotonic() + _TICK_S
+        check_memory_at = time.monotonic() + _POLL_S
         try:
             while True:
                 now = time.monotonic()
                 if now >= deadline:
                     return "timeout", b""
-                wait_s = min(deadline - now, _TICK_S if ended is not None else _TICK_S / 10)
+                wait_s = min(deadline - now, _POLL_S if ended is not None else _POLL_S / 10)
                 ready = {descriptor for descriptor, _ in poller.poll(wait_s * 1000 + 1)}
                 if self.control.fileno() in ready:
-                    raise EOFError("nobody waits for this verdict")
+                    raise EOFError("the caller is gone")
                 gone = ended in ready if ended is not None else self._has_ended(child)
-                if output in ready and not self._take_output(output, limits):
+                if output in ready and not self._read_output(output, limits):
                     poller.unregister(output)
                 if answers in ready or gone:
-                    if not self._take(answers, self._receive):
+                    if not self._read_available(answers, self._receive):
                         with suppress(KeyError):
                             poller.unregister(answers)
-                    answer = _answer(self.received, nonce)
+                    answer = _parse_answer(self.received, nonce)
                     if answer is not None:
                         return "answered", answer
                     if len(self.received) > limits.verdict_bytes + 2 * _CHUNK:
@@ -171,31 +172,31 @@ class _Run:
                         return "memory", b""
                     if self._is_disk_full(limits):
                         return "disk", b""
-                    check_memory_at = time.monotonic() + _TICK_S
+                    check_memory_at = time.monotonic() + _POLL_S
         finally:
             if ended is not None:
                 os.close(ended)
 
     def _is_disk_full(self, limits: JudgeLimits) -> bool:
         """In namespaces the temporary folder has its size; elsewhere it is watched."""
-        folder, most = self.surroundings.temp_dir, limits.temp_mb * MIB
-        if self.surroundings.isolation.namespaces:
+        folder, most = self.environment.temp_dir, limits.temp_mb * MIB
+        if self.environment.isolation.namespaces:
             return False
         return is_larger(folder, most) or unlinked_files_of_descendants(folder) > most
 
     def _receive(self, part: bytes) -> None:
         self.received += part
 
-    def _take_output(self, output: int, limits: JudgeLimits) -> bool:
+    def _read_output(self, output: int, limits: JudgeLimits) -> bool:
         def keep(part: bytes) -> None:
             kept = part[: max(0, limits.output_bytes - len(self.output))]
             self.output += kept
             self.dropped += len(part) - len(kept)
 
-        return self._take(output, keep)
+        return self._read_available(output, keep)
 
     @staticmethod
-    def _take(descriptor: int, use: Callable[[bytes], None]) -> bool:
+    def _read_available(descriptor: int, use: Callable[[bytes], None]) -> bool:
         """Read what is there, but not for ever; False at the end."""
         for _ in range(8):
             try:
@@ -208,31 +209,31 @@ class _Run:
         return True
 
     def _has_ended(self, child: int) -> bool:
-        """Whether the judge itself has, without waiting; where it has, it is buried too."""
-        return self.status is not None or self._bury(child, os.WNOHANG)
+        """Whether the judge itself has ended, without waiting for it; then it is reaped too."""
+        return self.status is not None or self._reap(child, os.WNOHANG)
 
-    def _bury(self, child: int, how: int) -> bool:
-        """Take leave of the judge. Raises ChildProcessError where nothing of ours is left."""
+    def _reap(self, child: int, how: int) -> bool:
+        """Wait for the judge. Raises ChildProcessError where we have no child left."""
         pid, status = os.waitpid(child, how)
         if pid:
             self.status = os.waitstatus_to_exitcode(status)
         return pid != 0
 
-    def _end_everything(self, child: int) -> bool:
-        """Kill the judge and all that it left behind; False where something escapes for longer than our patience."""
-        alone = self.surroundings.isolation.namespaces
+    def _kill_all(self, child: int) -> bool:
+        """Kill the judge and all that it left behind; False where something of it still runs after some seconds."""
+        alone = self.environment.isolation.namespaces
         with suppress(ProcessLookupError, PermissionError):
             # As process 1: every process but us, in one step that no fork can outrun.
             os.kill(-1 if alone else -child, signal.SIGKILL)
         if self.status is None:
-            self._bury(child, 0)
-        give_up_at = time.monotonic() + _PATIENCE_S
+            self._reap(child, 0)
+        give_up_at = time.monotonic() + _KILL_TIMEOUT_S
         with suppress(ChildProcessError):
             while time.monotonic() < give_up_at:
                 if os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
                     continue
-                if self.surroundings.user is not None:
-                    _kill_all_of(self.surroundings.user)
+                if self.environment.user is not None:
+                    _kill_processes_of(self.environment.user)
                     continue
                 for pid, _ in descendants() if LINUX else ():
                     with suppress(ProcessLookupError, PermissionError):
@@ -242,8 +243,8 @@ class _Run:
         return True
 
 
-def _in_child(
-    run: _Run, limits: JudgeLimits, output: int, answers: int, nonce: str, record: bytes, task: int | None
+def _run_in_child(
+    run: _JudgeRun, limits: JudgeLimits, output: int, answers: int, nonce: str, record: bytes, task: int | None
 ) -> NoReturn:
     """Become the judge. Never returns: what goes wrong here ends the process."""
     try:
@@ -255,11 +256,11 @@ def _in_child(
         for descriptor in sorted(keep):
             os.closerange(first, descriptor)
             first = descriptor + 1
-        os.closerange(first, _DESCRIPTORS)
-        temp_dir = run.surroundings.temp_dir
+        os.closerange(first, _MAX_DESCRIPTORS)
+        temp_dir = run.environment.temp_dir
         os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        run.surroundings.confine_judge(limits, run.request["timeout_s"])
+        run.environment.confine_judge(limits, run.request["timeout_s"])
         with suppress(OSError):
             os.chdir(os.path.dirname(path))
         if task is None:
@@ -274,10 +275,10 @@ def _in_child(
         with suppress(OSError):
             os.write(2, f"The judge could not be started: {error}\n".encode())
     finally:
-        os._exit(_BROKEN)
+        os._exit(NOT_STARTED)
 
 
-def _task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes) -> int:
+def _write_task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes) -> int:
     """What a fresh interpreter needs to know, in a file without a name."""
     head = {"judge": judge, "nonce": nonce, "most_bytes": limits.verdict_bytes}
     if hasattr(os, "memfd_create"):
@@ -293,20 +294,20 @@ def _task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes) -> in
     return task
 
 
-def _answer(received: bytearray, nonce: bytes) -> bytes | None:
+def _parse_answer(received: bytearray, nonce: bytes) -> bytes | None:
     """The judge's answer, once it is complete; whatever else was written to the channel is no answer."""
     start = received.find(nonce)
-    if start < 0 or len(received) < start + _HEAD:
+    if start < 0 or len(received) < start + _ANSWER_HEAD_BYTES:
         return None
     try:
-        length = int(received[start + len(nonce) : start + _HEAD], 16)
+        length = int(received[start + len(nonce) : start + _ANSWER_HEAD_BYTES], 16)
     except ValueError:  # a judge found out the nonce, and wrote something of its own
         return None
-    answer = bytes(received[start + _HEAD : start + _HEAD + length])
+    answer = bytes(received[start + _ANSWER_HEAD_BYTES : start + _ANSWER_HEAD_BYTES + length])
     return answer if answer and len(answer) == length else None
 
 
-def _kill_all_of(user: int) -> None:
+def _kill_processes_of(user: int) -> None:
     """All processes of a user that only judges have, in one step that no fork can outrun."""
     killer = os.fork()
     if killer == 0:

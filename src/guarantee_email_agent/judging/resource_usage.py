@@ -47,7 +47,7 @@ def memory_of_descendants(most: int) -> int:
     resident = {pid: int(fields[21]) * page for pid, fields in descendants()}
     if sum(resident.values()) <= most:
         return 0
-    return sum(_own_share(pid, rough) for pid, rough in resident.items())
+    return sum(_proportional_size(pid, rough) for pid, rough in resident.items())
 
 
 def is_larger(folder: str, most: int) -> bool:
@@ -65,7 +65,7 @@ def is_larger(folder: str, most: int) -> bool:
                 os.chdir("..")
                 below = above.pop()
                 continue
-            _enter(below.pop())
+            _change_directory(below.pop())
             above.append(below)
             below = []
             with os.scandir(".") as entries:
@@ -85,7 +85,7 @@ def is_larger(folder: str, most: int) -> bool:
     return False
 
 
-def _enter(folder: str) -> None:
+def _change_directory(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         os.chdir(descriptor)
@@ -118,12 +118,12 @@ def remove_tree(folder: str) -> None:
     try:
         while names := os.listdir(top):
             for name in names:
-                if _unlinked(name, top):
+                if _unlink_file(name, top):
                     continue
                 inside = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
                 try:
                     for inner in os.listdir(inside):
-                        if not _unlinked(inner, inside):
+                        if not _unlink_file(inner, inside):
                             moved += 1
                             os.rename(inner, f"{mark}-{moved}", src_dir_fd=inside, dst_dir_fd=top)
                 finally:
@@ -134,7 +134,7 @@ def remove_tree(folder: str) -> None:
     os.rmdir(folder)
 
 
-def _unlinked(name: str, folder: int) -> bool:
+def _unlink_file(name: str, folder: int) -> bool:
     """Whether it is gone; else it is a folder, which we may change now."""
     try:
         os.unlink(name, dir_fd=folder)
@@ -144,7 +144,7 @@ def _unlinked(name: str, folder: int) -> bool:
     return True
 
 
-def _own_share(pid: int, rough: int) -> int:
+def _proportional_size(pid: int, rough: int) -> int:
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))

@@ -1,4 +1,4 @@
-"""What a judge says, and what is said of one that says nothing."""
+"""What a judge says, and the error where it says nothing that counts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from guarantee_email_agent.judging.judge_protocol import JudgeLimits
+from guarantee_email_agent.judging.judge_process import CHANNEL_CLOSED, DEEPEST, IN_THE_WAY
+from guarantee_email_agent.judging.judge_protocol import NOT_STARTED, JudgeLimits
 
-_NOT_STARTED, _CHANNEL_CLOSED, _IN_THE_WAY = 70, 71, 72
-_DEEPEST = 110  # a little more than a judge's own details may have
 _NO_NETWORK = ("Network is unreachable", "gaierror")
+# The reply's `end`, where the judge gave no answer and was not the one who ended its process.
+_ERRORS_BY_END = {
+    "timeout": "gave no verdict within {timeout_s:g} s",
+    "memory": "took more than {limits.memory_mb} MB of memory, all its processes together",
+    "disk": "wrote more than {limits.temp_mb} MB to its temporary folder",
+    "too_much": "wrote to a file descriptor that it did not open, the channel of its verdict",
+    "unstoppable": "left processes behind that could not be stopped",
+    "broken": "could not be started: {output}",
+}
+_ERRORS_BY_STATUS = {
+    CHANNEL_CLOSED: "closed file descriptors that it did not open, among them the channel of its verdict",
+    IN_THE_WAY: "got in the way of what reads its verdict, as by a timer or a changed built-in function",
+    NOT_STARTED: "could not be started, see its output",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's word. An error never counts as a pass.
+    """What a judge says. An error never counts as a pass.
 
-    error: why there is no word, to follow the name of the judge's file; None where there is one. output: what the judge
+    error: why it says nothing, to follow the name of the judge's file; None where there is one. output: what the judge
     printed, cut to its limit. duration_ms: wall time, from the start of its process until nothing of it was left.
     """
 
@@ -43,45 +56,46 @@ class Graded:
 def verdict_of(
     reply: Mapping[str, Any], answer: bytes, timeout_s: float, limits: JudgeLimits, *, network: bool
 ) -> Verdict:
-    """The verdict in what the judge's server replied."""
+    """The verdict in the reply of the judge's server."""
     output: str = reply["output"]
     if reply["dropped"]:
         output += f"\n[… and {reply['dropped']:,} bytes more, which were dropped]"
-    said = _understood(answer) if answer else _why_none(reply, timeout_s, limits)
-    if isinstance(said, str):
-        if said.startswith("raised MemoryError"):
-            said += f": a judge may take {limits.memory_mb} MB of memory"
-        elif not network and any(sign in said for sign in _NO_NETWORK):
-            said += ": a judge has no network unless its task asks for it"
-        return Verdict("error", error=said, output=output, duration_ms=reply["duration_ms"])
-    passed, feedback, details = said
+    parsed = _parse_answer(answer) if answer else _error_without_answer(reply, timeout_s, limits)
+    if isinstance(parsed, str):
+        if parsed.startswith("raised MemoryError"):
+            parsed += f": a judge may take {limits.memory_mb} MB of memory"
+        elif not network and any(sign in parsed for sign in _NO_NETWORK):
+            parsed += ": a judge has no network unless its task asks for it"
+        return Verdict("error", error=parsed, output=output, duration_ms=reply["duration_ms"])
+    passed, feedback, details = parsed
     return Verdict("passed" if passed else "failed", feedback, details, None, output, reply["duration_ms"])
 
 
-def _understood(answer: bytes) -> tuple[bool, str, dict[str, Any]] | str:
-    """What a judge returned, or why it returned nothing. A judge can write to its channel itself, so all is checked."""
+def _parse_answer(answer: bytes) -> tuple[bool, str, dict[str, Any]] | str:
+    """What a judge returned, or its error. A judge can write to its channel itself, so all is checked."""
     try:
-        received = json.loads(answer, parse_float=_finite, parse_constant=_finite)
+        received = json.loads(answer, parse_float=_parse_finite, parse_constant=_parse_finite)
     except (ValueError, RecursionError):
         received = None
     match received:
         case {"error": str(error)} if error:
             return error
         case {"returned": {"passed": bool(passed), "feedback": str(feedback), "details": dict(details)}}:
-            if _is_flat_enough(details):
+            # Its process allows a little less than this.
+            if _is_at_most_deep(details, DEEPEST + 10):
                 return passed, feedback, details
     return "wrote to the channel of its verdict what is no verdict"
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError("JSON has no such number")
     return number
 
 
-def _is_flat_enough(details: dict[str, Any]) -> bool:
+def _is_at_most_deep(details: dict[str, Any], levels: int) -> bool:
     level: list[Any] = [details]
-    for _ in range(_DEEPEST):
+    for _ in range(levels):
         level = [
             item
             for value in level
@@ -91,31 +105,12 @@ def _is_flat_enough(details: dict[str, Any]) -> bool:
     return not level
 
 
-def _why_none(reply: Mapping[str, Any], timeout_s: float, limits: JudgeLimits) -> str:
-    match reply["end"]:
-        case "timeout":
-            return f"gave no verdict within {timeout_s:g} s"
-        case "memory":
-            return f"took more than {limits.memory_mb} MB of memory, all its processes together"
-        case "disk":
-            return f"wrote more than {limits.temp_mb} MB to its temporary folder"
-        case "too_much":
-            return "wrote to a file descriptor that it did not open, the channel of its verdict"
-        case "unstoppable":
-            return "left processes behind that could not be stopped"
-        case "broken":
-            return f"could not be started: {reply['output']}"
-        case _:
-            return _of_status(reply["status"], limits, timeout_s)
-
-
-def _of_status(status: int, limits: JudgeLimits, timeout_s: float) -> str:
-    if status == _CHANNEL_CLOSED:
-        return "closed file descriptors that it did not open, among them the channel of its verdict"
-    if status == _IN_THE_WAY:
-        return "got in the way of what reads its verdict, as by a timer or a changed built-in function"
-    if status == _NOT_STARTED:
-        return "could not be started, see its output"
+def _error_without_answer(reply: Mapping[str, Any], timeout_s: float, limits: JudgeLimits) -> str:
+    if (error := _ERRORS_BY_END.get(reply["end"])) is not None:
+        return error.format(timeout_s=timeout_s, limits=limits, output=reply["output"])
+    status: int = reply["status"]
+    if status in _ERRORS_BY_STATUS:
+        return _ERRORS_BY_STATUS[status]
     if status >= 0:
         return f"ended its process with exit code {status} and without a verdict"
     if -status == signal.SIGXCPU:
