@@ -82,18 +82,19 @@ def _reload(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     request.answer(page.address())
 
 
-def _click(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+def _point(arguments: Arguments, page: BrowserPage, index: int | None = None) -> tuple[float, float]:
     x, y = arguments.coordinate("x"), arguments.coordinate("y")
-    if x is None or y is None:
-        x, y = page.locate(arguments.optional_text("selector"), arguments.integer("index"))
+    return page.locate(arguments.optional_text("selector"), index) if x is None or y is None else (x, y)
+
+
+def _click(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+    x, y = _point(arguments, page, arguments.integer("index"))
     page.click(x, y, _button(arguments), _click_count(arguments, "click_count"))
     request.answer({"x": x, "y": y, "url": page.evaluate("location.href")}, "Clicked")
 
 
 def _hover(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
-    x, y = arguments.coordinate("x"), arguments.coordinate("y")
-    if x is None or y is None:
-        x, y = page.locate(arguments.optional_text("selector"), None)
+    x, y = _point(arguments, page)
     page.mouse_event("mouseMoved", x, y)
     request.answer({"x": x, "y": y})
 
@@ -114,6 +115,7 @@ def _scroll_to(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> 
 
 def _wait(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     kind, seconds = arguments.optional_text("type") or "selector", _timeout_s(arguments)
+    wait_s = 30.0 if seconds is None else seconds
     if kind == "timeout":
         time.sleep(min(1.0 if seconds is None else seconds, REQUEST_S / 2))
     elif kind == "selector":
@@ -123,11 +125,11 @@ def _wait(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
         conditions = {"visible": seen, "attached": element, "hidden": f"!{seen}", "detached": f"!{element}"}
         if state not in conditions:
             raise InvalidArgumentError("state", f"must be one of {', '.join(conditions)}")
-        page.wait(conditions[state], 30.0 if seconds is None else seconds)
+        page.wait(conditions[state], wait_s)
     elif kind == "function":
-        page.wait(arguments.text("expression"), 30.0 if seconds is None else seconds)
+        page.wait(arguments.text("expression"), wait_s)
     elif kind in ("navigation", "load_state"):
-        page.wait("document.readyState === 'complete'", 30.0 if seconds is None else seconds)
+        page.wait("document.readyState === 'complete'", wait_s)
     else:
         raise RequestError(501, f"this sandbox cannot wait for '{kind[:40]}'")
     request.answer({"type": kind})
@@ -196,12 +198,16 @@ def _answers(action: Callable[[Arguments, BrowserPage], object]) -> Route:
 
 
 def _select_option(arguments: Arguments, page: BrowserPage) -> None:
-    page.select(
-        arguments.text("selector"),
-        arguments.optional_text("value"),
-        arguments.optional_text("label"),
-        arguments.integer("index"),
-    )
+    value, label = arguments.optional_text("value"), arguments.optional_text("label")
+    page.select(arguments.text("selector"), value, label, arguments.integer("index"))
+
+
+def _fill(arguments: Arguments, page: BrowserPage) -> None:
+    page.fill(arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text"))
+
+
+def _html(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
+    request.answer(page.html(outer=request.query.get("outer", "true").lower() != "false"))
 
 
 ROUTES: Final[dict[tuple[str, str], Route]] = {
@@ -216,11 +222,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("POST", "page/reload"): _reload,
     ("POST", "page/click"): _click,
     ("POST", "page/hover"): _hover,
-    ("POST", "page/fill"): _answers(
-        lambda arguments, page: page.fill(
-            arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text")
-        )
-    ),
+    ("POST", "page/fill"): _answers(_fill),
     ("POST", "page/type"): _answers(lambda arguments, page: page.type(arguments.text("text"))),
     ("POST", "page/press_key"): _answers(lambda arguments, page: page.press(arguments.text("key"))),
     ("POST", "page/hot_key"): _answers(lambda arguments, page: page.press(*arguments.texts("keys"))),
@@ -233,9 +235,7 @@ ROUTES: Final[dict[tuple[str, str], Route]] = {
     ("POST", "page/wait"): _wait,
     ("POST", "page/evaluate"): _answers(lambda arguments, page: page.evaluate(arguments.text("expression"))),
     ("GET", "page/text"): _answers(lambda _, page: page.text()),
-    ("GET", "page/html"): lambda request, _, page: request.answer(
-        page.html(outer=request.query.get("outer", "true").lower() != "false")
-    ),
+    ("GET", "page/html"): _html,
     ("GET", "page/elements"): _answers(lambda _, page: page.elements()),
     ("GET", "page/screenshot"): _screenshot,
 }

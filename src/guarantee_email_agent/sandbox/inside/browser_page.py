@@ -15,6 +15,7 @@ WIDTH, HEIGHT = 1280, 1024
 _LOAD_S: Final = 30.0
 _SCRIPT_S: Final = 30.0
 _POLL_S: Final = 0.05
+_MAX_HEIGHT: Final = 16_384
 # What the browser tells when a page is about to go, in the order in which it does.
 _NAVIGATION_STARTED: Final = (
     "Page.frameRequestedNavigation",
@@ -85,9 +86,7 @@ class BrowserPage:
         ]
         targets = self._devtools.call("Target.getTargets").get("targetInfos", [])
         pages = [target["targetId"] for target in targets if target.get("type") == "page"]
-        self._devtools.events = [
-            event for event in self._devtools.events if event.get("method") != "Target.targetCreated"
-        ]
+        self._devtools.discard_events("Target.targetCreated")
         wanted = next((target for target in reversed(opened) if target in pages), None)
         if wanted is None:
             wanted = self._target if self._target in pages else pages[0] if pages else None
@@ -160,8 +159,7 @@ class BrowserPage:
         return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
 
     def html(self, *, outer: bool) -> str:
-        part = "document.documentElement.outerHTML" if outer else "document.documentElement.innerHTML"
-        return str(self.evaluate(part) or "")
+        return str(self.evaluate(f"document.documentElement.{'outer' if outer else 'inner'}HTML") or "")
 
     def elements(self) -> Any:
         return self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
@@ -172,34 +170,32 @@ class BrowserPage:
             options["quality"] = quality
         if full_page:
             size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-            options["clip"] = {
-                "x": 0,
-                "y": 0,
-                "width": size["width"],
-                "height": min(size["height"], 16_384),
-                "scale": 1,
-            }
+            height = min(size["height"], _MAX_HEIGHT)
+            options["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
         return binascii.a2b_base64(self._call("Page.captureScreenshot", **options)["data"])
 
     def locate(self, selector: str | None, index: int | None) -> tuple[float, float]:
         """The middle of an element, in pixels of the window. Raises RequestError where there is none."""
-        found = self.evaluate(f"{_LOCATE}({_element(selector, index)})")
-        if not isinstance(found, list):
-            raise _not_found(selector, index)
-        return float(found[0]), float(found[1])
+        x, y = self._apply(_LOCATE, selector, index)
+        return float(x), float(y)
 
     def fill(self, selector: str | None, index: int | None, text: str) -> None:
-        if not self.evaluate(f"{_FILL}({_element(selector, index)}, {json.dumps(text)})"):
-            raise _not_found(selector, index)
-
-    def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
-        chosen = ", ".join(json.dumps(item) for item in (value, label, index))
-        if not self.evaluate(f"{_SELECT}({_element(selector, None)}, {chosen})"):
-            raise RequestError(404, f"no list with such an option matches {selector[:200]!r}")
+        self._apply(_FILL, selector, index, text)
 
     def check(self, selector: str, *, wanted: bool) -> None:
-        if not self.evaluate(f"{_CHECK}({_element(selector, None)}, {json.dumps(wanted)})"):
-            raise _not_found(selector, None)
+        self._apply(_CHECK, selector, None, wanted)
+
+    def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
+        if not self.evaluate(_applied(_SELECT, selector, None, value, label, index)):
+            raise RequestError(404, f"no list with such an option matches {selector[:200]!r}")
+
+    def _apply(self, function: str, selector: str | None, index: int | None, *arguments: object) -> Any:
+        """What a function of JavaScript makes of an element. Raises RequestError where there is none."""
+        result = self.evaluate(_applied(function, selector, index, *arguments))
+        if not result:
+            wanted = f"number {index}" if selector is None else repr(selector[:200])
+            raise RequestError(404, f"no element matches {wanted}")
+        return result
 
     def wait(self, condition: str, timeout_s: float) -> None:
         if not self._poll(condition, timeout_s):
@@ -279,20 +275,14 @@ class BrowserPage:
 
     def _discard_page_events(self) -> None:
         self._devtools.drain()
-        self._devtools.events = [
-            event for event in self._devtools.events if not str(event.get("method")).startswith("Page.")
-        ]
+        self._devtools.discard_events("Page.")
 
 
-def _element(selector: str | None, index: int | None) -> str:
-    """JavaScript for an element; what was given goes in as a string, never as code."""
+def _applied(function: str, selector: str | None, index: int | None, *arguments: object) -> str:
+    """JavaScript for a call with an element; what was given goes in as a string, never as code."""
     if selector is None and index is None:
         raise InvalidArgumentError("selector", "is missing; give a CSS selector, or an index from the list of elements")
     if selector is None:
         selector = f'[{_INDEX_ATTRIBUTE}="{index}"]'
-    return f"document.querySelector({json.dumps(selector)})"
-
-
-def _not_found(selector: str | None, index: int | None) -> RequestError:
-    wanted = f"number {index}" if selector is None else repr(selector[:200])
-    return RequestError(404, f"no element matches {wanted}")
+    element = f"document.querySelector({json.dumps(selector)})"
+    return f"{function}({', '.join((element, *map(json.dumps, arguments)))})"

@@ -55,6 +55,9 @@ class DevTools:
         while self._next_message(time.monotonic(), raising=False):
             pass
 
+    def discard_events(self, prefix: str) -> None:
+        self.events = [event for event in self.events if not str(event.get("method")).startswith(prefix)]
+
     def _send(self, method: str, session: str | None, parameters: dict[str, Any]) -> int:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}

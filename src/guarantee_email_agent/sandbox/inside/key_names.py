@@ -6,45 +6,27 @@ from typing import Any, Final
 
 from .api_request import InvalidArgumentError
 
+# Keys that are called what they are, by the browser's number of them.
+_NUMBERS: Final = (
+    {"Backspace": 8, "Tab": 9, "Escape": 27, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36}
+    | {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Insert": 45, "Delete": 46}
+    | {f"F{number}": 111 + number for number in range(1, 13)}
+)
 # name in lower case → (key, code, number, text)
 _NAMED: Final[dict[str, tuple[str, str, int, str]]] = {
     "enter": ("Enter", "Enter", 13, "\r"),
-    "tab": ("Tab", "Tab", 9, ""),
-    "escape": ("Escape", "Escape", 27, ""),
-    "backspace": ("Backspace", "Backspace", 8, ""),
-    "delete": ("Delete", "Delete", 46, ""),
-    "insert": ("Insert", "Insert", 45, ""),
     "space": (" ", "Space", 32, " "),
-    "arrowleft": ("ArrowLeft", "ArrowLeft", 37, ""),
-    "arrowup": ("ArrowUp", "ArrowUp", 38, ""),
-    "arrowright": ("ArrowRight", "ArrowRight", 39, ""),
-    "arrowdown": ("ArrowDown", "ArrowDown", 40, ""),
-    "home": ("Home", "Home", 36, ""),
-    "end": ("End", "End", 35, ""),
-    "pageup": ("PageUp", "PageUp", 33, ""),
-    "pagedown": ("PageDown", "PageDown", 34, ""),
     "shift": ("Shift", "ShiftLeft", 16, ""),
     "control": ("Control", "ControlLeft", 17, ""),
     "alt": ("Alt", "AltLeft", 18, ""),
     "meta": ("Meta", "MetaLeft", 91, ""),
-} | {f"f{number}": (f"F{number}", f"F{number}", 111 + number, "") for number in range(1, 13)}
-_ALIASES: Final = {
-    "return": "enter",
-    "esc": "escape",
-    "del": "delete",
-    " ": "space",
-    "left": "arrowleft",
-    "up": "arrowup",
-    "right": "arrowright",
-    "down": "arrowdown",
-    "pgup": "pageup",
-    "pgdn": "pagedown",
-    "ctrl": "control",
-    "cmd": "meta",
-    "command": "meta",
-    "win": "meta",
-    "option": "alt",
+    **{name.lower(): (name, name, number, "") for name, number in _NUMBERS.items()},
 }
+_ALIASES: Final = (
+    {"return": "enter", "esc": "escape", "del": "delete", " ": "space", "pgup": "pageup", "pgdn": "pagedown"}
+    | {"left": "arrowleft", "up": "arrowup", "right": "arrowright", "down": "arrowdown"}
+    | {"ctrl": "control", "cmd": "meta", "command": "meta", "win": "meta", "option": "alt"}
+)
 MODIFIERS: Final = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 # What the browser does for a combination; without the word it sends the key and does nothing.
 _COMMANDS: Final = {"a": "selectAll", "c": "copy", "v": "paste", "x": "cut", "z": "undo"}
