@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from guarantee_email_agent.judging.task import Task, load_task
+from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.solving.agents.agent import TaskContext
 from guarantee_email_agent.solving.run_limits import Deadline, Interruption
 from guarantee_email_agent.solving.sandbox_tools import ClientType, tools_for
 from guarantee_email_agent.solving.tools import ToolCall
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import TaskError
 
 MakeTask = Callable[..., Task]
 
@@ -107,34 +105,6 @@ class StubSandbox:
         raise KeyError(path)
 
 
-class StubClient:
-    """A client for it."""
-
-    def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
-
-    def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
-        if method == "GET":
-            return json.loads(self.download(path, payload, timeout_s=timeout_s))["data"]
-        body = json.dumps(payload or {}).encode()
-        return json.loads(self._opened(urllib.request.Request(self.base_url + path, body), timeout_s))["data"]
-
-    def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
-        return self._opened(urllib.request.Request(f"{self.base_url}{path}?{urlencode(payload or {})}"), timeout_s)
-
-    def _opened(self, request: urllib.request.Request, timeout_s: float) -> bytes:
-        try:
-            with urllib.request.urlopen(request, timeout=timeout_s) as reply:
-                content: bytes = reply.read()
-                return content
-        except urllib.error.HTTPError as error:
-            with error:
-                reply = json.loads(error.read())
-                raise TaskError(reply["message"], "sandbox_refused", {"data": reply["data"]}) from None
-        except OSError as error:
-            raise TaskError(f"the sandbox is gone: {error}", "sandbox_gone") from None
-
-
 @pytest.fixture
 def stub_sandbox(tmp_path: Path) -> Iterator[StubSandbox]:
     (tmp_path / "root").mkdir()
@@ -145,8 +115,8 @@ def stub_sandbox(tmp_path: Path) -> Iterator[StubSandbox]:
 
 
 @pytest.fixture
-def stub_client(stub_sandbox: StubSandbox) -> StubClient:
-    return StubClient(stub_sandbox.base_url)
+def stub_client(stub_sandbox: StubSandbox) -> SandboxClient:
+    return SandboxClient(stub_sandbox.base_url)
 
 
 class Sandboxes:
@@ -155,7 +125,7 @@ class Sandboxes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.opened: dict[str, StubSandbox] = {}
-        self.connect = StubClient
+        self.connect = SandboxClient
 
     @contextmanager
     def __call__(self, task: Task) -> Iterator[StubSandbox]:
