@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.mcp_servers.warranty.csv_list import CsvList
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import Record, WarrantyListError
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyListError, WarrantyRecord
 
 HEAD = "serial_number,expiration_date,coverage,status\n"
 LATER = 2_000_000_000.0
@@ -32,7 +32,7 @@ class OpenList:
         self.said: list[str] = []
         self.list = CsvList(file, lambda: self.now, self.said.append)
 
-    def find(self, serial_number: str) -> Record | None:
+    def find(self, serial_number: str) -> WarrantyRecord | None:
         return self.list.find(serial_number)
 
 
@@ -49,9 +49,9 @@ class TestRecords:
         file.write_text(f"{HEAD}SN-1,2030-01-31,full,\nSN-2,2020-01-31,,valid\n\nSN-3,,,expired\n")
         warranties = OpenList(file)
 
-        assert warranties.find("SN-1") == Record("SN-1", date(2030, 1, 31), "full", None)
-        assert warranties.find("SN-2") == Record("SN-2", date(2020, 1, 31), None, "valid")
-        assert warranties.find("SN-3") == Record("SN-3", None, None, "expired")
+        assert warranties.find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), "full", None)
+        assert warranties.find("SN-2") == WarrantyRecord("SN-2", date(2020, 1, 31), None, "valid")
+        assert warranties.find("SN-3") == WarrantyRecord("SN-3", None, None, "expired")
         assert warranties.find("SN-4") is None
         assert warranties.said == []
 
@@ -80,7 +80,7 @@ class TestRecords:
     )
     def test_are_read_as_spreadsheets_write_them(self, content: str, file: Path) -> None:
         file.write_text(content, encoding="utf-8", newline="")
-        assert OpenList(file).find("SN-1") == Record("SN-1", date(2030, 1, 31), None, None)
+        assert OpenList(file).find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), None, None)
 
     def test_may_stand_beside_columns_of_no_use(self, file: Path) -> None:
         file.write_text('customer,serial_number,expiration_date,note\n"Lot, of\nwords",SN-1,2030-01-31,\n')
@@ -92,11 +92,11 @@ class TestRecords:
         ("day", "status"), [("2030-01-30", "valid"), ("2030-01-31", "valid"), ("2030-02-01", "expired")]
     )
     def test_count_through_their_last_day(self, day: str, status: str) -> None:
-        assert Record("SN-1", date(2030, 1, 31), None, None).status_on(date.fromisoformat(day)) == status
+        assert WarrantyRecord("SN-1", date(2030, 1, 31), None, None).status_on(date.fromisoformat(day)) == status
 
     @pytest.mark.parametrize("status", ["valid", "expired"])
     def test_count_as_they_say_whatever_the_date(self, status: str) -> None:
-        assert Record("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status  # type: ignore[arg-type]
+        assert WarrantyRecord("SN-1", date(2020, 1, 1), None, status).status_on(date(2010, 1, 1)) == status  # type: ignore[arg-type]
 
 
 class TestProblems:

@@ -12,7 +12,7 @@ import pytest
 
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import Record, WarrantyListError
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyListError, WarrantyRecord
 
 TABLE = "CREATE TABLE warranties (serial_number TEXT, expiration_date TEXT, coverage TEXT)"
 
@@ -42,8 +42,8 @@ def test_finds_a_number_however_it_is_written(file: Path) -> None:
     write(file, TABLE, rows=[("SN-100", "2030-01-31", "full"), ("SN-200", "2020-01-31", None)])
     warranties = SqliteList(file, "warranty_api")
 
-    assert warranties.find("SN-100") == Record("SN-100", date(2030, 1, 31), "full", None)
-    assert warranties.find("sn200") == Record("SN-200", date(2020, 1, 31), None, None)
+    assert warranties.find("SN-100") == WarrantyRecord("SN-100", date(2030, 1, 31), "full", None)
+    assert warranties.find("sn200") == WarrantyRecord("SN-200", date(2020, 1, 31), None, None)
     assert warranties.find("SN-300") is None
     assert warranties.find("' OR 1=1 --") is None
 

@@ -77,7 +77,7 @@ class TicketStore:
             f"INSERT INTO tickets ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - our names
             " ON CONFLICT (idempotency_key) DO NOTHING"
         )
-        with self._transaction() as connection:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
             made = connection.execute(insert, (created_at, *(ticket[name] for name in FIELDS))).rowcount == 1
             found = self._id_of(connection, ticket["idempotency_key"])
         assert found is not None
@@ -85,14 +85,14 @@ class TicketStore:
 
     def find(self, idempotency_key: str) -> str | None:
         """Raises ToolError."""
-        with self._reading() as connection:
+        with self._transaction() as connection:
             return self._id_of(connection, idempotency_key)
 
     def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
         """The newest first, and how many there are. Raises ToolError."""
         names = ("ticket_id", "created_at", *FIELDS)
         query = f"SELECT {', '.join(names)} FROM tickets ORDER BY number DESC LIMIT ?"  # noqa: S608 - our names
-        with self._reading() as connection:
+        with self._transaction() as connection:
             rows = connection.execute(query, (limit,)).fetchall()
             (total,) = connection.execute("SELECT count(*) FROM tickets").fetchone()
         return [dict(zip(names, row, strict=True)) for row in rows], total
@@ -121,13 +121,13 @@ class TicketStore:
         return row[0] if row else None
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         deadline = time.monotonic() + BUSY_S
         if not self._lock.acquire(timeout=BUSY_S):
             message = f"{self._file.name}: other calls wait for it already"
             raise ToolError(f"{self._server}_unavailable", message, retryable=True)
         try:
-            self._check_in_place()
+            self._check_not_replaced()
             left_ms = max(round((deadline - time.monotonic()) * 1000), 0)
             self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
             yield
@@ -135,19 +135,11 @@ class TicketStore:
             self._lock.release()
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._alone():
-            try:
-                yield self._connection
-            except sqlite3.Error as error:
-                raise sqlite_tool_error(self._server, self._file, error) from None
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._alone():
+    def _transaction(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+        with self._exclusive():
             committing = False
             try:
-                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(begin)
                 yield self._connection
                 committing = True
                 self._connection.execute("COMMIT")
@@ -157,7 +149,7 @@ class TicketStore:
                     committing = False
                 raise sqlite_tool_error(self._server, self._file, error, uncertain=committing) from None
 
-    def _check_in_place(self) -> None:
+    def _check_not_replaced(self) -> None:
         """A file deleted or exchanged under an open database would take tickets that nobody sees again."""
         try:
             in_place = os.stat(self._file).st_ino == self._inode

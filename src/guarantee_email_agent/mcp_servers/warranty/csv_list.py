@@ -7,15 +7,16 @@ import io
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import (
     COLUMNS,
     REQUIRED,
-    Record,
     WarrantyListError,
-    record_of,
+    WarrantyRecord,
+    parse_record,
     serial_key,
 )
 
@@ -23,75 +24,70 @@ SETTLED_S: Final = 1.0
 _DELIMITERS: Final = ",;\t"
 
 
-class _Version(NamedTuple):
-    """What changes when a file does."""
-
-    inode: int
-    size: int
-    modified_ns: int
-
-
 class CsvList:
     """The records of a CSV file.
 
-    A change is taken over once the file has been left alone for a second: half a file would tell customers that they
-    are not in our records. A file that turns bad, or disappears, leaves the last good records in use.
+    A change is taken over once the file has not been written to for a second: half a file would tell customers that
+    they are not in our records. A file that turns bad, or disappears, leaves the last good records in use.
     """
 
-    def __init__(self, file: Path, now: Callable[[], float], diagnose: Callable[[str], None]) -> None:
-        """now: seconds since 1970. diagnose: takes a line for the operator. Raises WarrantyListError."""
+    def __init__(self, file: Path, now: Callable[[], float], log: Callable[[str], None]) -> None:
+        """now: seconds since 1970. log: takes a line for the operator. Raises WarrantyListError."""
         self._file = file
         self._now = now
-        self._diagnose = diagnose
+        self._log = log
         self._lock = threading.Lock()
-        self._complaint = ""
-        self._version = _version(file)  # that was read last, were it good or bad
-        self._records, unused = _parsed(file, _content(file))
+        self._last_problem = ""
+        with _os_errors_as_list_errors(file):
+            self._version = _version(file)  # that was read last, were it good or bad
+            content = file.read_bytes()
+        self._records, unused = _parse(file, content)
         if unused:
-            diagnose(f"{file}: these columns are not used: {', '.join(unused)}")
+            log(f"{file}: these columns are not used: {', '.join(unused)}")
 
-    def find(self, serial_number: str) -> Record | None:
+    def find(self, serial_number: str) -> WarrantyRecord | None:
         with self._lock:
             try:
-                self._refresh()
+                self._reload()
             except WarrantyListError as error:
-                self._complain(str(error))
+                self._warn_once(str(error))
             return self._records.get(serial_key(serial_number))
 
-    def _refresh(self) -> None:
-        version = _version(self._file)
-        if version == self._version or 0 <= self._now() - version.modified_ns / 1e9 < SETTLED_S:
-            return
-        content = _content(self._file)
-        if _version(self._file) != version:
-            return
+    def _reload(self) -> None:
+        with _os_errors_as_list_errors(self._file):
+            version = _version(self._file)
+            if version == self._version or 0 <= self._now() - version[2] / 1e9 < SETTLED_S:
+                return
+            content = self._file.read_bytes()
+            if _version(self._file) != version:
+                return
         self._version = version  # only now: what could not be read is tried again at the next call
-        self._records, _ = _parsed(self._file, content)
-        self._complaint = ""
-        self._diagnose(f"{self._file}: read anew, {len(self._records)} serial numbers")
+        self._records, _ = _parse(self._file, content)
+        self._last_problem = ""
+        self._log(f"{self._file}: read anew, {len(self._records)} serial numbers")
 
-    def _complain(self, complaint: str) -> None:
-        if complaint != self._complaint:
-            self._diagnose(f"{complaint}. Until that is done, the list as it was before is used")
-        self._complaint = complaint
+    def _warn_once(self, problem: str) -> None:
+        if problem != self._last_problem:
+            self._log(f"{problem}. Until that is done, the list as it was before is used")
+        self._last_problem = problem
 
 
-def _version(file: Path) -> _Version:
+@contextmanager
+def _os_errors_as_list_errors(file: Path) -> Iterator[None]:
     try:
-        found = os.stat(file)
+        yield
     except OSError as error:
-        raise WarrantyListError(_unreadable(file, error)) from None
-    return _Version(found.st_ino, found.st_size, found.st_mtime_ns)
+        reason = error.strerror or error
+        raise WarrantyListError(f"{file}: cannot be read ({reason}). Create it, or name another file") from None
 
 
-def _content(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise WarrantyListError(_unreadable(file, error)) from None
+def _version(file: Path) -> tuple[int, int, int]:
+    """What changes when a file does: its inode, its size, and when it was modified (ns)."""
+    status = os.stat(file)
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _parsed(file: Path, content: bytes) -> tuple[dict[str, Record], list[str]]:
+def _parse(file: Path, content: bytes) -> tuple[dict[str, WarrantyRecord], list[str]]:
     """The records by key, and the columns that are not used. Raises WarrantyListError for the first problem."""
     try:
         text = content.decode("utf-8-sig")
@@ -101,13 +97,13 @@ def _parsed(file: Path, content: bytes) -> tuple[dict[str, Record], list[str]]:
     head = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=head.count), strict=True)
     columns = _columns(file, rows)
-    records: dict[str, Record] = {}
+    records: dict[str, WarrantyRecord] = {}
     lines: dict[str, int] = {}
     for line, row in _rows(file, rows):
         if len(row) != len(columns):
             raise WarrantyListError(f"{file}:{line}: has {len(row)} values for {len(columns)} columns")
         try:
-            record = record_of(dict(zip(columns, row, strict=True)))
+            record = parse_record(dict(zip(columns, row, strict=True)))
         except WarrantyListError as error:
             raise WarrantyListError(f"{file}:{line}: {error}") from None
         key = serial_key(record.serial_number)
@@ -146,7 +142,3 @@ def _rows(file: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str
             return
         if any(value.strip() for value in row):
             yield line, row
-
-
-def _unreadable(file: Path, error: OSError) -> str:
-    return f"{file}: cannot be read ({error.strerror or error}). Create it, or name another file"

@@ -12,9 +12,9 @@ from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlit
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import (
     COLUMNS,
     REQUIRED,
-    Record,
     WarrantyListError,
-    record_of,
+    WarrantyRecord,
+    parse_record,
     serial_key,
 )
 
@@ -30,15 +30,15 @@ class SqliteList:
         self._file = file
         self._server = server
         try:
-            with self._connected() as connection:
+            with self._connect() as connection:
                 self._columns = _columns(file, connection)
-                self._check_all(connection)
+                self._check_records(connection)
         except sqlite3.Error as error:
             raise WarrantyListError(format_sqlite_error(file, error)) from None
 
-    def find(self, serial_number: str) -> Record | None:
+    def find(self, serial_number: str) -> WarrantyRecord | None:
         try:
-            with self._connected() as connection:
+            with self._connect() as connection:
                 # As it was written first: that may use an index, and the other has to look at every line.
                 rows = self._select(connection, "serial_number = ?", serial_number) or self._select(
                     connection, "serial_key(serial_number) = ?", serial_key(serial_number)
@@ -46,17 +46,17 @@ class SqliteList:
         except sqlite3.Error as error:
             raise sqlite_tool_error(self._server, self._file, error) from None
         if len(rows) > 1:
-            raise self._bad("holds this serial number more than once (case, spaces and hyphens do not count)")
+            raise self._bad_record("holds this serial number more than once (case, spaces and hyphens do not count)")
         try:
-            return record_of(rows[0]) if rows else None
+            return parse_record(rows[0]) if rows else None
         except WarrantyListError as error:
-            raise self._bad(str(error)) from None
+            raise self._bad_record(str(error)) from None
 
-    def _check_all(self, connection: sqlite3.Connection) -> None:
+    def _check_records(self, connection: sqlite3.Connection) -> None:
         seen: set[str] = set()
         for number, row in enumerate(self._select(connection, "1"), 1):
             try:
-                key = serial_key(record_of(row).serial_number)
+                key = serial_key(parse_record(row).serial_number)
             except WarrantyListError as error:
                 raise WarrantyListError(f"{self._file}: table warranties, row {number}: {error}") from None
             if key in seen:
@@ -75,14 +75,14 @@ class SqliteList:
         ]
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Iterator[sqlite3.Connection]:
         uri = f"{self._file.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as connection:
             connection.create_function("serial_key", 1, lambda value: serial_key(str(value)), deterministic=True)
             yield connection
 
-    def _bad(self, what: str) -> ToolError:
-        return ToolError(f"{self._server}_bad_record", f"{self._file.name}: table warranties: {what}")
+    def _bad_record(self, problem: str) -> ToolError:
+        return ToolError(f"{self._server}_bad_record", f"{self._file.name}: table warranties: {problem}")
 
 
 def is_sqlite(file: Path) -> bool:

@@ -25,8 +25,8 @@ class WarrantyListError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """status: as the list says, whatever the date; None where the date decides."""
+class WarrantyRecord:
+    """status: as the list gives it, whatever the date; None where the date decides."""
 
     serial_number: str
     expiration_date: date | None
@@ -44,7 +44,7 @@ class Record:
 class WarrantyList(Protocol):
     """Where the records are kept."""
 
-    def find(self, serial_number: str) -> Record | None:
+    def find(self, serial_number: str) -> WarrantyRecord | None:
         """Raises ToolError where the list cannot be read."""
 
 
@@ -56,7 +56,7 @@ def serial_key(serial_number: str) -> str:
     return _SEPARATORS.sub("", unicodedata.normalize("NFKC", serial_number)).casefold()
 
 
-def record_of(values: Mapping[str, str]) -> Record:
+def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
     """values: by column, empty where there is nothing. Raises WarrantyListError without the place."""
     serial_number = values.get("serial_number", "").strip()
     if not serial_key(serial_number):
@@ -64,7 +64,7 @@ def record_of(values: Mapping[str, str]) -> Record:
     status = values.get("status", "").strip().casefold()
     if status not in ("", "valid", "expired"):
         raise WarrantyListError("status must be valid or expired, or empty where the date decides")
-    return Record(
+    return WarrantyRecord(
         serial_number,
         _date(values.get("expiration_date", "").strip(), required=not status),
         _coverage(values.get("coverage", "").strip()),
