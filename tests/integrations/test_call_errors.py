@@ -14,10 +14,10 @@ from guarantee_email_agent.integrations.call_errors import (
     TIMEOUT,
     UNAVAILABLE,
     ErrorKind,
+    classify_message,
+    classify_protocol_error,
     declared_error,
-    error_of_kind,
-    kind_by_protocol,
-    kind_by_words,
+    service_error,
 )
 
 
@@ -49,7 +49,7 @@ from guarantee_email_agent.integrations.call_errors import (
     ],
 )
 def test_words_tell_what_kind_of_failure_it_is(words: str, kind: ErrorKind) -> None:
-    assert kind_by_words(words) is kind
+    assert classify_message(words) is kind
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_words_tell_what_kind_of_failure_it_is(words: str, kind: ErrorKind) -> N
     ],
 )
 def test_so_do_the_codes_of_the_protocol_and_of_http(code: int, status: int, kind: ErrorKind) -> None:
-    assert kind_by_protocol(code, status, "it did not work") is kind
+    assert classify_protocol_error(code, status, "it did not work") is kind
 
 
 @pytest.mark.parametrize("kind", [RATE_LIMITED, TIMEOUT, UNAVAILABLE])
 def test_what_can_heal_is_retryable(kind: ErrorKind) -> None:
-    error = error_of_kind("mail", "read_raw", kind)
+    error = service_error("mail", "read_raw", kind)
     assert error.retryable
     assert error.code == f"mail_{kind.type}"
     assert error.message.startswith("mail: read_raw: the service ")
@@ -80,7 +80,7 @@ def test_what_can_heal_is_retryable(kind: ErrorKind) -> None:
 
 @pytest.mark.parametrize("kind", [AUTH, INVALID_ARGUMENT, FAILED])
 def test_what_cannot_is_not(kind: ErrorKind) -> None:
-    assert not error_of_kind("mail", "read_raw", kind).retryable
+    assert not service_error("mail", "read_raw", kind).retryable
 
 
 def test_a_declared_error_is_taken_as_it_is() -> None:

@@ -23,7 +23,7 @@ _OUTAGES: Final = (
     "_unsupported",
     "_stopping",
 )
-_SEE_LOG: Final = "Its own words are in the log at level DEBUG"
+_CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ErrorKind:
     """One kind of failure. `type` ends the error's code; the rest is as in `IntegrationError.details`."""
 
     type: str
-    says: str
+    description: str = ""
     retryable: bool = False
     uncertain: bool = False
     outage: bool = False
@@ -44,60 +44,38 @@ UNAVAILABLE: Final = ErrorKind("unavailable", "reports that what it needs is out
 INVALID_ARGUMENT: Final = ErrorKind("invalid_argument", "does not take the call as we make it. Check its version")
 FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
 
-# In this order: "401: rate limit exceeded" tells of the limit.
-_WORDS: Final = tuple(
-    (re.compile("|".join(words), re.IGNORECASE), kind)
-    for words, kind in (
-        ((r"rate.?limit", r"too many", r"quota", r"throttl", r"\b429\b"), RATE_LIMITED),
-        (
-            (
-                r"unauthori[sz]ed",
-                r"unauthenticated",
-                r"authentication ",
-                r"forbidden",
-                r"(permission|access) denied",
-                r"log ?in required",
-                r"api key",
-                r"invalid[ _](grant|token|credentials?)",
-                r"(token|credentials?) (has |have |is )?(been )?(expired|revoked)",
-                r"insufficient.{0,20}(scope|permission)",
-                r"\b40[13]\b",
-            ),
-            AUTH,
+# In this order: "401: rate limit exceeded" is about the limit.
+_PATTERNS: Final = (
+    (RATE_LIMITED, re.compile(r"rate.?limit|too many|quota|throttl|\b429\b", re.IGNORECASE)),
+    (
+        AUTH,
+        re.compile(
+            r"unauthori[sz]ed|unauthenticated|authentication |forbidden|(permission|access) denied|log ?in required"
+            r"|api key|invalid[ _](grant|token|credentials?)"
+            r"|(token|credentials?) (has |have |is )?(been )?(expired|revoked)"
+            r"|insufficient.{0,20}(scope|permission)|\b40[13]\b",
+            re.IGNORECASE,
         ),
-        ((r"timed?.?out", r"deadline", r"\b(408|504)\b"), TIMEOUT),
-        (
-            (
-                r"unavailable",
-                r"temporar",
-                r"try again",
-                r"overloaded",
-                r"bad gateway",
-                r"socket hang up",
-                r"network",
-                r"connection.{0,20}(refused|reset|closed|lost|aborted|failed)",
-                r"broken pipe",
-                r"unreachable",
-                r"getaddrinfo",
-                r"name resolution",
-                r"\b(ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)\b",
-                r"\b50[023]\b",
-            ),
-            UNAVAILABLE,
+    ),
+    (TIMEOUT, re.compile(r"timed?.?out|deadline|\b(408|504)\b", re.IGNORECASE)),
+    (
+        UNAVAILABLE,
+        re.compile(
+            r"unavailable|temporar|try again|overloaded|bad gateway|socket hang up|network|broken pipe|unreachable"
+            r"|connection.{0,20}(refused|reset|closed|lost|aborted|failed)|getaddrinfo|name resolution"
+            r"|\b(ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)\b|\b50[023]\b",
+            re.IGNORECASE,
         ),
-    )
+    ),
 )
 
-# JSON-RPC: method not found, invalid parameters.
-_NOT_AS_CALLED: Final = (-32601, -32602)
+
+def classify_message(message: str) -> ErrorKind:
+    """The kind of failure by a service's own description of it; FAILED where that fits none that we know."""
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(message)), FAILED)
 
 
-def kind_by_words(words: str) -> ErrorKind:
-    """The kind of failure that a service's own words tell of; FAILED where they tell of none that we know."""
-    return next((kind for pattern, kind in _WORDS if pattern.search(words)), FAILED)
-
-
-def kind_by_protocol(code: int, http_status: int, words: str) -> ErrorKind:
+def classify_protocol_error(code: int, http_status: int, message: str) -> ErrorKind:
     """code: of JSON-RPC. http_status: 0 where there was none."""
     match http_status:
         case 401 | 403 | 407:
@@ -108,21 +86,22 @@ def kind_by_protocol(code: int, http_status: int, words: str) -> ErrorKind:
             return RATE_LIMITED
         case status if status >= 500:
             return UNAVAILABLE
-    return INVALID_ARGUMENT if code in _NOT_AS_CALLED else kind_by_words(words)
+    return INVALID_ARGUMENT if code in _CALL_MISMATCH else classify_message(message)
 
 
-def error_of_kind(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
-    """name: of the service, as error codes begin."""
-    end = f". {_SEE_LOG}" if kind in (FAILED, INVALID_ARGUMENT, UNAVAILABLE) else ""
-    return integration_error(name, kind, f"{name}: {tool}: the service {kind.says}{end}")
+def service_error(name: str, tool: str, kind: ErrorKind, *, repeatable: bool = True) -> IntegrationError:
+    """The error that a service reported. Its own message may quote a customer, so that is in the log at most."""
+    hint = ". Its own message is in the log at level DEBUG" if kind in (FAILED, INVALID_ARGUMENT, UNAVAILABLE) else ""
+    return integration_error(name, kind, f"{tool}: the service {kind.description}{hint}", repeatable=repeatable)
 
 
-def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
-    details = {"retryable": kind.retryable, "uncertain": kind.uncertain, "outage": kind.outage}
-    return IntegrationError(message, f"{name}_{kind.type}", details)
+def integration_error(name: str, kind: ErrorKind, message: str, *, repeatable: bool = True) -> IntegrationError:
+    """name: of the service, as error codes begin. repeatable: whether the call does no harm a second time."""
+    details = _details(kind.retryable, kind.uncertain, kind.outage, repeatable)
+    return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", details)
 
 
-def declared_error(name: str, structured: Any) -> IntegrationError | None:
+def declared_error(name: str, structured: Any, *, repeatable: bool = True) -> IntegrationError | None:
     """The error that a server declares as `{"error": {"code", "message", "retryable", "uncertain", "outage"}}`.
 
     All our servers do; one of the user's own may. `message` is shown and logged, so it must not quote a customer.
@@ -135,10 +114,10 @@ def declared_error(name: str, structured: Any) -> IntegrationError | None:
     if not isinstance(code, str) or not isinstance(message, str) or not _CODE.fullmatch(code):
         return None
     code = code if code.startswith(f"{name}_") else f"{name}_{code}"
-    outage = error.get("outage", code.endswith(_OUTAGES))
-    details = {
-        "retryable": error.get("retryable") is True,
-        "uncertain": error.get("uncertain") is True,
-        "outage": outage is True,
-    }
+    outage = error.get("outage", code.endswith(_OUTAGES)) is True
+    details = _details(error.get("retryable") is True, error.get("uncertain") is True, outage, repeatable)
     return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+
+
+def _details(retryable: bool, uncertain: bool, outage: bool, repeatable: bool) -> dict[str, bool]:
+    return {"retryable": retryable and (repeatable or not uncertain), "uncertain": uncertain, "outage": outage}

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 from urllib.parse import quote
 
-from guarantee_email_agent.integrations.call_errors import error_of_kind, kind_by_words
+from guarantee_email_agent.integrations.call_errors import classify_message, service_error
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.clock import Clock
@@ -72,7 +72,7 @@ class GmailMailbox:
         found = _MAIL.fullmatch(text)
         if found is None or not re.fullmatch(_ID, mail_id):
             raise self._error("malformed", "the answer of read_email is not as expected. Check the server's version")
-        raw = _message(mail_id, found)
+        raw = _rebuild_mail(mail_id, found)
         if len(raw) > max_bytes:
             raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
         return raw
@@ -137,25 +137,22 @@ class GmailMailbox:
         text = await self._session.call_for_text(tool, arguments, self._timeout_s, repeatable=repeatable)
         if not text.startswith(_FAILURE):
             return text
-        self._session.log_words(tool, text)
-        words = text.removeprefix(_FAILURE)
-        if re.search(r"not found\b", words, re.IGNORECASE):
+        self._session.log_response(tool, text)
+        message = text.removeprefix(_FAILURE)
+        if re.search(r"not found\b", message, re.IGNORECASE):
             raise self._error("not_found", f"{tool}: Gmail has no such mail or label (any more)")
-        if "address is invalid" in words:
+        if "address is invalid" in message:
             raise self._error("rejected", f"{tool}: the recipient's address is invalid")
-        error = error_of_kind(self._session.name, tool, kind_by_words(words))
-        if not repeatable and error.details["uncertain"]:
-            error.details["retryable"] = False
-        raise error
+        raise service_error(self._session.name, tool, classify_message(message), repeatable=repeatable)
 
     def _error(self, kind: str, message: str) -> IntegrationError:
         name = self._session.name
         return IntegrationError(f"{name}: {message}", f"{name}_{kind}")
 
 
-def _message(mail_id: str, found: re.Match[str]) -> bytes:
+def _rebuild_mail(mail_id: str, found: re.Match[str]) -> bytes:
     """RFC 5322 with headers in UTF-8 (RFC 6532), since the server hands them out decoded."""
-    body, attachments = _parted(found["body"])
+    body, attachments = _split_attachments(found["body"])
     headers = {
         "Message-ID": f"<{mail_id}.{found['thread']}@{DOMAIN}>",
         "Date": found["date"],
@@ -180,7 +177,7 @@ def _message(mail_id: str, found: re.Match[str]) -> bytes:
     return "\r\n".join([*lines, *text]).encode("utf-8", "replace")
 
 
-def _parted(text: str) -> tuple[str, list[tuple[str, str]]]:
+def _split_attachments(text: str) -> tuple[str, list[tuple[str, str]]]:
     """The body, and name and type of each attachment: the server lists them below, with ids like serial numbers."""
     body, _, listed = text.rpartition(_ATTACHMENTS)
     count, _, lines = listed.partition("):\n")

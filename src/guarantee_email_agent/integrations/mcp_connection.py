@@ -32,7 +32,7 @@ _http_statuses: ContextVar[list[int] | None] = ContextVar("http_statuses", defau
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool said. text: its text content, the blocks joined by line breaks."""
+    """What a tool answered. text: its text content, the blocks joined by line breaks."""
 
     failed: bool
     structured: Any
@@ -40,25 +40,27 @@ class ToolAnswer:
 
 
 class CallFailedError(Exception):
-    """No answer of the tool came; the message has the server's or the SDK's words. Never for a log above DEBUG.
+    """No answer of the tool came; the message is the server's or the SDK's. Never for a log above DEBUG.
 
     code: of JSON-RPC. http_status: of the response that there was instead, 0 without one. ended: the connection is of
-    no more use. asked: the server may have got the call.
+    no more use. was_sent: the server may have got the call.
     """
 
     def __init__(
-        self, words: str, *, code: int = 0, http_status: int = 0, ended: bool = False, asked: bool = True
+        self, message: str, *, code: int = 0, http_status: int = 0, ended: bool = False, was_sent: bool = True
     ) -> None:
-        super().__init__(words)
+        super().__init__(message)
         self.code = code
         self.http_status = http_status
         self.ended = ended
-        self.asked = asked
+        self.was_sent = was_sent
 
 
 def load_sdk() -> None:
     """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; we say what is to be said
+    logging.getLogger("mcp").setLevel(
+        logging.CRITICAL
+    )  # its tracebacks may quote mails; our own log lines stand for them
     with gc_paused():
         import mcp
         import mcp.client.streamable_http  # noqa: F401
@@ -82,7 +84,7 @@ class McpConnection:
         self._stdio: StdioTransport | None = None
         self.parameters: Mapping[str, frozenset[str] | None] = {}
         """The tools, each with the names of its arguments; None where it takes any."""
-        self.last_words = ""
+        self.last_stderr_line = ""
         """The last line of the server's stderr, printable."""
         self._reason: BaseException | None = None
         self._too_large: AnswerTooLargeError | None = None
@@ -142,9 +144,9 @@ class McpConnection:
         try:
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
         except ValueError:  # half a character (a lone surrogate), or no number
-            raise CallFailedError("the arguments cannot be written as JSON", asked=False) from None
+            raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
         if self._client is None or self.ended:
-            raise CallFailedError("the connection has ended", ended=True, asked=False)
+            raise CallFailedError("the connection has ended", ended=True, was_sent=False)
         statuses: list[int] = []
         _http_statuses.set(statuses)
         try:
@@ -154,7 +156,7 @@ class McpConnection:
             forgotten = status == 404  # the session, by a server that was started anew
             ended = forgotten or error.code == CONNECTION_CLOSED or self._stop.is_set()
             raise CallFailedError(
-                error.message, code=error.code, http_status=status, ended=ended, asked=not forgotten
+                error.message, code=error.code, http_status=status, ended=ended, was_sent=not forgotten
             ) from None
         except (RuntimeError, ValueError) as error:  # the SDK's, for results that fit no schema
             if self._stop.is_set():
@@ -167,14 +169,14 @@ class McpConnection:
         try:
             async with AsyncExitStack() as stack:
                 self._client = await self._connect(stack)
-                self.parameters = await _tools(self._client)
+                self.parameters = await _list_tools(self._client)
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
         except asyncio.CancelledError:
             self._reason = TimeoutError("it did not answer in time")
         except BaseExceptionGroup as group:
-            self._reason = _first(group)
+            self._reason = _root_cause(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is why there is no connection
             self._reason = error
         finally:
@@ -193,7 +195,9 @@ class McpConnection:
         return await stack.enter_async_context(client)
 
     def _stdio_transport(self) -> StdioTransport:
-        return StdioTransport(self._launch, self._max_answer_bytes, self._exit_grace_s, self._diagnose, self._stop.set)
+        return StdioTransport(
+            self._launch, self._max_answer_bytes, self._exit_grace_s, self._log_stderr, self._stop.set
+        )
 
     async def _http_transport(self, stack: AsyncExitStack) -> Transport:
         from httpx2 import AsyncClient, Timeout
@@ -202,7 +206,7 @@ class McpConnection:
         # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
         headers = {"Accept-Encoding": "identity", **self._launch.headers}
         http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
-        http.event_hooks["response"] += [_keep_status, self._limit_size]
+        http.event_hooks["response"] += [_record_status, self._limit_size]
         assert self._launch.url is not None
         await stack.enter_async_context(http)
         return streamable_http_client(self._launch.url, http_client=http, max_sse_event_size=self._max_answer_bytes)
@@ -213,22 +217,22 @@ class McpConnection:
 
         if response.request.method == "POST" and isinstance(response.stream, AsyncByteStream):
             response.headers.pop("Content-Encoding", None)
-            response.stream = _limited_stream(response.stream, self._max_answer_bytes, self._refuse)
+            response.stream = _limited_stream(response.stream, self._max_answer_bytes, self._end_too_large)
 
-    def _refuse(self, error: AnswerTooLargeError) -> None:
+    def _end_too_large(self, error: AnswerTooLargeError) -> None:
         self._too_large = error
         self.end()
 
-    def _diagnose(self, line: str) -> None:
+    def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):
-            self.last_words = line
-            # Ours say what an operator has to know; what somebody else's says may quote a mail. Why a server does not
-            # start is told by the error.
+            self.last_stderr_line = line
+            # Ours print what an operator has to know; somebody else's may quote a mail. Why a server does not start
+            # stands in the error.
             level = logging.WARNING if self._launch.built_in and self._opened else logging.DEBUG
             logger.log(level, "%s: %s", self._name, self._launch.with_setting_names(line))
 
 
-async def _tools(client: Client) -> dict[str, frozenset[str] | None]:
+async def _list_tools(client: Client) -> dict[str, frozenset[str] | None]:
     tools: dict[str, frozenset[str] | None] = {}
     cursor: str | None = None
     for _ in range(MAX_TOOL_PAGES):
@@ -242,16 +246,16 @@ async def _tools(client: Client) -> dict[str, frozenset[str] | None]:
     return tools
 
 
-async def _keep_status(response: Response) -> None:
+async def _record_status(response: Response) -> None:
     statuses = _http_statuses.get()
     if statuses is not None and response.status_code >= 400:
         statuses.append(response.status_code)
 
 
 def _limited_stream(
-    stream: AsyncByteStream, limit: int, refuse: Callable[[AnswerTooLargeError], None]
+    stream: AsyncByteStream, limit: int, on_too_large: Callable[[AnswerTooLargeError], None]
 ) -> AsyncByteStream:
-    """The same bytes up to `limit`, beyond which the error is told to `refuse` and raised."""
+    """The same bytes up to `limit`, beyond which the error goes to `on_too_large` and is raised."""
     from httpx2 import AsyncByteStream
 
     class Limited(AsyncByteStream):
@@ -261,7 +265,7 @@ def _limited_stream(
                 size += len(part)
                 if size > limit:
                     error = AnswerTooLargeError(f"wrote a message of more than {limit} bytes")
-                    refuse(error)
+                    on_too_large(error)
                     raise error
                 yield part
 
@@ -271,8 +275,8 @@ def _limited_stream(
     return Limited()
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one that says most: task groups wrap what happened, several levels deep."""
+def _root_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Task groups wrap what happened, several levels deep."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

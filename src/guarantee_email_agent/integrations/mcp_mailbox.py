@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
@@ -52,15 +52,12 @@ class McpMailbox:
         return await self._session.call("send_reply", arguments, self._timeout_s, repeatable=False)
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
-        asked = {"message_id": message_id, "wait_s": wait_s}
-        state = (await self._session.call("find_sent", asked, self._timeout_s + wait_s)).get("state")
-        if state == "sent":
-            return "sent"
-        if state == "not_sent":
-            return "not_sent"
-        if state != "unknown":
+        arguments = {"message_id": message_id, "wait_s": wait_s}
+        answer = await self._session.call("find_sent", arguments, self._timeout_s + wait_s)
+        known: SentState | None = next((state for state in get_args(SentState) if state == answer.get("state")), None)
+        if known is None:
             raise self._malformed("find_sent", "state")
-        return "unknown"
+        return known
 
     async def mark(self, mail_id: str, outcome: Outcome) -> None:
         await self._call("mark", {"id": mail_id, "outcome": outcome})

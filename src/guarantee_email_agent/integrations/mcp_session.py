@@ -1,4 +1,4 @@
-"""A service behind an MCP server for as long as the agent runs: started anew when it dies, asked with a deadline.
+"""A service behind an MCP server for as long as the agent runs: started anew when it dies, each call with a deadline.
 
 It never repeats a call by itself: that is `call_with_retry`'s, which knows whether a call may be repeated.
 """
@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from guarantee_email_agent.integrations.call_errors import (
     ErrorKind,
+    classify_message,
+    classify_protocol_error,
     declared_error,
-    error_of_kind,
     integration_error,
-    kind_by_protocol,
-    kind_by_words,
+    service_error,
 )
 from guarantee_email_agent.integrations.mcp_connection import CallFailedError, McpConnection, ToolAnswer, load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
@@ -31,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 20.0
 RESTART: Final = Backoff(0.5, longest_s=30.0)
-MAX_SILENT_DEADLINES: Final = 2
+MAX_MISSED_DEADLINES: Final = 2
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
-LAST_WORDS_S: Final = 1.0  # that a call waits to learn why its server died
+EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
 
-_DIED: Final = ErrorKind("unavailable", "", retryable=True, uncertain=True)
-_NO_ANSWER: Final = ErrorKind("timeout", "", retryable=True, uncertain=True)
-_NOT_RUNNING: Final = ErrorKind("unavailable", "", retryable=True, outage=True)
-_NOT_ASKED_YET: Final = ErrorKind("timeout", "", retryable=True, outage=True)
-_NOT_SENT: Final = ErrorKind("invalid_argument", "")
-_MALFORMED: Final = ErrorKind("malformed", "", uncertain=True)
+_DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True)
+_NO_ANSWER: Final = ErrorKind("timeout", retryable=True, uncertain=True)
+_NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
+_NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
+_NOT_SENT: Final = ErrorKind("invalid_argument")
+_MALFORMED: Final = ErrorKind("malformed", uncertain=True)
 
 
 class McpSession:
@@ -62,7 +62,7 @@ class McpSession:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         exit_grace_s: float = EXIT_GRACE_S,
     ) -> None:
-        """start_timeout_s: seconds until the server has told its tools. exit_grace_s: see StdioTransport."""
+        """start_timeout_s: seconds until the server has listed its tools. exit_grace_s: see StdioTransport."""
         self.name = name
         self.launch = launch
         self._clock = clock
@@ -74,7 +74,7 @@ class McpSession:
         self._closed = False
         self._failures = 0  # starts and connections that ended without one answer in between
         self._not_before = 0.0
-        self._silent_deadlines = 0
+        self._missed_deadlines = 0
 
     @property
     def tools(self) -> frozenset[str]:
@@ -101,7 +101,7 @@ class McpSession:
             )
 
     async def start(self) -> None:
-        """Start the server, unless it runs. Raises MCPConnectionError: what was run, what it said last, what to do."""
+        """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""
         await self._connected()
 
     async def call(
@@ -112,7 +112,7 @@ class McpSession:
         timeout_s: seconds for everything, a new start of the server included. repeatable: whether the call does no
         harm a second time; where it does, an error is not `retryable` if it is `uncertain`.
 
-        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or what the service says.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares.
         """
         answer = await self._call(tool, arguments, timeout_s, repeatable)
         content = answer.structured
@@ -122,7 +122,7 @@ class McpSession:
             except (ValueError, RecursionError):
                 content = None
         if not isinstance(content, dict):
-            self.log_words(tool, answer.text)
+            self.log_response(tool, answer.text)
             raise self._error(_MALFORMED, f"the answer of {tool} is no JSON object. Check its version", repeatable)
         return content
 
@@ -148,62 +148,62 @@ class McpSession:
                 connection = await self._connected()
                 answer = await connection.call(tool, arguments)
         except TimeoutError:
-            raise self._deadline_passed(connection, tool, timeout_s, repeatable) from None
+            raise self._timeout_error(connection, tool, timeout_s, repeatable) from None
         except MCPConnectionError as error:  # which is for the start of the agent
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            raise await self._failed(connection, failure, tool, repeatable) from None
+            raise await self._failed_call_error(connection, failure, tool, repeatable) from None
         except ValueError as error:
-            self.log_words(tool, str(error))
+            self.log_response(tool, str(error))
             message = f"the answer of {tool} is not as the tool declares it. Check its version"
             raise self._error(_MALFORMED, message, repeatable) from None
-        self._answered()
+        self._record_answer()
         if answer.failed:
-            raise self._refused(answer, tool, repeatable)
+            raise self._tool_error(answer, tool, repeatable)
         return answer
 
-    def _answered(self) -> None:
-        self._silent_deadlines = 0
+    def _record_answer(self) -> None:
+        self._missed_deadlines = 0
         self._failures = 0
         self._not_before = 0.0
 
-    def _refused(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
-        if error := declared_error(self.name, answer.structured):
+    def _tool_error(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
+        if error := declared_error(self.name, answer.structured, repeatable=repeatable):
             error.message = self.launch.with_setting_names(error.message)
-            return _not_to_repeat(error, repeatable)
-        self.log_words(tool, answer.text)
-        return _not_to_repeat(error_of_kind(self.name, tool, kind_by_words(answer.text)), repeatable)
+            return error
+        self.log_response(tool, answer.text)
+        return service_error(self.name, tool, classify_message(answer.text), repeatable=repeatable)
 
-    async def _failed(
+    async def _failed_call_error(
         self, connection: McpConnection, failure: CallFailedError, tool: str, repeatable: bool
     ) -> IntegrationError:
-        if not failure.ended and not failure.asked:
+        if not failure.ended and not failure.was_sent:
             return self._error(_NOT_SENT, f"{tool}: {failure}, so the server was not asked", repeatable)
         if not failure.ended:
-            self._answered()
-            self.log_words(tool, str(failure))
-            kind = kind_by_protocol(failure.code, failure.http_status, str(failure))
-            return _not_to_repeat(error_of_kind(self.name, tool, kind), repeatable)
-        await connection.ended_within(LAST_WORDS_S)
+            self._record_answer()
+            self.log_response(tool, str(failure))
+            kind = classify_protocol_error(failure.code, failure.http_status, str(failure))
+            return service_error(self.name, tool, kind, repeatable=repeatable)
+        await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
             return self._error(_MALFORMED, f"{tool}: the server {connection.reason}", repeatable)
-        kind = _DIED if failure.asked else _NOT_RUNNING
-        return self._error(kind, f"{tool}: {self._how_it_ended(connection)}", repeatable)
+        kind = _DIED if failure.was_sent else _NOT_RUNNING
+        return self._error(kind, f"{tool}: {self._describe_end(connection)}", repeatable)
 
-    def _deadline_passed(
+    def _timeout_error(
         self, connection: McpConnection | None, tool: str, timeout_s: float, repeatable: bool
     ) -> IntegrationError:
         if connection is None:
-            return self._error(_NOT_ASKED_YET, f"{tool}: the server did not start within {timeout_s:g} s", repeatable)
-        self._silent_deadlines += 1
-        if self._silent_deadlines >= MAX_SILENT_DEADLINES and not connection.ended:
+            return self._error(_NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s", repeatable)
+        self._missed_deadlines += 1
+        if self._missed_deadlines >= MAX_MISSED_DEADLINES and not connection.ended:
             logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
             connection.end()
         return self._error(_NO_ANSWER, f"{tool}: no answer within {timeout_s:g} s", repeatable)
 
     async def _connected(self) -> McpConnection:
-        """The connection, made anew where it ended. One at a time, and not given up where who asked for it is."""
+        """The connection, opened anew where it ended: once for all calls, even if the one that began is cancelled."""
         if self._closed:
             raise self._error(_NOT_RUNNING, "the session is closed")
         if self._connection is not None and not self._connection.ended:
@@ -215,15 +215,15 @@ class McpSession:
                     _NOT_RUNNING, f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
                 )
             self._starting = asyncio.create_task(self._open(self._connection), name=f"mcp {self.name} start")
-            self._starting.add_done_callback(_retrieved)
+            self._starting.add_done_callback(_retrieve_exception)
         return await asyncio.shield(self._starting)
 
     async def _open(self, old: McpConnection | None) -> McpConnection:
         if old is not None:
             await old.close()
-            logger.warning("%s: %s. It is started anew", self.name, self._how_it_ended(old))
+            logger.warning("%s: %s. It is started anew", self.name, self._describe_end(old))
         self._failures += 1  # until it has answered a call
-        self._silent_deadlines = 0
+        self._missed_deadlines = 0
         load_sdk()
         connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
         try:
@@ -232,65 +232,55 @@ class McpSession:
         except BaseException as error:
             connection.abort()
             await connection.close()
-            self._hold_back()
+            self._delay_restart()
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise self._start_error(connection, error) from None
         if self._failures > 1:
-            self._hold_back()
+            self._delay_restart()
         self._connection = connection
         return connection
 
-    def _hold_back(self) -> None:
+    def _delay_restart(self) -> None:
         self._not_before = self._clock.monotonic() + RESTART.delay_s(self._failures)
 
-    def _how_it_ended(self, connection: McpConnection) -> str:
-        how = "the connection to the server ended"
+    def _describe_end(self, connection: McpConnection) -> str:
+        end = "the connection to the server ended"
         if connection.exit_code is not None:
-            how = f"the server ended ({_exit(connection.exit_code)})"
-        if not connection.last_words:
-            return how
-        # Somebody else's server may quote the mail that it died of.
-        words = (
-            f'"{self.launch.with_setting_names(connection.last_words)}"'
-            if self.launch.built_in
-            else "a line that is in the log at level DEBUG"
-        )
-        return f"{how}; it said last: {words}"
+            end = f"the server ended ({_describe_exit(connection.exit_code)})"
+        if not connection.last_stderr_line:
+            return end
+        if not self.launch.built_in:  # it may quote the mail that it died of
+            return f"{end}; it said last: a line that is in the log at level DEBUG"
+        return f'{end}; it said last: "{self.launch.with_setting_names(connection.last_stderr_line)}"'
 
     def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
         details = {"retryable": True, "uncertain": False, "outage": True}
-        if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_words:
-            # One of ours has said all that there is to say.
-            message = f"{self.launch.setting}: {self.launch.with_setting_names(connection.last_words)}"
+        if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_stderr_line:
+            # One of ours names the problem and the remedy.
+            message = f"{self.launch.setting}: {self.launch.with_setting_names(connection.last_stderr_line)}"
             return MCPConnectionError(message, f"{self.name}_unavailable", details)
-        said = f'. It said last: "{connection.last_words}"' if connection.last_words else ""
-        was_reached = "asked" if self.launch.command is None else "run"
+        last_line = f'. It said last: "{connection.last_stderr_line}"' if connection.last_stderr_line else ""
+        verb = "asked" if self.launch.command is None else "run"
         message = (
-            f"{self.name}: {_why_no_start(self.launch, connection, error, self._start_timeout_s)}{said}. "
-            f"Correct {self.launch.setting}, or what it needs; {was_reached}: {self.launch}"
+            f"{self.name}: {_start_failure(self.launch, connection, error, self._start_timeout_s)}{last_line}. "
+            f"Correct {self.launch.setting}, or what it needs; {verb}: {self.launch}"
         )
         return MCPConnectionError(message, f"{self.name}_unavailable", details)
 
     def _error(self, kind: ErrorKind, message: str, repeatable: bool = True) -> IntegrationError:
-        return _not_to_repeat(integration_error(self.name, kind, f"{self.name}: {message}"), repeatable)
+        return integration_error(self.name, kind, message, repeatable=repeatable)
 
-    def log_words(self, tool: str, words: str) -> None:
-        """They may quote a customer."""
-        logger.debug("%s: %s said: %s", self.name, tool, printable(words[:MAX_LOGGED_CHARS]))
-
-
-def _not_to_repeat(error: IntegrationError, repeatable: bool) -> IntegrationError:
-    if error.details["uncertain"] and not repeatable:
-        error.details["retryable"] = False
-    return error
+    def log_response(self, tool: str, text: str) -> None:
+        """At DEBUG only, since it may quote a customer."""
+        logger.debug("%s: %s answered: %s", self.name, tool, printable(text[:MAX_LOGGED_CHARS]))
 
 
-def _exit(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 
-def _why_no_start(launch: ServerLaunch, connection: McpConnection, error: BaseException, timeout_s: float) -> str:
+def _start_failure(launch: ServerLaunch, connection: McpConnection, error: BaseException, timeout_s: float) -> str:
     match error:
         case FileNotFoundError():
             return f"there is no program {launch.command}"
@@ -299,12 +289,12 @@ def _why_no_start(launch: ServerLaunch, connection: McpConnection, error: BaseEx
         case OSError() if launch.command is not None:
             return f"the server cannot be started ({error.strerror or error})"
     if connection.exit_code is not None and connection.exit_code != 0:
-        return f"the server ended at once ({_exit(connection.exit_code)})"
-    words = printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__
-    return f"no MCP server answers ({words})"
+        return f"the server ended at once ({_describe_exit(connection.exit_code)})"
+    reason = printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__
+    return f"no MCP server answers ({reason})"
 
 
-def _retrieved(task: asyncio.Task[McpConnection]) -> None:
-    """Who wanted to know of a failed start may be gone by now; asyncio would complain of that."""
+def _retrieve_exception(task: asyncio.Task[McpConnection]) -> None:
+    """asyncio complains of an exception that nobody retrieves: the call that asked for the start may be cancelled."""
     if not task.cancelled():
         task.exception()

@@ -1,8 +1,8 @@
 """An MCP server as a child process: messages on its stdin and stdout, one a line.
 
 It stands in for the SDK's own client transport, which joins a long line anew for every chunk of it (a mail of 25 MB
-took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and cannot tell what it said
-last on stderr.
+took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and cannot tell the
+last line of its stderr.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXIT_GRACE_S: Final = 5.0
 MAX_STDERR_CHARS: Final = 300
 _CHUNK: Final = 65_536
 _POLL_S: Final = 0.01
-_LAST_WORDS_S: Final = 1.0
+_DRAIN_S: Final = 1.0
 
 
 class AnswerTooLargeError(Exception):
@@ -59,7 +59,7 @@ class StdioTransport:
         self.exit_code: int | None = None
         self.failure: AnswerTooLargeError | None = None
 
-    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _Input]:
+    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _ServerStdin]:
         """Raises OSError where the program cannot be started, ValueError for an argument with a NUL."""
         import anyio
         from mcp.shared.message import SessionMessage
@@ -85,9 +85,9 @@ class StdioTransport:
         self._incoming = incoming
         self._reading = [
             asyncio.create_task(self._read_messages(streams.stdout, incoming_send), name="mcp stdout"),
-            asyncio.create_task(self._read_diagnostics(streams.stderr), name="mcp stderr"),
+            asyncio.create_task(self._read_stderr(streams.stderr), name="mcp stderr"),
         ]
-        return incoming, _Input(streams.stdin)
+        return incoming, _ServerStdin(streams.stdin)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -96,7 +96,7 @@ class StdioTransport:
         self._incoming.close()
         try:
             await self._stop()
-        except BaseException:  # interrupted: no time left for politeness
+        except BaseException:  # interrupted: no time left for a graceful stop
             self._signal(signal.SIGKILL)
             raise
         finally:
@@ -116,7 +116,7 @@ class StdioTransport:
                 await self._exited(self._exit_grace_s)
         # A pipe that is still open is held by something that the server started, and that nobody else would stop.
         for number in (signal.SIGTERM, signal.SIGKILL):
-            _, open_pipes = await asyncio.wait(self._reading, timeout=_LAST_WORDS_S)
+            _, open_pipes = await asyncio.wait(self._reading, timeout=_DRAIN_S)
             if not open_pipes:
                 break
             self._signal(number)
@@ -152,7 +152,7 @@ class StdioTransport:
                     try:
                         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
-                        self._on_stderr(f"(on stdout, and no MCP message) {_shown(line)}")
+                        self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
                         continue
                     await incoming.send(SessionMessage(message))
         except asyncio.IncompleteReadError:
@@ -160,7 +160,7 @@ class StdioTransport:
         except asyncio.LimitOverrunError:
             self.failure = AnswerTooLargeError(f"wrote a message of more than {self._max_line_bytes} bytes")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            pass  # nobody listens any more, or the pipe broke
+            pass  # the reader is gone, or the pipe broke
         finally:
             self._on_end()
         # What it still writes has to go somewhere, or it could not finish.
@@ -168,18 +168,18 @@ class StdioTransport:
             while await stdout.read(_CHUNK):
                 pass
 
-    async def _read_diagnostics(self, stderr: asyncio.StreamReader) -> None:
+    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
         rest = b""
         while chunk := await stderr.read(_CHUNK):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                self._on_stderr(_shown(line))
+                self._on_stderr(_printable_line(line))
             rest = rest[:_CHUNK]
-        self._on_stderr(_shown(rest))
+        self._on_stderr(_printable_line(rest))
 
 
 class _ServerProcess(SubprocessStreamProtocol):
-    """Its end counts even where something that it started holds its pipes open; what it wrote last may still come."""
+    """Its exit counts even where something that it started holds its pipes open; its last output may still come."""
 
     def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
         super().__init__(limit, loop)
@@ -188,10 +188,10 @@ class _ServerProcess(SubprocessStreamProtocol):
 
     def process_exited(self) -> None:
         super().process_exited()
-        self._event_loop.call_later(_LAST_WORDS_S, self._on_end)
+        self._event_loop.call_later(_DRAIN_S, self._on_end)
 
 
-class _Input:
+class _ServerStdin:
     """The server's stdin as the SDK's `WriteStream`.
 
     A message is written whole or not at all, also where its sender is cancelled. Only a request waits until the server
@@ -224,6 +224,6 @@ class _Input:
         await self.aclose()
 
 
-def _shown(line: bytes) -> str:
+def _printable_line(line: bytes) -> str:
     text = printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip())
     return text if len(text) <= MAX_STDERR_CHARS else f"{text[:MAX_STDERR_CHARS]}…"
