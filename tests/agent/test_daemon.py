@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, trouble, worker_on
 
-from guarantee_email_agent.agent.daemon import PATIENCE, Daemon
+from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
@@ -54,7 +54,7 @@ class TestDrain:
         for name in inbox.mailbox.mails:
             inbox.mailbox.mails[name] = mail(name).replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
         assert inbox.drain()
-        assert inbox.daemon.tally == {"not_answered": 1200}
+        assert inbox.daemon.finished == {"not_answered": 1200}
         assert max(inbox.mailbox.limits) < 510
 
     def test_a_mail_in_the_hands_of_another_agent_is_named_and_not_taken_for_done(self, ledger: Ledger) -> None:
@@ -62,7 +62,7 @@ class TestDrain:
         place = content_identity(b"place the inbox first", KEY)
         ledger.claim(content_identity(b"first", KEY), location_key=place, owner="other:1", lease_s=100)
         assert not inbox.drain()
-        assert (inbox.daemon.tally, inbox.daemon.left) == ({"answered": 1}, {"first": "busy"})
+        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {"first": "busy"})
 
     def test_a_twin_is_no_reason_to_come_again(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -76,7 +76,7 @@ class TestDrain:
         inbox.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
-        assert len(inbox.daemon.left) <= PATIENCE + 3  # with those that were in work already
+        assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in work already
 
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -95,7 +95,7 @@ class TestDrain:
 
 class TestRun:
     def test_a_mail_that_needs_several_tries_counts_once(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY", Backoff(0.01))
+        monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY_BACKOFF", Backoff(0.01))
         inbox = Inbox(ledger, "first")
         inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
 
@@ -104,21 +104,21 @@ class TestRun:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(answered())
-        assert (inbox.daemon.tally, inbox.daemon.left) == ({"answered": 1}, {})
+        assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")]
 
         async def taken_away() -> None:
-            while not inbox.daemon.left:
+            while not inbox.daemon.unfinished:
                 await asyncio.sleep(0.02)
             del inbox.mailbox.mails["first"]
-            while inbox.daemon.left:
+            while inbox.daemon.unfinished:
                 await asyncio.sleep(0.02)
 
         inbox.run_until(taken_away())
-        assert inbox.daemon.tally == {}
+        assert inbox.daemon.finished == {}
 
     def test_a_mailbox_that_does_not_answer_does_not_keep_it_from_stopping(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger)
@@ -133,7 +133,7 @@ class TestRun:
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("guarantee_email_agent.agent.daemon.REST", Backoff(0.05))
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
         inbox = Inbox(ledger, "first")
         inbox.mailbox.troubles["list_unprocessed"] = [trouble("mail_unavailable", outage=True)] * 2
 

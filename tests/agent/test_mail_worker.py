@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, trouble, worker_on
 
-from guarantee_email_agent.agent import mail_worker as worker_module
+from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.email import processor
 from guarantee_email_agent.email.identity import content_identity
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
@@ -126,12 +129,28 @@ class TestProof:
         def broken(_: bytes) -> None:
             raise RecursionError
 
-        monkeypatch.setattr(worker_module, "parse_email", broken)
-        monkeypatch.setattr("guarantee_email_agent.email.processor.parse_email", broken)
+        for module in (mail_worker, processor):
+            monkeypatch.setattr(module, "parse_email", broken)
         for _ in range(2):
             desk.now += desk.work().retry_s
         assert desk.work().disposition == "quarantined"
         assert desk.rows() == [("claimed", "quarantined", 3, "processing_unexpected")]
+
+    def test_a_mail_is_parsed_once(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        parsed = []
+
+        def parse(raw: bytes) -> Email:
+            parsed.append(raw)
+            return parse_email(raw)
+
+        for module in (mail_worker, processor):
+            monkeypatch.setattr(module, "parse_email", parse)
+        for disposition in ("failed", "answered"):
+            desk.warranties.troubles = [trouble("warranty_api_invalid_argument")] * (disposition == "failed")
+            result = desk.work()
+            desk.now += result.retry_s
+            assert (result.disposition, len(parsed)) == (disposition, 1)
+            parsed.clear()
 
 
 class TestTheEnd:
@@ -165,7 +184,7 @@ class TestAlone:
         for name in names:
             desk.mailbox.mails[name] = b"From: a@example.org\r\n\r\n" + name.encode() * (1 + large * 400_000)
             if not large:
-                place = content_identity(f"place {desk.worker.mailbox} {name}".encode(), KEY)
+                place = content_identity(f"place {desk.worker.mailbox_name} {name}".encode(), KEY)
                 desk.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
         desk.now += 2
         desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, max_mail_bytes=10_000_000))

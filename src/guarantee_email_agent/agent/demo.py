@@ -10,9 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.agent.connections import connected
 from guarantee_email_agent.agent.mail_worker import WorkResult
-from guarantee_email_agent.agent.startup import build_daemon
+from guarantee_email_agent.agent.startup import build_daemon, open_connections
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
@@ -97,7 +96,7 @@ async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]],
     def note(entry: InboxEntry, result: WorkResult) -> None:
         dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
 
-    async with connected(config, SystemClock()) as connections:
+    async with open_connections(config, SystemClock()) as connections:
         complete = await build_daemon(config, connections, note).drain(asyncio.Event())
         return dispositions, await connections.services.ticketing.list_tickets(), complete
 

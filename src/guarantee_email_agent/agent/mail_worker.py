@@ -1,4 +1,4 @@
-"""One mail of the inbox, from its id to its mark: fetch, identify, claim, look for proof, process, finish, mark."""
+"""One mail of the inbox, from its id to its mark: read, identify, claim, look for proof, process, finish, mark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from guarantee_email_agent.agent.outbox import OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.email.identity import content_identity, mail_identity
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -27,29 +28,29 @@ logger = logging.getLogger(__name__)
 Disposition = Literal[
     "answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"
 ]
-"""What became of a mail. Without an outcome: its own fault, a service's, not due yet, in others' hands, gone."""
+"""An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, deleted."""
 
-RETRY = Backoff(30.0, longest_s=3600.0)
-DOUBTFUL_RETRY = Backoff(300.0, growth=12.0, longest_s=3600.0)
-"""For a failure that may be a service's: if it is, the service will have shown it by the time after the next."""
+RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
+AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
+"""For a failure that may be a service's: if it is, that is known by the second retry."""
 
 LARGE_BYTES = 2_000_000
-"""A mail takes fifteen times its size while it is read: such ones are taken up one at a time."""
+"""A mail takes fifteen times its size while it is parsed: such ones are processed one at a time."""
 
-_GONE = "mail_not_found"
+_NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
 _LEASE_LOST = "ledger_lease_lost"
 _WRONG_STAGE = "ledger_wrong_stage"
 _OVER_BUDGET = "processing_budget"
-_DOUBTFUL = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
-"""Ends of error codes that leave it open whether the mail or a service is to blame."""
+_AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
+"""Suffixes of error codes that leave it open whether the mail or a service is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkLimits:
     """budget_s: seconds one mail may take. copy_wait_s: seconds after which a reply not found was not sent.
 
-    lease_s: seconds a mail stays ours without a sign of life; more than the other two together.
+    lease_s: seconds a claim lasts without a write; more than the other two together.
     """
 
     budget_s: float
@@ -61,7 +62,7 @@ class WorkLimits:
 
 @dataclass(frozen=True, slots=True)
 class WorkResult:
-    """retry_s: seconds until a mail without an outcome may be taken up again. reason: a code or a scenario."""
+    """retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario."""
 
     disposition: Disposition
     retry_s: float = 0.0
@@ -70,22 +71,22 @@ class WorkResult:
 
 @dataclass(frozen=True, slots=True)
 class MailWorker:
-    """Deals with one mail at a time, and with any number at once.
+    """Works on single mails, any number of them concurrently.
 
-    mailbox: its name, since ids are a mailbox's own and agents on several may share a ledger. owner: names this process
-    in the ledger. alone: held by mails that could take others with them, large ones and those that failed before.
+    mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger. owner: names this
+    process in the ledger. exclusive: held for mails that could crash the process, large ones and those that failed.
     """
 
-    inbox: Mailbox
+    mailbox: Mailbox
     ledger: Ledger
     processor: EmailProcessor
     limits: WorkLimits
-    mailbox: str
+    mailbox_name: str
     owner: str
-    alone: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
-        """A mail without an outcome stays in the inbox as it was. Raises nothing that is an AgentError.
+        """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
 
         listed_at: the ledger's time just before the list was asked for in which the mail stood.
         """
@@ -95,7 +96,7 @@ class MailWorker:
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
             return WorkResult("busy", self.limits.lease_s)
         except AgentError as error:
-            if error.code == _GONE:
+            if error.code == _NOT_FOUND:
                 logger.info("Email %s is no longer in the inbox", entry.id)
                 return WorkResult("gone")
             logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
@@ -103,107 +104,103 @@ class MailWorker:
             return WorkResult("outage")
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
-        location_key = content_identity(f"place {self.mailbox} {entry.id}".encode(), self.processor.identity_key)
+        location_key = content_identity(f"place {self.mailbox_name} {entry.id}".encode(), self.processor.identity_key)
         state = await asyncio.to_thread(self.ledger.state, location_key)
-        if state is not None and (known := await self._known(entry, location_key, state, listed_at)) is not None:
-            return known
-        if entry.size > LARGE_BYTES or (isinstance(state, Free) and state.attempts):
-            async with self.alone:
-                return await self._take_up(entry, location_key, state, listed_at)
-        return await self._take_up(entry, location_key, state, listed_at)
-
-    async def _take_up(
-        self, entry: InboxEntry, location_key: str, state: MailState | None, listed_at: float
-    ) -> WorkResult:
-        logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
-        raw = await self._read(entry)
-        if state is not None and state.mail_key != location_key:
-            key = state.mail_key  # what it is known by, though it cannot be read today, or is read otherwise
-        else:
-            key = self._key(raw) if isinstance(raw, bytes) else location_key
-        claim = await asyncio.to_thread(
-            self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.limits.lease_s
-        )
-        if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
-            return await self._known(entry, location_key, claim, listed_at) or WorkResult("busy")
-        try:
-            return await self._claimed(entry, claim, raw)
-        except asyncio.CancelledError:
-            # Stopped by whoever runs the agent, which is no fault of the mail. Not at once: a reply may be on its way.
-            with suppress(AgentError):
-                await asyncio.to_thread(
-                    self.ledger.release, claim, count_attempt=False, retry_after_s=RETRY.first_s, reason="stopped"
-                )
-            raise
-
-    async def _claimed(self, entry: InboxEntry, claim: Claim, raw: bytes | AgentError) -> WorkResult:
-        if (result := await self._proved(entry, claim)) is not None:
+        if state is not None and (result := await self._resume(entry, location_key, state, listed_at)) is not None:
             return result
-        if isinstance(raw, AgentError):
-            return await self._unreadable(entry, claim, raw)
-        if claim.attempts > self.limits.max_attempts:
-            return await self._quarantine(entry, claim, claim.reason or "crash")
-        return await self._process(entry, claim, raw)
+        risky = entry.size > LARGE_BYTES or (isinstance(state, Free) and state.attempts > 0)
+        async with self.exclusive if risky else nullcontext():
+            logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
+            raw = await self._read(entry)
+            mail: Email | bytes | AgentError
+            if state is not None and state.mail_key != location_key:
+                mail, key = raw, state.mail_key  # stays its key, whether or not it can be read or parsed today
+            else:
+                mail, key = self._identify(raw, location_key)
+            claim = await asyncio.to_thread(
+                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.limits.lease_s
+            )
+            if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
+                return await self._resume(entry, location_key, claim, listed_at) or WorkResult("busy")
+            try:
+                return await self._work_on_claim(entry, claim, mail)
+            except asyncio.CancelledError:
+                # Stopped by whoever runs the agent: not counted. Not at once, since a reply may be on its way.
+                with suppress(AgentError):
+                    await self._release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
+                raise
 
-    async def _known(
+    async def _resume(
         self, entry: InboxEntry, location_key: str, state: MailState, listed_at: float
     ) -> WorkResult | None:
-        """What the ledger's word on a mail comes to; None if the mail may be taken up."""
+        """The result that follows from the ledger's state of the mail; None if it may be claimed."""
         match state:
             case Busy():
                 return WorkResult("busy", state.retry_in_s)
             case Waiting():
                 return WorkResult("waiting", state.retry_in_s)
             case Done():
-                return await self._done_before(entry, location_key, state, listed_at)
+                return await self._resume_done(entry, location_key, state, listed_at)
         return None
 
-    async def _read(self, entry: InboxEntry) -> bytes | AgentError:
-        """The mail, or why this one cannot be read while others can."""
-        if entry.size > self.limits.max_mail_bytes:
-            return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
-        try:
-            return await self.inbox.read_raw(entry.id, self.limits.max_mail_bytes)
-        except IntegrationError as error:
-            if error.code == _GONE or error.details.get("outage"):
-                raise
-            return error
-
-    async def _unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> WorkResult:
-        if error.code == _TOO_LARGE:
-            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
-            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
-        return await self._try_again(entry, claim, "in step read", error.code, counts=True)
-
-    def _key(self, raw: bytes) -> str:
-        key = self.processor.identity_key
-        try:
-            return mail_identity(parse_email(raw), key)
-        except Exception as error:
-            if not isinstance(error, ProcessingError):  # a bug of ours: the mail's tries are counted all the same
-                logger.debug("Unexpected failure", exc_info=True)
-            return content_identity(raw, key)
-
-    async def _done_before(self, entry: InboxEntry, location_key: str, done: Done, listed_at: float) -> WorkResult:
+    async def _resume_done(self, entry: InboxEntry, location_key: str, done: Done, listed_at: float) -> WorkResult:
         """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
         if done.marked and done.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
-                return WorkResult("waiting", RETRY.first_s)  # the list may be older than the mark
+                return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
             return WorkResult("busy")
         logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
         await self._mark(entry, location_key, done.outcome)
         return WorkResult(done.outcome)
 
-    async def _proved(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
-        """The end of a mail whose reply an earlier try sent, or may have sent; None where none went out."""
+    async def _read(self, entry: InboxEntry) -> bytes | AgentError:
+        """The mail, or why this one cannot be read while others can."""
+        if entry.size > self.limits.max_mail_bytes:
+            return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
+        try:
+            return await self.mailbox.read_raw(entry.id, self.limits.max_mail_bytes)
+        except IntegrationError as error:
+            if error.code == _NOT_FOUND or error.details.get("outage"):
+                raise
+            return error
+
+    def _identify(self, raw: bytes | AgentError, location_key: str) -> tuple[Email | bytes | AgentError, str]:
+        """The mail, parsed if it can be, and its key in the ledger."""
+        if isinstance(raw, AgentError):
+            return raw, location_key
+        try:
+            email = parse_email(raw)
+            return email, mail_identity(email, self.processor.identity_key)
+        except Exception as error:  # parsed once more when it is processed, where the failure counts as a try
+            if not isinstance(error, ProcessingError):
+                logger.debug("Unexpected failure", exc_info=True)
+            return raw, content_identity(raw, self.processor.identity_key)
+
+    async def _work_on_claim(self, entry: InboxEntry, claim: Claim, mail: Email | bytes | AgentError) -> WorkResult:
+        if (result := await self._verify_sent(entry, claim)) is not None:
+            return result
+        if isinstance(mail, AgentError):
+            return await self._handle_unreadable(entry, claim, mail)
+        if claim.attempts > self.limits.max_attempts:
+            return await self._quarantine(entry, claim, claim.reason or "crash")
+        return await self._process(entry, claim, mail)
+
+    async def _handle_unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> WorkResult:
+        if error.code == _TOO_LARGE:
+            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
+            return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
+        return await self._retry_later(entry, claim, "in step read", error.code, counts=True)
+
+    async def _verify_sent(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
+        """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
         if claim.previous == "sending":
             try:
-                proof = await self.inbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
+                proof = await self.mailbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
             except IntegrationError as error:
-                return await self._try_again(entry, claim, "in step proof", error.code, counts=False)
+                return await self._retry_later(entry, claim, "in step proof", error.code, counts=False)
             if proof == "unknown":
-                return await self._unknown(entry, claim)
+                return await self._finish_unknown(entry, claim)
             if proof == "not_sent":
                 await asyncio.to_thread(self.ledger.not_sent, claim)
                 return None
@@ -212,27 +209,27 @@ class MailWorker:
         logger.info("Email %s was answered before the agent stopped", entry.id)
         return await self._finish(entry, claim, "answered", "proved")
 
-    async def _process(self, entry: InboxEntry, claim: Claim, raw: bytes) -> WorkResult:
+    async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         model = MeteredModel(self.processor.llm)
         processor = replace(
             self.processor,
             llm=model,
-            mail=OutboxMailbox(self.inbox, self.ledger, claim),
+            mail=OutboxMailbox(self.mailbox, self.ledger, claim),
             ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim),
         )
         try:
             async with asyncio.timeout(self.limits.budget_s):
-                result = await processor.process_email(raw)
+                result = await processor.process_email(mail)
         except TimeoutError:
-            return await self._try_again(entry, claim, f"after {self.limits.budget_s:g} s", _OVER_BUDGET, counts=True)
+            return await self._retry_later(entry, claim, f"after {self.limits.budget_s:g} s", _OVER_BUDGET, counts=True)
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
-            return await self._success(entry, claim, result)
-        return await self._failure(entry, claim, result)
+            return await self._handle_success(entry, claim, result)
+        return await self._handle_failure(entry, claim, result)
 
-    async def _success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
+    async def _handle_success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
         took_ms = result.processing_time_ms
         if not result.email_sent:
             logger.info("Email not answered: %s (%s) in %d ms", entry.id, result.skip_reason, took_ms)
@@ -241,26 +238,24 @@ class MailWorker:
         logger.info("Email answered: %s (%s%s) in %d ms", entry.id, result.scenario_used, ticket, took_ms)
         return await self._finish(entry, claim, "answered", str(result.scenario_used))
 
-    async def _failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
+    async def _handle_failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
         code, step = str(result.error_code), str(result.failed_step)
         logger.debug("%s", result.error_message)
         if code == _LEASE_LOST:
             raise LeaseLostError(str(result.error_message), code)
-        return await self._try_again(
+        return await self._retry_later(
             entry, claim, f"in step {step}", code, counts=not _is_outage(step, result.error_details)
         )
 
-    async def _try_again(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
-        """Later; or leave the mail for a person where it was its own fault once too often."""
+    async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
+        """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
         if counts and claim.attempts >= self.limits.max_attempts:
             return await self._quarantine(entry, claim, code)
         attempts = f"try {claim.attempts} of {self.limits.max_attempts}" if counts else "no fault of the mail"
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
-        return await self._release(claim, code, counts=counts)
+        return await self._release(claim, code, _retry_s(claim.attempts, code) if counts else 0.0, counts=counts)
 
-    async def _release(self, claim: Claim, code: str, *, counts: bool) -> WorkResult:
-        """Leave the mail for another try."""
-        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
+    async def _release(self, claim: Claim, code: str, retry_s: float, *, counts: bool) -> WorkResult:
         await asyncio.to_thread(
             self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
         )
@@ -272,12 +267,13 @@ class MailWorker:
         except LedgerError as error:
             if error.code != _WRONG_STAGE:
                 raise
-            return await self._release(claim, code, counts=True)  # its reply may be out: first the proof, next time
+            # Its reply may have been sent: the next try looks for proof first.
+            return await self._release(claim, code, _retry_s(claim.attempts, code), counts=True)
         logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
         await self._mark(entry, claim.location_key, "quarantined")
         return WorkResult("quarantined", reason=code)
 
-    async def _unknown(self, entry: InboxEntry, claim: Claim) -> WorkResult:
+    async def _finish_unknown(self, entry: InboxEntry, claim: Claim) -> WorkResult:
         logger.error(
             "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer it by "
             "hand or take its mark away",
@@ -293,9 +289,9 @@ class MailWorker:
     async def _mark(self, entry: InboxEntry, location_key: str, outcome: Outcome) -> None:
         """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
         try:
-            await self.inbox.mark(entry.id, outcome)
+            await self.mailbox.mark(entry.id, outcome)
         except IntegrationError as error:
-            if error.code != _GONE:
+            if error.code != _NOT_FOUND:
                 raise
             logger.info("Email %s is no longer in the inbox; its outcome stands in the ledger", entry.id)
             return
@@ -303,12 +299,12 @@ class MailWorker:
 
 
 def _retry_s(attempts: int, code: str) -> float:
-    """Seconds until a mail whose own fault it was has its next try."""
-    return (DOUBTFUL_RETRY if code.endswith(_DOUBTFUL) else RETRY).delay_s(attempts)
+    """Seconds until the next try of a mail that failed."""
+    return (AMBIGUOUS_RETRY_BACKOFF if code.endswith(_AMBIGUOUS) else RETRY_BACKOFF).delay_s(attempts)
 
 
 def _reason(code: str) -> str:
-    """`code` as the ledger takes it: not from a customer, but perhaps from somebody else's server."""
+    """`code` in the ledger's alphabet: a foreign server may have chosen it."""
     return re.sub(r"[^a-z0-9_]", "_", code.lower())[:64]
 
 

@@ -1,7 +1,6 @@
-"""The two things that cannot be taken back, a ticket and a reply, each written down before and after.
+"""The outbox: a ticket and a reply, each recorded in the ledger as an intent before and as done after it is sent.
 
-What is written down before says, after a crash, where to look for proof; what is written down after says that no proof
-is needed.
+After a crash, an intent says where to look for proof; a record that it is done makes proof needless.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class OutboxTicketing:
     claim: Claim
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As the port's. Raises LeaseLostError, with nothing done, where the mail is somebody else's by now."""
+        """As the port's. Raises LeaseLostError, with nothing done, where the lease was lost."""
         await asyncio.to_thread(self.ledger.intend_ticket, self.claim, str(ticket_data["idempotency_key"]))
         answer = await self.ticketing.create_ticket(ticket_data)
         await asyncio.to_thread(self.ledger.ticket_created, self.claim, parse_ticket_id(answer))
@@ -43,11 +42,10 @@ class OutboxMailbox:
     claim: Claim
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
-        """As the port's. Where nobody knows whether the reply went out, the mailbox is asked for it.
+        """As the port's. Where it is uncertain whether the reply was sent, the mailbox is asked.
 
-        Raises LeaseLostError, with nothing sent, where the mail is somebody else's by now, and IntegrationError where
-        the outcome stays unknown for now: the ledger keeps the mail as `sending`, so that nothing is sent before it is
-        known.
+        Raises LeaseLostError, with nothing sent, where the lease was lost, and IntegrationError where the outcome stays
+        unknown for now: the ledger keeps the mail as `sending`, so that nothing is sent before it is known.
         """
         await asyncio.to_thread(self.ledger.intend_send, self.claim, reply.message_id)
         try:
@@ -56,13 +54,13 @@ class OutboxMailbox:
             if not error.details.get("uncertain"):
                 await asyncio.to_thread(self.ledger.not_sent, self.claim)
                 raise
-            answer = await self._found_out(reply.message_id, error)
+            answer = await self._verify_sent(reply.message_id, error)
         await asyncio.to_thread(self.ledger.sent, self.claim)
         return answer
 
-    async def _found_out(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
-        """One look, no waiting: a copy that is still on its way is waited for when the mail is taken up again."""
-        with suppress(IntegrationError):  # what cannot be asked now is asked then
+    async def _verify_sent(self, message_id: str, error: IntegrationError) -> Mapping[str, Any]:
+        """Ask the mailbox once, without waiting: a copy on its way is waited for at the mail's next try."""
+        with suppress(IntegrationError):  # the next try asks again
             if await self.mailbox.find_sent(message_id) == "sent":
                 return {"message_id": message_id, "status": "already_sent"}
         raise IntegrationError(error.message, error.code, {**error.details, "retryable": False})

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from guarantee_email_agent.agent.connections import service_problem
 from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.startup import connection_problem
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpServer
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -94,7 +94,7 @@ async def _connected(make: Callable[[], _Service]) -> _Service | AgentError:
         service = make()
     except ConfigurationError as error:
         return error
-    problem = await service_problem(service.test_connection())
+    problem = await connection_problem(service.test_connection())
     if problem is not None:
         await service.close()
         return problem

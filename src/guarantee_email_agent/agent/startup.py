@@ -1,4 +1,4 @@
-"""`run`: open everything, watch the inbox, and stop as the signal says."""
+"""`run`: open everything that the agent needs, watch the inbox, and stop as the signal says."""
 
 from __future__ import annotations
 
@@ -7,26 +7,43 @@ import logging
 import os
 import signal
 import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
-from guarantee_email_agent.agent.connections import Connections, connected
-from guarantee_email_agent.agent.daemon import Daemon, OnWorked, nobody_listens
+from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
+from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations.services import Services, create_services
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.utils.clock import Clock, SystemClock
+from guarantee_email_agent.utils.errors import (
+    EXIT_FAILURE,
+    EXIT_SUCCESS,
+    AgentError,
+    ConfigurationError,
+    IntegrationError,
+    MCPConnectionError,
+)
 from guarantee_email_agent.utils.logging import reopen_log_files
 
 logger = logging.getLogger(__name__)
 
 KEPT_DAYS: Final = 365
-"""Days that the ledger remembers a mail that was dealt with; its mark in the mailbox lasts longer."""
+"""Days that the ledger remembers a finished mail; its mark in the mailbox lasts longer."""
+
+CONNECT_TIMEOUT_S: Final = 30.0
 
 
 def run_agent(config: Config, *, once: bool) -> int:
@@ -36,23 +53,23 @@ def run_agent(config: Config, *, once: bool) -> int:
 
 
 async def _run(config: Config, once: bool) -> int:
-    stop, watching = asyncio.Event(), asyncio.Event()
-    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+    stop, started = asyncio.Event(), asyncio.Event()
+    loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
 
     def on_sigterm() -> None:
         stop.set()
-        logger.info("Stopping: nothing new is begun, what is in work comes to its end")
-        if this is not None and not watching.is_set():
-            this.cancel()
+        logger.info("Stopping: no new mail is started, mails in progress are finished")
+        if main_task is not None and not started.is_set():
+            main_task.cancel()
 
     loop.add_signal_handler(signal.SIGTERM, on_sigterm)
     loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
     try:
-        async with connected(config, SystemClock()) as connections:
-            watching.set()
+        async with open_connections(config, SystemClock()) as connections:
+            started.set()
             return await _watch(build_daemon(config, connections), connections.ledger, stop, once)
     except asyncio.CancelledError:
-        if stop.is_set() and not watching.is_set():
+        if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
         raise
 
@@ -70,18 +87,78 @@ async def _watch(daemon: Daemon, ledger: Ledger, stop: asyncio.Event, once: bool
         else:
             await daemon.run(stop)
     finally:
-        logger.info("%s", _tally_line(daemon))
+        logger.info("%s", _summary(daemon))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-def build_daemon(config: Config, connections: Connections, on_worked: OnWorked = nobody_listens) -> Daemon:
-    """The agent, put together. Raises ConfigurationError for limits that contradict each other."""
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Everything that the agent talks to. key: for the keyed hashes of mails. clock: what all of them wait by."""
+
+    services: Services
+    model: LanguageModel
+    ledger: Ledger
+    key: bytes
+    clock: Clock
+
+
+@asynccontextmanager
+async def open_connections(config: Config, clock: Clock) -> AsyncIterator[Connections]:
+    """Open everything, each connection tried once.
+
+    Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
+    each service that cannot be reached.
+    """
+    InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+    async with AsyncExitStack() as stack:
+        model = language_model(config, clock, InstructionInterpreter())
+        stack.push_async_callback(model.aclose)
+        key = identity_key(config)
+        services = create_services(config, clock, os.environ, key)
+        ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
+        stack.callback(ledger.close)
+        stack.push_async_callback(services.close)
+        await _test_connections(services)
+        yield Connections(services, model, ledger, key, clock)
+
+
+async def _test_connections(services: Services) -> None:
+    outcomes = await asyncio.gather(
+        *(
+            connection_problem(service.test_connection())
+            for service in (services.mail, services.warranty, services.ticketing)
+        )
+    )
+    problems = [problem for problem in outcomes if problem is not None]
+    for problem in problems:
+        if isinstance(problem, ConfigurationError):
+            raise problem
+    if problems:
+        raise MCPConnectionError("\n".join(problem.message for problem in problems), problems[0].code)
+
+
+async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
+    """Why a service cannot be used; None if it can. test: its `test_connection`."""
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            await test
+    except TimeoutError:
+        return IntegrationError(
+            f"A service did not answer within {CONNECT_TIMEOUT_S:g} s. Check its server", "mcp_timeout"
+        )
+    except AgentError as error:
+        return error
+    return None
+
+
+def build_daemon(config: Config, connections: Connections, on_result: ResultCallback | None = None) -> Daemon:
+    """The daemon with all its parts. Raises ConfigurationError for limits that contradict each other."""
     copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
     needed_s = config.agent.mail_budget_s + copy_wait_s
     if config.agent.lease_s <= needed_s:
         raise ConfigurationError(
             f"agent.lease_s is {config.agent.lease_s:g}, but one mail may take {needed_s:g} s (agent.mail_budget_s and "
-            "mailbox.copy_wait_s): another agent would take it up meanwhile. Make agent.lease_s longer",
+            "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
             "config_invalid_value",
         )
     address, services = config.mailbox.from_address, connections.services
@@ -107,7 +184,7 @@ def build_daemon(config: Config, connections: Connections, on_worked: OnWorked =
     owner = f"{socket.gethostname()}:{os.getpid()}"
     worker = MailWorker(services.mail, connections.ledger, processor, limits, _mailbox_name(config), owner)
     return Daemon(
-        services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_worked
+        services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_result
     )
 
 
@@ -121,12 +198,12 @@ def _mailbox_name(config: Config) -> str:
     return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
 
 
-def _tally_line(daemon: Daemon) -> str:
-    ended, busy = daemon.tally, sum(disposition == "busy" for disposition in daemon.left.values())
+def _summary(daemon: Daemon) -> str:
+    counts, busy = daemon.finished, Counter(daemon.unfinished.values())["busy"]
     return (
-        f"Emails answered: {ended['answered']}, not answered: {ended['not_answered']}, quarantined: "
-        f"{ended['quarantined']}, unknown: {ended['unknown']}, left unprocessed: {len(daemon.left) - busy}, with "
-        f"another agent: {busy}"
+        f"Emails answered: {counts['answered']}, not answered: {counts['not_answered']}, quarantined: "
+        f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {len(daemon.unfinished) - busy}, "
+        f"with another agent: {busy}"
     )
 
 

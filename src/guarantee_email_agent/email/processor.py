@@ -36,7 +36,7 @@ from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 logger = logging.getLogger(__name__)
 
-RawEmail = Mapping[str, object] | bytes
+RawEmail = Mapping[str, object] | bytes | Email
 DEFAULT_RETRY = RetryPolicy()
 MAX_DRAFTS = 2
 
@@ -70,7 +70,7 @@ class EmailProcessor:
     async def process_email(self, raw_email: RawEmail) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
 
-        raw_email: RFC 5322 bytes, or a mapping with `subject`, `body`, `from`, `received`, `message_id`.
+        raw_email: RFC 5322 bytes, a mapping with `subject`, `body`, `from`, `received`, `message_id`, or an `Email`.
         """
         started = self.clock.monotonic()
         progress = _Progress(_message_id_of(raw_email))
@@ -85,7 +85,7 @@ class EmailProcessor:
         return progress.result(self.clock.monotonic() - started)
 
     async def _process(self, raw_email: RawEmail, progress: _Progress) -> None:
-        email = parse_email(raw_email)
+        email = raw_email if isinstance(raw_email, Email) else parse_email(raw_email)
         progress.record(message_id=email.message_id)
 
         progress.step = "instructions"
