@@ -1,9 +1,10 @@
-"""The loop over the inbox: what it counts, what it says at the end, and how soon it stops."""
+"""The loop over the inbox: what it counts, what it returns, and how soon it stops."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,8 @@ from guarantee_email_agent.utils.retry import Backoff
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = open_ledger(str(tmp_path / "ledger.db"), key=KEY)
-    yield ledger
-    ledger.close()
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
+        yield ledger
 
 
 class Inbox:
@@ -36,6 +36,10 @@ class Inbox:
     def drain(self) -> bool:
         return asyncio.run(self.daemon.drain(self.stop))
 
+    async def answered(self) -> None:
+        while not self.mailbox.marks:
+            await asyncio.sleep(0.02)
+
     def run_until(self, moment: Coroutine[Any, Any, None]) -> None:
         """Daemon until `moment` is over, and then to the end."""
 
@@ -49,7 +53,7 @@ class Inbox:
 
 
 class TestDrain:
-    def test_ten_thousand_mails_are_listed_in_portions(self, ledger: Ledger) -> None:
+    def test_many_mails_are_listed_in_pages(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(1200)))
         for name in inbox.mailbox.mails:
             inbox.mailbox.mails[name] = mail(name).replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
@@ -57,7 +61,7 @@ class TestDrain:
         assert inbox.daemon.finished == {"not_answered": 1200}
         assert max(inbox.mailbox.limits) < 510
 
-    def test_a_mail_in_the_hands_of_another_agent_is_named_and_not_taken_for_done(self, ledger: Ledger) -> None:
+    def test_a_mail_claimed_by_another_agent_does_not_count_as_finished(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second")
         place = content_identity(b"place the inbox first", KEY)
         ledger.claim(content_identity(b"first", KEY), location_key=place, owner="other:1", lease_s=100)
@@ -99,11 +103,7 @@ class TestRun:
         inbox = Inbox(ledger, "first")
         inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
 
-        async def answered() -> None:
-            while not inbox.mailbox.marks:
-                await asyncio.sleep(0.02)
-
-        inbox.run_until(answered())
+        inbox.run_until(inbox.answered())
         assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
@@ -137,9 +137,5 @@ class TestRun:
         inbox = Inbox(ledger, "first")
         inbox.mailbox.troubles["list_unprocessed"] = [trouble("mail_unavailable", outage=True)] * 2
 
-        async def answered() -> None:
-            while not inbox.mailbox.marks:
-                await asyncio.sleep(0.02)
-
-        inbox.run_until(answered())
+        inbox.run_until(inbox.answered())
         assert inbox.mailbox.marks == {"first": "answered"}

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,13 +35,6 @@ STEPS = [
         for victim in ("agent", "both")
     ),
 ]
-
-
-@pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    company = Company(tmp_path)
-    yield company
-    company.close()
 
 
 def behind_proxies(plan: Path, mail: tuple[str, ...]) -> dict[str, object]:

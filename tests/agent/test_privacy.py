@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,13 +35,6 @@ Content-Disposition: attachment; filename={CANARY}.txt
 """
 TEXTS = ("My dryer SN12345 is broken.", "My dryer is broken.", "SN12345 or SN20077?", "An application as a driver.")
 NO_SENDER = f"Subject: {CANARY}\n\n{CANARY}\n"
-
-
-@pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    company = Company(tmp_path)
-    yield company
-    company.close()
 
 
 def receive_canaries(company: Company) -> None:
@@ -89,7 +81,7 @@ def test_neither_the_agent_nor_a_server_leaves_a_core_file(company: Company) -> 
     agent = company.start()
     receive_canaries(company)
     company.wait_until(len(TEXTS))
-    processes = [agent.pid, *map(int, Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split())]
+    processes = [agent.pid, *company.servers(agent)]
 
     assert len(processes) == 4
     for pid in processes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,13 +20,6 @@ from scripted_server import ScriptedServer
 pytestmark = pytest.mark.slow
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
-
-
-@pytest.fixture
-def company(tmp_path: Path) -> Iterator[Company]:
-    company = Company(tmp_path)
-    yield company
-    company.close()
 
 
 def refusal(company: Company, code: int) -> str:
@@ -188,27 +181,20 @@ class TestWhileItRuns:
         company.receive("first")
         company.wait_until(1)
         up.unlink()
-        (server,) = [child for child in children_of(agent.pid) if "warranty" in command_of(child)]
+        (server,) = [pid for pid, command in company.servers(agent).items() if "warranty" in command]
         os.kill(server, signal.SIGKILL)
         company.receive("second")
         company.receive("about nothing", "An application as a driver.")
         company.wait_until(2)
-        while "(no fault of the mail)" not in (company.folder / "agent.log").read_text():
-            time.sleep(0.1)
+        company.wait_for_log("(no fault of the mail)", seconds=90)
         up.touch()
         company.wait_until(3, seconds=90)
-        agent.send_signal(signal.SIGTERM)
-        agent.communicate(timeout=30)
+        company.stop(agent)
 
-        assert agent.returncode == 0
         assert company.tickets() == 2
 
     def test_a_broken_instruction_holds_mail_up_until_it_is_mended(self, company: Company) -> None:
-        source = Path(__file__).parents[2] / "instructions"
-        for file in source.rglob("*.md"):
-            copy = company.folder / "instructions" / file.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(file.read_bytes())
+        shutil.copytree(Path(__file__).parents[2] / "instructions", company.folder / "instructions")
         main = company.folder / "instructions" / "main.md"
         agent = company.start()
         company.receive("first")
@@ -219,15 +205,6 @@ class TestWhileItRuns:
         time.sleep(1)
         main.write_bytes(good)
         company.wait_until(2, seconds=90)
-        agent.send_signal(signal.SIGTERM)
-        _, err = agent.communicate(timeout=30)
+        (printed,) = company.stop(agent)
 
-        assert "in step instructions" in err
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        assert "in step instructions" in printed

@@ -31,8 +31,7 @@ def claim(ledger: Ledger, mail: str = MAIL) -> Claim:
 def outage(call: Callable[[], object]) -> LedgerError:
     with pytest.raises(LedgerError) as caught:
         call()
-    assert caught.value.outage
-    assert caught.value.exit_code == EXIT_FAILURE
+    assert (caught.value.outage, caught.value.exit_code) == (True, EXIT_FAILURE)
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -223,32 +222,27 @@ def test_a_server_that_is_not_there(postgresql_server: Any) -> None:
     error = outage(lambda: open_ledger(url, key=KEY, lock_timeout_s=1))
     assert error.code == "ledger_unreachable"
     assert "postgresql://127.0.0.1:1/postgres" in error.message
-    assert_secret(error, "fixture-password")
+    assert_hidden(error, "fixture-password")
 
 
-def test_a_wrong_password(postgresql_server: Any) -> None:
-    error = misconfigured(postgresql_server.url("postgres", password="wr0ng-secret"))
-    assert error.code == "ledger_auth"
-    assert_secret(error, "wr0ng-secret")
+WRONG = "wr0ng-secret"
 
 
-def test_a_password_in_the_urls_query(postgresql_server: Any) -> None:
-    url = f"postgresql://127.0.0.1:{postgresql_server.port}/postgres?user=ledger&password=wr0ng-secret"
-    error = misconfigured(url)
-    assert error.code == "ledger_auth"
-    assert_secret(error, "wr0ng-secret")
-
-
-def test_a_user_that_there_is_not(postgresql_server: Any) -> None:
-    assert misconfigured(postgresql_server.url("postgres", user="nobody_here")).code == "ledger_auth"
-
-
-def test_a_database_that_there_is_not(postgresql_server: Any) -> None:
-    assert misconfigured(postgresql_server.url("no_such_database")).code == "ledger_database_missing"
-
-
-def test_an_option_that_there_is_not(postgresql_server: Any) -> None:
-    assert misconfigured(postgresql_server.url("postgres?nonsense=1")).code == "ledger_invalid_location"
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        (lambda server: server.url("postgres", password=WRONG), "ledger_auth"),
+        (lambda server: f"postgresql://127.0.0.1:{server.port}/postgres?user=ledger&password={WRONG}", "ledger_auth"),
+        (lambda server: server.url("postgres", user="nobody_here"), "ledger_auth"),
+        (lambda server: server.url("no_such_database"), "ledger_database_missing"),
+        (lambda server: server.url("postgres?nonsense=1"), "ledger_invalid_location"),
+    ],
+    ids=["wrong password", "wrong password in the query", "no such user", "no such database", "no such option"],
+)
+def test_a_url_that_postgresql_refuses(postgresql_server: Any, url: Callable[[Any], str], code: str) -> None:
+    error = misconfigured(url(postgresql_server))
+    assert error.code == code
+    assert_hidden(error, WRONG, "fixture-password")
 
 
 def test_a_user_who_may_not_create_tables(postgresql_server: Any, postgresql_url: str) -> None:
@@ -258,7 +252,7 @@ def test_a_user_who_may_not_create_tables(postgresql_server: Any, postgresql_url
     url = postgresql_url.replace("ledger:fixture-password", "guest:guest-password")
     error = misconfigured(url)
     assert error.code == "ledger_permission"
-    assert_secret(error, "guest-password")
+    assert_hidden(error, "guest-password")
 
 
 def test_a_database_that_is_read_only(postgresql_server: Any, postgresql_url: str) -> None:
@@ -328,9 +322,9 @@ def test_a_server_that_neither_answers_nor_hangs_up(postgresql_server: Any, post
         ledger.intend_send(held, "<reply@example.com>")
 
 
-def assert_secret(error: AgentError, secret: str) -> None:
-    shown = "".join(traceback.format_exception(error))
-    assert secret not in error.message + repr(error) + repr(error.details) + shown
+def assert_hidden(error: AgentError, *secrets: str) -> None:
+    printed = error.message + repr(error) + repr(error.details) + "".join(traceback.format_exception(error))
+    assert [secret for secret in secrets if secret in printed] == []
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -37,10 +38,13 @@ class Company:
         (self.folder / "config.yaml").write_text(json.dumps(settings))
 
     def receive(self, name: str, text: str = "My dryer SN12345 is broken.", headers: str = "") -> None:
-        mail = (
+        self.receive_raw(
+            name,
             f"From: customer@example.com\nTo: support@example.com\nSubject: Dryer {name}\n"
-            f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n"
+            f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n",
         )
+
+    def receive_raw(self, name: str, mail: str = "Subject: no sender\n\nHello\n") -> None:
         draft = self.folder / "mailbox" / "tmp" / name
         draft.write_text(mail)
         draft.rename(self.folder / "mailbox" / "new" / name)
@@ -68,11 +72,25 @@ class Company:
         self.agents.append(agent)
         return agent
 
+    def stop(self, *agents: subprocess.Popen[str], by: signal.Signals = signal.SIGTERM, code: int = 0) -> list[str]:
+        """Signal them all; what each printed, stdout and stderr together."""
+        for agent in agents:
+            agent.send_signal(by)
+        printed = ["".join(agent.communicate(timeout=30)) for agent in agents]
+        assert [agent.returncode for agent in agents] == [code] * len(agents), printed
+        return printed
+
     def wait_until(self, replies: int, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         while len(self.replies()) < replies and time.monotonic() < end:
             time.sleep(0.05)
         assert len(self.replies()) == replies
+
+    def wait_for_log(self, text: str, seconds: float = 30) -> None:
+        log, end = self.folder / "agent.log", time.monotonic() + seconds
+        while not log.exists() or text not in log.read_text():
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
     def replies(self) -> list[str]:
         return [file.read_text() for file in sorted((self.folder / "mailbox").glob(".Sent/[cn]*/*"))]
@@ -86,6 +104,12 @@ class Company:
     def tally(self) -> dict[str, int]:
         checked = self.run("check", "--inbox").stdout
         return {name: int(count) for name, count in re.findall(r"^    ([a-z ]+): (\d+)$", checked, re.MULTILINE)}
+
+    @staticmethod
+    def servers(agent: subprocess.Popen[str]) -> dict[int, str]:
+        """The command line of each server that an agent has started, by its process id."""
+        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+        return {int(pid): Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in children}
 
     def close(self) -> None:
         for agent in self.agents:

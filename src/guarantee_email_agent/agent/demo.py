@@ -1,4 +1,4 @@
-"""`run --demo`: a Maildir with sample mails, the agent over it as in real life but offline, and what came of it."""
+"""`run --demo`: the agent, offline, on a Maildir of sample mails; then its replies and tickets."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _ADDRESS: Final = "support@example.com"
 
 
 def demonstrate(folder: Path | None, out: TextStream) -> int:
-    """Run the demonstration; the exit code. folder: a new one to keep everything in; by default one for the while.
+    """Run the demo; the exit code. folder: a new one to keep everything in; by default a temporary one.
 
     Raises ConfigurationError where the folder holds something already.
     """
     configure_logging("WARNING", "WARNING", None, as_json=False)
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as place:
-            return _demonstrate(Path(place), out)
+        with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as temporary:
+            return _demonstrate(Path(temporary), out)
     return _demonstrate(folder.absolute(), out)
 
 
 def _demonstrate(folder: Path, out: TextStream) -> int:
-    config = _set_up(folder)
+    config = _create_folder(folder)
     terminal = Terminal(out)
-    mails = {file.name: parse_email(file.read_bytes()) for file in _new(config).iterdir()}
+    mails = {file.name: parse_email(file.read_bytes()) for file in (config.mailbox.maildir / "new").iterdir()}
     terminal.line(f"Demo: {len(mails)} sample mails to {_ADDRESS}, answered offline")
     dispositions, tickets, complete = asyncio.run(_answer(config))
     replies = _replies(config)
     for name, mail in sorted(mails.items()):
-        _show(terminal, mail, dispositions.get(name, "left unprocessed"), replies.get(mail.message_id))
+        _print_mail(terminal, mail, dispositions.get(name, "left unprocessed"), replies.get(mail.message_id))
     terminal.line(f"Tickets: {len(tickets)}")
     for ticket in reversed(tickets):
         terminal.line(f"    {ticket['ticket_id']}  {ticket['serial_number']}  {ticket['customer_email']}")
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-def _set_up(folder: Path) -> Config:
+def _create_folder(folder: Path) -> Config:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -66,7 +66,7 @@ def _set_up(folder: Path) -> Config:
         for file in (_SAMPLES / "mails").iterdir():
             shutil.copyfile(file, maildir / "new" / file.stem)
         shutil.copyfile(_SAMPLES / "warranties.csv", folder / "warranties.csv")
-        (folder / "config.yaml").write_text(_configuration(folder), encoding="utf-8")
+        (folder / "config.yaml").write_text(_config_yaml(folder), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"The demo cannot be set up in {folder} ({error.strerror}). Name a folder that can be written",
@@ -75,7 +75,7 @@ def _set_up(folder: Path) -> Config:
     return load_config(folder / "config.yaml", {}, folder)
 
 
-def _configuration(folder: Path) -> str:
+def _config_yaml(folder: Path) -> str:
     """One mail at a time, so that its tickets have the same numbers whenever it is run."""
     warranty = ("-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", str(folder / "warranties.csv"))
     return (
@@ -90,19 +90,15 @@ def _configuration(folder: Path) -> str:
 
 
 async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]], bool]:
-    """What became of each mail by the name of its file, the tickets, and whether every mail came to an end."""
+    """The disposition of each mail by its file name, the tickets, and whether every mail came to an outcome."""
     dispositions: dict[str, str] = {}
 
-    def note(entry: InboxEntry, result: WorkResult) -> None:
+    def on_result(entry: InboxEntry, result: WorkResult) -> None:
         dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
 
     async with open_connections(config, SystemClock()) as connections:
-        complete = await build_daemon(config, connections, note).drain(asyncio.Event())
+        complete = await build_daemon(config, connections, on_result).drain(asyncio.Event())
         return dispositions, await connections.services.ticketing.list_tickets(), complete
-
-
-def _new(config: Config) -> Path:
-    return config.mailbox.maildir / "new"
 
 
 def _replies(config: Config) -> dict[str, Email]:
@@ -111,8 +107,8 @@ def _replies(config: Config) -> dict[str, Email]:
     return {"".join(reply.headers.get("in-reply-to", ())): reply for reply in replies}
 
 
-def _show(terminal: Terminal, mail: Email, disposition: str, reply: Email | None) -> None:
-    """The mail, what became of it, and the paragraph after the greeting, which is what the reply comes to."""
+def _print_mail(terminal: Terminal, mail: Email, disposition: str, reply: Email | None) -> None:
+    """The mail, its disposition, and the reply's first paragraph after the greeting."""
     sign = "✓" if disposition.startswith(("answered", "not answered")) else "✗"
     terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {disposition}")
     paragraphs = reply.new_text.split("\n\n") if reply else []

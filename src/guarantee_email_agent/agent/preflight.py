@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -40,14 +41,12 @@ from guarantee_email_agent.utils.printable import printable
 _CLOCK = SystemClock()
 
 
-class _Tested(Protocol):
-    """What a service is to `check`."""
-
+class _Connection(Protocol):
     async def test_connection(self) -> bool: ...
     async def close(self) -> None: ...
 
 
-_Service = TypeVar("_Service", bound=_Tested)
+_Service = TypeVar("_Service", bound=_Connection)
 
 
 def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
@@ -56,28 +55,39 @@ def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
     try:
         config = load_config(config_file)
     except ConfigurationError as error:
-        report.bad("Configuration", error)
+        report.failed("Configuration", error)
         return report.exit_code
-    report.good("Configuration", str(config.source or "built-in defaults"))
+    report.passed("Configuration", str(config.source or "built-in defaults"))
     asyncio.run(_check(config, report, inbox))
     return report.exit_code
 
 
 async def _check(config: Config, report: _Report, inbox: bool) -> None:
-    if (log := config.logging.file) is not None:
-        report.check("Log", lambda: _log_file(log))
-    report.check("Instructions", lambda: _instructions(config))
-    await report.check_async("Language model", _model(config))
-    key, ledger = _ledger(config, report)
+    if config.logging.file is not None:
+        with report.checking("Log"):
+            open_log_file(config.logging.file).close()
+            report.passed("Log", str(config.logging.file))
+    with report.checking("Instructions"):
+        instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+        report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios")
+    with report.checking("Language model"):
+        await _check_model(config)
+        report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
+    key, ledger = b"", None
+    with report.checking("Ledger"):
+        key = identity_key(config)
+        location = config.secrets.ledger_url or config.agent.ledger
+        ledger = open_ledger(location, key=key)
+        report.passed("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
     mail, warranty, ticketing = await asyncio.gather(
-        _connected(lambda: create_mail_client(config, _CLOCK, os.environ, key)),
-        _connected(lambda: create_warranty_client(config, _CLOCK, os.environ)),
-        _connected(lambda: create_ticketing_client(config, _CLOCK, os.environ)),
+        _connect(lambda: create_mail_client(config, _CLOCK, os.environ, key)),
+        _connect(lambda: create_warranty_client(config, _CLOCK, os.environ)),
+        _connect(lambda: create_ticketing_client(config, _CLOCK, os.environ)),
     )
     try:
-        report.service("Mailbox", mail, _mailbox(config))
-        report.service("Warranty system", warranty, _place(config.mcp.warranty_api, config.warranties.file))
-        report.service("Ticketing", ticketing, _place(config.mcp.ticketing_system, config.tickets.database))
+        report.service("Mailbox", mail, _describe_mailbox(config))
+        report.service("Warranty system", warranty, _describe(config.mcp.warranty_api, config.warranties.file))
+        report.service("Ticketing", ticketing, _describe(config.mcp.ticketing_system, config.tickets.database))
         if inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, ledger, report)
     finally:
@@ -88,7 +98,15 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             ledger.close()
 
 
-async def _connected(make: Callable[[], _Service]) -> _Service | AgentError:
+async def _check_model(config: Config) -> None:
+    model = language_model(config, _CLOCK, InstructionInterpreter())
+    try:
+        await check_connection(model, config)
+    finally:
+        await model.aclose()
+
+
+async def _connect(make: Callable[[], _Service]) -> _Service | AgentError:
     """The service, if it answers; else why not, and nothing of it is left running."""
     try:
         service = make()
@@ -102,13 +120,13 @@ async def _connected(make: Callable[[], _Service]) -> _Service | AgentError:
 
 
 async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
-    """Every mail of the inbox, by what became of it: as the mailbox itself has it."""
+    """The mails of the inbox by outcome, as the mailbox has them, and the open ones as the ledger has them."""
     try:
         counts = await mail.count_by_outcome()
     except IntegrationError as error:
-        report.bad("Inbox", error)
+        report.failed("Inbox", error)
         return
-    report.good("Inbox", f"{sum(counts.values())} mails")
+    report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
         report.line(f"    {outcome.replace('_', ' ')}: {count}")
     if ledger is None:
@@ -116,60 +134,28 @@ async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report)
     for entry in await asyncio.to_thread(ledger.parked):
         report.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
     for entry in await asyncio.to_thread(ledger.unfinished):
-        last = f"last: {entry.reason}" if entry.reason else f"in the hands of {entry.owner}"
+        last = f"last: {entry.reason}" if entry.reason else f"claimed by {entry.owner}"
         report.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
-def _log_file(file: Path) -> str:
-    open_log_file(file).close()
-    return str(file)
-
-
-def _instructions(config: Config) -> str:
-    files = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
-    return f"main and {len(files.load().scenarios)} scenarios"
-
-
-async def _model(config: Config) -> str:
-    model = language_model(config, _CLOCK, InstructionInterpreter())
-    try:
-        await check_connection(model, config)
-    finally:
-        await model.aclose()
-    return "offline" if config.llm.provider == "offline" else config.llm.model
-
-
-def _ledger(config: Config, report: _Report) -> tuple[bytes, Ledger | None]:
-    """The key and the ledger, as far as they can be had."""
-    location, key = config.secrets.ledger_url or config.agent.ledger, b""
-    try:
-        key = identity_key(config)
-        ledger = open_ledger(location, key=key)
-    except AgentError as error:
-        report.bad("Ledger", error)
-        return key, None
-    report.good("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
-    return key, ledger
-
-
-def _mailbox(config: Config) -> str:
+def _describe_mailbox(config: Config) -> str:
     mailbox = config.mailbox
     imap, smtp = mailbox.imap, mailbox.smtp
     if imap.host is None:
-        return _place(config.mcp.gmail, mailbox.maildir)
+        return _describe(config.mcp.gmail, mailbox.maildir)
     user = imap.user or mailbox.from_address
-    place = f"{imap.folder} of {user} at {imap.host}:{imap.port}, replies by {smtp.host or imap.host}:{smtp.port}"
-    return _place(config.mcp.gmail, place)
+    servers = f"{imap.folder} of {user} at {imap.host}:{imap.port}, replies by {smtp.host or imap.host}:{smtp.port}"
+    return _describe(config.mcp.gmail, servers)
 
 
-def _place(server: McpServer, built_in: object) -> str:
+def _describe(server: McpServer, built_in: object) -> str:
     if server.built_in:
         return str(built_in)
     return server.url or " ".join((str(server.command), *server.args))
 
 
 class _Report:
-    """Lines as they come, and the exit code that they come to."""
+    """A line for each part as it is checked, and the exit code for all of them."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -181,36 +167,32 @@ class _Report:
         worst_first = (EXIT_CONFIGURATION, EXIT_MCP_CONNECTION, EXIT_FAILURE)
         return next((code for code in worst_first if code in self._codes), EXIT_SUCCESS)
 
-    def good(self, what: str, detail: str) -> None:
-        self._terminal.outcome(f"✓ {what}: {printable(detail)}")
+    @contextmanager
+    def checking(self, part: str) -> Iterator[None]:
+        """Report an AgentError of the block as a failure of this part."""
+        try:
+            yield
+        except AgentError as error:
+            self.failed(part, error)
 
-    def bad(self, what: str, error: AgentError) -> None:
+    def passed(self, part: str, detail: str) -> None:
+        self._terminal.outcome(f"✓ {part}: {printable(detail)}")
+
+    def failed(self, part: str, error: AgentError) -> None:
         first, *others = error.message.splitlines() or [error.code]
         self._terminal.outcome(
-            "\n".join([f"✗ {what}: {printable(first)}", *(f"    {printable(line)}" for line in others)])
+            "\n".join([f"✗ {part}: {printable(first)}", *(f"    {printable(line)}" for line in others)])
         )
         self._codes.add(_exit_code(error))
 
-    def service(self, what: str, service: object, place: str) -> None:
+    def service(self, part: str, service: object, detail: str) -> None:
         if isinstance(service, AgentError):
-            self.bad(what, service)
+            self.failed(part, service)
         else:
-            self.good(what, place)
+            self.passed(part, detail)
 
     def line(self, text: str) -> None:
         self._terminal.line(text)
-
-    def check(self, what: str, detail: Callable[[], str]) -> None:
-        try:
-            self.good(what, detail())
-        except AgentError as error:
-            self.bad(what, error)
-
-    async def check_async(self, what: str, detail: Awaitable[str]) -> None:
-        try:
-            self.good(what, await detail)
-        except AgentError as error:
-            self.bad(what, error)
 
 
 def _exit_code(error: AgentError) -> int:
