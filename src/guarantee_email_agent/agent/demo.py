@@ -21,7 +21,7 @@ from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import configure_logging
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 _SAMPLES: Final = Path(__file__).parent / "samples"
 _TODAY: Final = "2026-01-18"  # the day on which the samples were written, so that their warranties never run out

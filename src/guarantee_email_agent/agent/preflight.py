@@ -36,7 +36,7 @@ from guarantee_email_agent.utils.errors import (
     LLMError,
 )
 from guarantee_email_agent.utils.logging import open_log_file
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 _CLOCK = SystemClock()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from guarantee_email_agent.cli.arguments import Commands, add_command
 from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
-from guarantee_email_agent.utils.imports import gc_paused
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 
 def add_check(commands: Commands) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
     from guarantee_email_agent.judging.verdict import Verdict
@@ -166,8 +167,7 @@ def format_value(value: object) -> str:
     if value is _ABSENT:
         return "(nothing reported)"
     if not isinstance(value, str):
-        written = repr(value)
-        return written if len(written) <= _MAX_CHARACTERS else f"{written[:_MAX_CHARACTERS]}…"
+        return truncate(repr(value), _MAX_CHARACTERS)
     return repr(value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS].rstrip()} …")
 
 

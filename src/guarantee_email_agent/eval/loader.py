@@ -15,7 +15,7 @@ from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import EvalError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
 __all__ = ["MAX_SCENARIO_BYTES", "EvalLoader", "EvalSuite", "InvalidScenario"]
 
@@ -197,9 +197,7 @@ def _problems(problems: list[Problem], path: str, text: str | None) -> EvalError
 
 
 def _sentence(problem: Problem) -> str:
-    place = dotted_path(problem.path)
-    if len(place) > _MAX_PLACE:
-        place = f"{place[:_MAX_PLACE]}…"
+    place = truncate(dotted_path(problem.path), _MAX_PLACE)
     if problem.kind == "missing":
         return f"Missing field: {place}"
     if problem.line is not None:

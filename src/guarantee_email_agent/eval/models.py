@@ -23,7 +23,7 @@ from guarantee_email_agent.eval.checks import (
 )
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 Fault = Literal["timeout", "unavailable", "malformed"]
 DEFAULT_PROCESSING_TIME_MS: Final = 60_000

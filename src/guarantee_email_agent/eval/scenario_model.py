@@ -12,7 +12,7 @@ from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 LlmMode = Literal["offline", "live", "record", "replay"]
 

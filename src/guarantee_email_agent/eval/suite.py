@@ -19,7 +19,7 @@ from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.live import LiveEvaluation

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.utils.errors import IntegrationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 MAX_MESSAGE_CHARS: Final = 400
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
-from guarantee_email_agent.utils.imports import gc_paused
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
     from httpx2 import AsyncByteStream, Response

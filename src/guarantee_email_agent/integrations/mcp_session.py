@@ -24,8 +24,8 @@ from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import EXIT_GRACE_S, AnswerTooLargeError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
-from guarantee_email_agent.utils.printable import printable
 from guarantee_email_agent.utils.retry import Backoff
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 

@@ -7,15 +7,21 @@ whole is down, whatever the call was about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
 """What became of a mail."""
 
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
+
+TICKET_ID: Final = re.compile(r"[\w./#-]{1,64}")
+
+_PLAIN_VALUE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
+_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +94,8 @@ class TicketingSystem(Protocol):
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         """`{"ticket_id": …}`. The same `idempotency_key` gives the same ticket, so a repeated call is harmless."""
+
+
+def is_quotable(value: str) -> bool:
+    """Whether a date or coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
+    return _PLAIN_VALUE.fullmatch(value) is not None and _STATUS_WORD.search(value) is None

@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 
 from guarantee_email_agent.config.settings import Config, MailboxSettings, McpServer
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.text import truncate
 
-MAX_SHOWN: Final = 200
+MAX_TARGET_CHARS: Final = 200
 
 _OPTION: Final = re.compile(r"--[a-z-]+")
 
@@ -59,9 +60,8 @@ class ServerLaunch:
         return _OPTION.sub(lambda option: self.settings.get(option[0], option[0]), text)
 
     def __str__(self) -> str:
-        shown = self.url if self.command is None else shlex.join((self.command, *self.args))
-        assert shown is not None
-        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+        target = str(self.url) if self.command is None else shlex.join((self.command, *self.args))
+        return truncate(target, MAX_TARGET_CHARS)
 
 
 def common_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -225,5 +225,4 @@ class _ServerStdin:
 
 
 def _printable_line(line: bytes) -> str:
-    text = printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip())
-    return text if len(text) <= MAX_STDERR_CHARS else f"{text[:MAX_STDERR_CHARS]}…"
+    return truncate(printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip()), MAX_STDERR_CHARS)

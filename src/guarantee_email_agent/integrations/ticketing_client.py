@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from guarantee_email_agent.integrations.ports import TICKET_ID
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -20,7 +20,6 @@ CALLS: Final = {"create_ticket": TICKET_FIELDS}
 """Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused."""
 
 _PROBE_KEY: Final = "connection-test"
-_TICKET_ID: Final = re.compile(r"[\w./#-]{1,64}")
 
 
 class TicketingClient:
@@ -58,7 +57,7 @@ class TicketingClient:
 def parse_ticket_id(raw: object) -> str:
     """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
     value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
-    if not isinstance(value, str) or not _TICKET_ID.fullmatch(value):
+    if not isinstance(value, str) or not TICKET_ID.fullmatch(value):
         raise IntegrationError(
             "The answer of ticketing has no usable ticket_id. Check the service", "ticketing_malformed"
         )

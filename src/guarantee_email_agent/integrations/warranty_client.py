@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.instructions.router import WarrantyStatus
+from guarantee_email_agent.integrations.ports import is_quotable
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # an evaluation reads answers, and starts no server
 
 CALLS: Final = {"check_warranty": frozenset({"serial_number"})}
 
-_PLAIN_VALUE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
-_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
 _STATUSES: Final[Mapping[str, WarrantyStatus]] = {"valid": "valid", "expired": "expired", "not_found": "not_found"}
 
 
@@ -63,14 +61,14 @@ def parse_warranty_answer(raw: object) -> WarrantyAnswer:
     if not isinstance(status, str) or not status.strip():
         raise _malformed("has no status")
     known = _STATUSES.get(status.strip().casefold().replace(" ", "_").replace("-", "_"), "other")
-    return WarrantyAnswer(known, _plain_value(raw, "expiration_date"), _plain_value(raw, "coverage"))
+    return WarrantyAnswer(known, _quotable_value(raw, "expiration_date"), _quotable_value(raw, "coverage"))
 
 
-def _plain_value(raw: Mapping[str, object], name: str) -> str | None:
+def _quotable_value(raw: Mapping[str, object], name: str) -> str | None:
     value = raw.get(name)
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or not _PLAIN_VALUE.fullmatch(value) or _STATUS_WORD.search(value):
+    if not isinstance(value, str) or not is_quotable(value):
         raise _malformed(f"has an unusable {name}")
     return value
 

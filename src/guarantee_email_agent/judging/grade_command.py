@@ -20,7 +20,7 @@ from guarantee_email_agent.reporting.run_report import RunOptions, run_and_repor
 from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.reporting.totals import Totals
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 SCHEMA_VERSION: Final = 1
 UNWRITABLE: Final = "task_report_unwritable"

@@ -12,7 +12,7 @@ from guarantee_email_agent.judging.record import complete_record, negative_contr
 from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, Task, load_task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 _MAX_FEEDBACK_CHARACTERS: Final = 200
 

@@ -10,7 +10,7 @@ from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.reporting.report_files import as_json, write_whole
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 Record = dict[str, Any]
 """The record of a run, as `complete_record` makes it: all keys that a judge may rely on."""

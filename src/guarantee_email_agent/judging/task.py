@@ -14,7 +14,7 @@ from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 MAX_TIMEOUT_S: Final = 86_400
 MAX_TASK_BYTES: Final = 1 << 20

@@ -19,8 +19,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, 
 from sqlalchemy.engine import URL
 
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
-from guarantee_email_agent.utils.printable import printable
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     import psycopg

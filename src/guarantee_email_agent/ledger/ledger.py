@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Row, Select, Update
 
-from guarantee_email_agent.integrations.ports import Outcome
+from guarantee_email_agent.integrations.ports import TICKET_ID, Outcome
 from guarantee_email_agent.ledger import tables
 from guarantee_email_agent.ledger.database import Database, LedgerError, open_database
 from guarantee_email_agent.ledger.tables import LedgerEntry, Stage, prepare_schema
@@ -25,7 +25,6 @@ MIN_PRUNE_DAYS: Final = 30
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
-_TICKET_ID = re.compile(r"[\w./#-]{1,64}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
 
 # While opening, these are the user's to mend (exit code 2); any other may heal.
@@ -150,7 +149,7 @@ class Ledger:
 
     def ticket_created(self, claim: Claim, ticket_id: str) -> None:
         """Write down which ticket there is."""
-        self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, _TICKET_ID))
+        self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, TICKET_ID))
 
     def intend_send(self, claim: Claim, reply_message_id: str) -> None:
         """Write down that the reply with this Message-ID is about to be sent.

@@ -17,8 +17,8 @@ from guarantee_email_agent.llm.port import Messages
 from guarantee_email_agent.llm.request import wire_request
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
-from guarantee_email_agent.utils.printable import printable
 from guarantee_email_agent.utils.retry import Backoff
+from guarantee_email_agent.utils.text import printable
 
 PUBLIC_ADDRESS: Final = "https://api.anthropic.com"
 """Given to the SDK by name: without an address it would read the environment itself, and take a blank one as it is."""

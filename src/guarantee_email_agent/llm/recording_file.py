@@ -19,7 +19,7 @@ from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.request import all_parts, canonical_json, digest, request_digest
 from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.errors import LLMError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 FORMAT: Final = 1
 MAX_RECORDING_BYTES: Final = 64_000_000

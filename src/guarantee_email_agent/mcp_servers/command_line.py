@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 STREAMS = """\
 The program speaks the Model Context Protocol on stdin and stdout; diagnostics go to stderr. It ends with exit code 0

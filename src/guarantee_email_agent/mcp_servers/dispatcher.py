@@ -51,7 +51,7 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.mcp_servers.command_line import exit_on_signals, log_diagnostic
 from guarantee_email_agent.mcp_servers.stdio import StandardStreams
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

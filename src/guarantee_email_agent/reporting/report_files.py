@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 Result = TypeVar("Result")
 

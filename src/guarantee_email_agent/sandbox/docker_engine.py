@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 _VERSION_S: Final = 10.0
 _POLL_S: Final = 0.1

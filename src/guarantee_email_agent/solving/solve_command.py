@@ -30,7 +30,7 @@ from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 

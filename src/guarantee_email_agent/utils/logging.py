@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 ROOT = "guarantee_email_agent"
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"

@@ -13,7 +13,7 @@ from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.utils.imports import gc_paused
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 _SECURITY = ("tls", "starttls", "none")
 

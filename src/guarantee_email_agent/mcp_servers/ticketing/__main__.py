@@ -9,7 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore, TicketStoreError
-from guarantee_email_agent.utils.imports import gc_paused
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 NAME: Final = "ticketing"
 

@@ -18,7 +18,7 @@ from guarantee_email_agent.mcp_servers.command_line import (
 from guarantee_email_agent.mcp_servers.warranty.csv_list import CsvList
 from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyList, WarrantyListError
-from guarantee_email_agent.utils.imports import gc_paused
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 NAME: Final = "warranty_api"
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, Protocol, cast
 
+from guarantee_email_agent.integrations.ports import is_quotable
+
 Status = Literal["valid", "expired"]
 COLUMNS: Final = ("serial_number", "expiration_date", "coverage", "status")
 REQUIRED: Final = ("serial_number", "expiration_date")
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-# What the agent repeats to a customer: the rest it refuses, for each mail anew.
-_COVERAGE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
-_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
 
 
@@ -86,7 +85,7 @@ def _date(text: str, *, required: bool) -> date | None:
 
 
 def _coverage(text: str) -> str | None:
-    if text and (not _COVERAGE.fullmatch(text) or _STATUS_WORD.search(text)):
+    if text and not is_quotable(text):  # the agent would refuse it, for each mail anew
         raise WarrantyListError(
             "coverage must be at most 40 letters, digits, spaces and . , : / + ( ) -, without a word such as valid or "
             "expired: it is repeated to customers"

@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 _POLL_S: Final = 0.2
 _HELP: Final = """\

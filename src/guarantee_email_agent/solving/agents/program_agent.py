@@ -17,7 +17,7 @@ from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, St
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000

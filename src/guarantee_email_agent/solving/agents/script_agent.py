@@ -11,7 +11,7 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable
 
 MAX_SCRIPT_BYTES: Final = 10_000_000
 _SUFFIXES: Final = (".yaml", ".yml", ".json")

@@ -1,4 +1,4 @@
-"""Importing what is heavy, a little faster."""
+"""Importing heavy packages a little faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """For imports that make many objects which all stay: collecting garbage among them takes a fifth of their time."""
+    """For imports, whose many objects all stay: collecting garbage among them takes a fifth of the time."""
     gc.disable()
     try:
         yield

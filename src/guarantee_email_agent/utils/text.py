@@ -1,4 +1,4 @@
-"""Text from mails and scenario files, made safe for a terminal and a log line."""
+"""Text from mails and scenario files, made safe and short enough for a terminal, a log line, an error message."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
+
+
+def truncate(text: str, max_chars: int) -> str:
+    """`text`, or its first `max_chars` characters and an ellipsis."""
+    return text if len(text) <= max_chars else f"{text[:max_chars]}…"

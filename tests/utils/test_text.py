@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.printable import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_writes_out_what_a_terminal_would_obey(text: str, shown: str) -> None:
 @given(st.text())
 def test_is_always_one_line_that_utf8_can_hold(text: str) -> None:
     assert len(printable(text).encode().decode().splitlines()) <= 1
+
+
+@pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])
+def test_a_long_text_is_cut_and_shows_it(text: str, short: str) -> None:
+    assert truncate(text, 4) == short
