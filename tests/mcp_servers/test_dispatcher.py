@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_program import CallError, McpProgram
+from mcp_program import INITIALIZE, CallError, McpProgram
 from pydantic import Field, ValidationError
 
 from guarantee_email_agent.mcp_servers.dispatcher import MAX_THREADS, ToolArguments, format_problems
@@ -92,11 +92,6 @@ rest = [ServerTool(handler) for handler in (fail, bug, work, large, limits, half
 tools = [ServerTool(echo, read_only=True), ServerTool(wait, interruptible=True), *rest]
 sys.exit(serve("sample", tools, "How to use it."))
 """
-HELLO = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "test", "version": "1"},
-}
 
 
 class SampleArguments(ToolArguments):
@@ -190,7 +185,7 @@ class RawServer:
         self.process = subprocess.Popen(
             [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        self.request(0, "initialize", HELLO)
+        self.request(0, "initialize", INITIALIZE)
         assert json.loads(self._stdout.readline())["id"] == 0
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 

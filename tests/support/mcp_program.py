@@ -1,7 +1,8 @@
-"""A server program under the SDK's own client, for tests that are not asynchronous."""
+"""A server program: under the SDK's own client, for tests that are not asynchronous, or without any."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -10,6 +11,16 @@ from typing import Any, Self
 
 from anyio.from_thread import start_blocking_portal
 from mcp import ClientSession, StdioServerParameters, stdio_client
+
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def run_program(module: str, *arguments: object, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """The program from start to end, with all of its output."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=60, check=False, env={"PATH": "", **env}
+    )
 
 
 class CallError(Exception):

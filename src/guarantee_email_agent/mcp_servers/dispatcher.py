@@ -36,6 +36,7 @@ import logging
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -288,12 +289,8 @@ def _as_text(content: Mapping[str, Any]) -> str:
 
 def _location(error: BaseException) -> str:
     """`module.py:line` where it was raised: enough to find an error of ours, without its text."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "an unknown place"
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{os.path.basename(frame.f_code.co_filename)}:{line}"
 
 
 def _disable_core_dumps() -> None:

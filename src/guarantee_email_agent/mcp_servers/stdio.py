@@ -29,7 +29,7 @@ class StandardStreams:
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._room = threading.Semaphore(_LINES_AHEAD)
+        self._line_slots = threading.Semaphore(_LINES_AHEAD)
         self._unanswered: set[types.RequestId] = set()
         # Of its own: an answer must not wait for a call that waits.
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="stdout")
@@ -59,7 +59,7 @@ class StandardStreams:
     def _read(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(RuntimeError):  # the loop is closed: the server has stopped
             for line in _lines(descriptor):
-                self._room.acquire()
+                self._line_slots.acquire()
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
             loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
@@ -70,18 +70,18 @@ class StandardStreams:
     ) -> None:
         async with incoming, outgoing:
             while (line := await self._lines.get()) is not None:
-                self._room.release()
+                self._line_slots.release()
                 if not line.strip():
                     continue
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError:
-                    await outgoing.send(SessionMessage(_refusal(line)))
+                    await outgoing.send(SessionMessage(_parse_error(line)))
                     continue
                 if isinstance(message, types.JSONRPCRequest):
                     self._unanswered.add(message.id)
                 elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-                    self._settle((message.params or {}).get("requestId"))  # it will never be answered
+                    self._mark_answered((message.params or {}).get("requestId"))  # it never will be
                 await incoming.send(SessionMessage(message))
             self._on_end()
             while self._unanswered:
@@ -95,13 +95,13 @@ class StandardStreams:
                 del item  # may be a mail of megabytes, which is not to stay until the next message
 
     async def _write_one(self, message: types.JSONRPCMessage, descriptor: int) -> None:
-        line = _line(message)
+        line = _serialize(message)
         with suppress(BrokenPipeError):  # the client is gone; the end of input follows
             await asyncio.get_running_loop().run_in_executor(self._writing, _write_all, descriptor, line, b"\n")
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            self._settle(message.id)
+            self._mark_answered(message.id)
 
-    def _settle(self, request: object) -> None:
+    def _mark_answered(self, request: object) -> None:
         if isinstance(request, int | str):
             self._unanswered.discard(request)
         self._answered.set()
@@ -141,26 +141,26 @@ def _write_all(descriptor: int, *parts: bytes) -> None:
             view = view[os.write(descriptor, view) :]
 
 
-def _line(message: types.JSONRPCMessage) -> bytes:
+def _serialize(message: types.JSONRPCMessage) -> bytes:
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
     except ValueError:  # half a character (a lone surrogate), which JSON in UTF-8 cannot hold
-        identity = message.id if isinstance(message, types.JSONRPCResponse) else None
+        request_id = message.id if isinstance(message, types.JSONRPCResponse) else None
         error = types.ErrorData(code=types.INTERNAL_ERROR, message="the answer cannot be written as JSON")
-        return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error).model_dump_json().encode()
+        return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error).model_dump_json().encode()
 
 
-def _refusal(line: bytes) -> types.JSONRPCError:
+def _parse_error(line: bytes) -> types.JSONRPCError:
     """The answer to a line that is no message: without one its sender would wait until its deadline."""
-    identity: types.RequestId | None = None
+    request_id: types.RequestId | None = None
     with suppress(ValueError, RecursionError):
         found = json.loads(line)
-        if isinstance(found, dict) and _is_identity(found.get("id")):
-            identity = found["id"]
+        if isinstance(found, dict) and _is_request_id(found.get("id")):
+            request_id = found["id"]
     error = types.ErrorData(code=types.PARSE_ERROR, message="the line is no JSON-RPC message in valid JSON")
-    return types.JSONRPCError(jsonrpc="2.0", id=identity, error=error)
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
-def _is_identity(value: object) -> bool:
-    """Whether an answer can bear it as its id: no truth value, which is a number to Python, and no half character."""
+def _is_request_id(value: object) -> bool:
+    """Whether a response can have it as its id: no boolean, which is a number to Python, and no half character."""
     return type(value) is int or (isinstance(value, str) and value.isprintable())

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import base64
 import email
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp_program import CallError, McpProgram
+from mcp_program import CallError, McpProgram, run_program
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -239,15 +237,8 @@ def test_nothing_of_a_mail_is_written_to_stderr(inbox: Inbox, tmp_path: Path) ->
     assert (tmp_path / "stderr").read_text() == ""
 
 
-def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", MODULE, *map(str, arguments)]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env={"PATH": "", **env}
-    )
-
-
 def test_help_is_for_everybody() -> None:
-    done = run("--help")
+    done = run_program(MODULE, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Exit code 2" in done.stdout
     assert "IMAP_PASSWORD" in done.stdout
@@ -274,12 +265,12 @@ IMAP = ("--imap-host", "imap.example.com", *FROM)
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: tuple[str, ...], told: str) -> None:
-    done = run(*arguments)
+    done = run_program(MODULE, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{told}\n")
 
 
 def test_a_password_without_tls_stays_on_this_machine() -> None:
-    done = run(*IMAP, "--imap-security", "none", IMAP_PASSWORD="secret")
+    done = run_program(MODULE, *IMAP, "--imap-security", "none", IMAP_PASSWORD="secret")
     assert done.returncode == 2
     assert done.stderr == (
         "--imap-security none is for servers on this machine: imap.example.com would get the password\n"
@@ -287,19 +278,19 @@ def test_a_password_without_tls_stays_on_this_machine() -> None:
 
 
 def test_a_missing_file_of_certificates_is_told(tmp_path: Path) -> None:
-    done = run(*IMAP, "--ca-file", tmp_path / "none.pem", IMAP_PASSWORD="secret")
+    done = run_program(MODULE, *IMAP, "--ca-file", tmp_path / "none.pem", IMAP_PASSWORD="secret")
     assert (done.returncode, done.stderr) == (2, f"--ca-file {tmp_path}/none.pem: No such file or directory\n")
 
 
 def test_a_file_without_certificates_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
-    done = run(*IMAP, "--ca-file", tmp_path / "empty.pem", IMAP_PASSWORD="secret")
+    done = run_program(MODULE, *IMAP, "--ca-file", tmp_path / "empty.pem", IMAP_PASSWORD="secret")
     assert done.returncode == 2
     assert done.stderr.startswith(f"--ca-file {tmp_path}/empty.pem: ")
 
 
 def test_a_missing_maildir_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    done = run("--maildir", tmp_path / "none", *FROM)
+    done = run_program(MODULE, "--maildir", tmp_path / "none", *FROM)
     assert done.returncode == 2
     assert done.stderr == (
         f"the Maildir {tmp_path}/none does not exist. Make it, with directories cur, new and tmp in it\n"
@@ -307,5 +298,5 @@ def test_a_missing_maildir_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
 
 
 def test_a_maildir_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
-    assert run("--maildir", tmp_path / "new", "--create", *FROM).returncode == 0
+    assert run_program(MODULE, "--maildir", tmp_path / "new", "--create", *FROM).returncode == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["cur", "new", "tmp"]

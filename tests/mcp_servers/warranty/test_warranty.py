@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp_program import INITIALIZE, CallError, McpProgram, run_program
 
-PROGRAM = ("-m", "guarantee_email_agent.mcp_servers.warranty")
+MODULE = "guarantee_email_agent.mcp_servers.warranty"
 
 
 @pytest.fixture
@@ -23,30 +19,11 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def ask(arguments: list[str], calls: list[dict[str, Any]]) -> list[Any]:
-    """What each call of check_warranty gives: its structured content, or the text of its error."""
-
-    async def scene() -> list[Any]:
-        server = StdioServerParameters(command=sys.executable, args=[*PROGRAM, *arguments], env=dict(os.environ))
-        async with Client(server) as client:
-            answers = [await client.call_tool("check_warranty", call) for call in calls]
-        return [
-            answer.content[0].text if answer.is_error else answer.structured_content  # type: ignore[union-attr]
-            for answer in answers
-        ]
-
-    return asyncio.run(scene())
-
-
-def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *PROGRAM, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 def test_tells_status_date_and_coverage(file: Path) -> None:
-    asked = [{"serial_number": number} for number in ("sn 100", "SN-200", "SN-300")]
-    assert ask(["--file", str(file), "--today", "2027-03-31"], asked) == [
+    options = ("--file", file, "--today", "2027-03-31")
+    with McpProgram(MODULE, *options, stderr=file.with_name("stderr")) as program:
+        answers = [program.call("check_warranty", serial_number=number) for number in ("sn 100", "SN-200", "SN-300")]
+    assert answers == [
         {"serial_number": "SN-100", "status": "valid", "expiration_date": "2030-01-31", "coverage": "full"},
         {"serial_number": "SN-200", "status": "expired", "expiration_date": "2020-01-31"},
         {"serial_number": "SN-300", "status": "not_found"},
@@ -55,9 +32,10 @@ def test_tells_status_date_and_coverage(file: Path) -> None:
 
 def test_refuses_a_bad_call_in_one_line(file: Path) -> None:
     calls: list[dict[str, Any]] = [{}, {"serial_number": 7}, {"serial_number": ""}, {"serial": "SN-100"}]
-    for answer in ask(["--file", str(file)], calls):
-        assert answer.startswith("warranty_api_invalid_argument: check_warranty: ")
-        assert "\n" not in answer
+    with McpProgram(MODULE, "--file", file, stderr=file.with_name("stderr")) as program:
+        for arguments in calls:
+            with pytest.raises(CallError, match=r"^warranty_api_invalid_argument: check_warranty: .*\Z"):
+                program.call("check_warranty", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -73,51 +51,40 @@ def test_refuses_a_bad_call_in_one_line(file: Path) -> None:
     ],
 )
 def test_a_bad_command_line_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
+    done = run_program(MODULE, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
 
 
 def test_so_is_a_bad_list(file: Path) -> None:
     file.write_text("serial_number,expiration_date\nSN-100,31.01.2030\n")
-    done = run("--file", str(file))
+    done = run_program(MODULE, "--file", file)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"{file}:2: expiration_date '31.01.2030' is no date. Write it as 2027-03-31\n"
 
 
 def test_ends_well_at_the_end_of_its_input(file: Path) -> None:
-    done = run("--file", str(file))
+    done = run_program(MODULE, "--file", file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_help_documents_it() -> None:
-    done = run("--help")
+    done = run_program(MODULE, "--help")
     assert done.returncode == 0
     assert "serial_number,expiration_date" in " ".join(done.stdout.split())
     assert "Exit code 2" in " ".join(done.stdout.split())
 
 
 def test_a_bare_client_needs_no_more_than_lines_of_json(file: Path) -> None:
-    messages = [
-        {
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "any", "version": "1"},
-            },
-        },
+    call = {"name": "check_warranty", "arguments": {"serial_number": "SN-100"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": INITIALIZE},
         {"method": "notifications/initialized"},
-        {
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "check_warranty", "arguments": {"serial_number": "SN-100"}},
-        },
+        {"id": 2, "method": "tools/call", "params": call},
     ]
-    done = run("--file", str(file), stdin="".join(json.dumps({"jsonrpc": "2.0", **m}) + "\n" for m in messages))
+    stdin = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    done = run_program(MODULE, "--file", file, stdin=stdin)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers[1]["result"]["structuredContent"]["status"] in ("valid", "expired")
     assert done.returncode == 0
