@@ -18,7 +18,7 @@ from guarantee_email_agent.cli.eval import add_eval
 from guarantee_email_agent.cli.grade import add_grade
 from guarantee_email_agent.cli.run import add_run
 from guarantee_email_agent.cli.solve import add_solve
-from guarantee_email_agent.cli.stdout import flush_stdout, open_closed_streams
+from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
 from guarantee_email_agent.utils.errors import (
     EXIT_CONFIGURATION,
     EXIT_EVALUATION,
@@ -39,9 +39,9 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as stop:  # argparse's way to end after --help and after bad usage
         return stop.code if isinstance(stop.code, int) else EXIT_CONFIGURATION
     try:
-        code = options.command(options)
+        code = options.run(options)
     except AgentError as error:
-        _say(error)
+        _print_error(error)
         code = error.exit_code
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
@@ -52,24 +52,24 @@ def run(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         code = EXIT_FAILURE
-    code = _flushed(code)
+    code = _flush_output(code)
     logger.info("Exiting with code %d", code)
     return code
 
 
-def _say(error: AgentError) -> None:
+def _print_error(error: AgentError) -> None:
     logger.debug("%s", error.code, exc_info=True)
     for line in error.message.splitlines():
         print(f"{PROGRAM}: {line}", file=sys.stderr)
 
 
-def _flushed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """`code`, or a failure where what was printed could not be written."""
     try:
         flush_stdout()
     except AgentError as error:
         if code in (EXIT_SUCCESS, EXIT_EVALUATION):
-            _say(error)
+            _print_error(error)
         return EXIT_FAILURE
     return code
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from guarantee_email_agent.config.settings import Config
+
+Options = TypeVar("Options", bound="DataclassInstance")
 
 PROGRAM = "guarantee-email-agent"
 
@@ -47,11 +51,41 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(run=run)
     return parser
 
 
-def configured(path: Path | None, verbose: bool) -> Config:
+def add_config_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="configuration file (else $CONFIG_PATH, config.yaml)"
+    )
+
+
+def add_report_options(parser: Parser, result: str) -> None:
+    for name, form in (("json", "JSON"), ("junit", "JUnit XML")):
+        parser.add_argument(
+            f"--{name}", dest=f"{name}_file", type=Path, metavar="FILE", help=f"write every {result} as {form}"
+        )
+
+
+def add_verbose_option(parser: Parser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="show log lines of level INFO on stderr")
+
+
+def options_as(kind: type[Options], parsed: argparse.Namespace, **more: Any) -> Options:
+    """A dataclass of options from the parsed arguments that its fields are called after, and `more`."""
+    return kind(**{name: value for name, value in vars(parsed).items() if name in kind.__dataclass_fields__} | more)
+
+
+def log_to_console(verbose: bool) -> None:
+    """For commands that need no configuration of ours, or check it themselves."""
+    from guarantee_email_agent.utils.logging import configure_logging
+
+    level = "INFO" if verbose else "WARNING"
+    configure_logging(level=level, console_level=level, file=None, as_json=False)
+
+
+def load_config_and_log(path: Path | None, verbose: bool) -> Config:
     """The configuration, with logging set up as it says; results go to stdout, so the log goes to stderr."""
     from guarantee_email_agent.config.loader import load_config
     from guarantee_email_agent.utils.logging import configure_logging

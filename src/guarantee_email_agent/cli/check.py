@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from guarantee_email_agent.cli.arguments import Commands, add_command
-from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 
-def add_check(commands: Commands) -> None:
-    parser = add_command(
+def add_check(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
         commands,
         "check",
         _run,
@@ -20,18 +19,13 @@ def add_check(commands: Commands) -> None:
         description="Validate configuration, secrets, instruction files and every connection, then exit. Nothing is "
         "answered, and no mail is touched.",
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="configuration file (else $CONFIG_PATH, config.yaml)"
-    )
+    arguments.add_config_option(parser)
     parser.add_argument("--inbox", action="store_true", help="also count the mails of the inbox by what became of them")
-    parser.add_argument("--verbose", action="store_true", help="show log lines of level INFO on stderr")
+    arguments.add_verbose_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.agent.preflight import check_all
-    from guarantee_email_agent.utils.logging import configure_logging
-
-    level = "INFO" if options.verbose else "WARNING"
-    configure_logging(level=level, console_level=level, file=None, as_json=False)
+    arguments.log_to_console(options.verbose)
     return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox)

@@ -6,14 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from guarantee_email_agent.cli.arguments import Commands, add_command
-from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 
-def add_run(commands: Commands) -> None:
-    parser = add_command(
+def add_run(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
         commands,
         "run",
         _run,
@@ -21,9 +21,7 @@ def add_run(commands: Commands) -> None:
         description="Watch the inbox and answer warranty mail. SIGTERM: finish what is in work, then exit; SIGINT: "
         "stop now; SIGHUP: reopen the log file. Either way no mail is lost, and none is answered twice.",
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="configuration file (else $CONFIG_PATH, config.yaml)"
-    )
+    arguments.add_config_option(parser)
     parser.add_argument(
         "--once",
         action="store_true",

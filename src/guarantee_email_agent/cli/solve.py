@@ -7,20 +7,12 @@ import sys
 from datetime import UTC
 from pathlib import Path
 
-from guarantee_email_agent.cli.arguments import (
-    Commands,
-    add_command,
-    configured,
-    count,
-    dollars,
-    seconds,
-    tokens,
-)
-from guarantee_email_agent.cli.stdout import BrokenPipeSafeStream
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 
-def add_solve(commands: Commands) -> None:
-    parser = add_command(
+def add_solve(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
         commands,
         "solve",
         _run,
@@ -42,7 +34,6 @@ def add_solve(commands: Commands) -> None:
     )
     parser.add_argument(
         "--command",
-        dest="program",
         metavar="TEXT",
         help="with --agent command: the program; it gets the instruction for {instruction} or else on stdin",
     )
@@ -55,21 +46,35 @@ def add_solve(commands: Commands) -> None:
     parser.add_argument(
         "--output-dir", type=Path, default=Path("results"), metavar="DIR", help="for the records (default: results)"
     )
-    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="tasks at a time (default: 1)")
+    parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="tasks at a time (default: 1)")
     parser.add_argument("--run-all", action="store_true", help="repeat the tasks that are finished, too")
-    parser.add_argument("--max-iterations", type=count, default=50, metavar="N", help="steps a task (default: 50)")
     parser.add_argument(
-        "--time-limit", type=seconds, default=1800.0, metavar="SECONDS", help="for each task (default: 1800)"
+        "--max-iterations", type=arguments.count, default=50, metavar="N", help="steps a task (default: 50)"
     )
-    parser.add_argument("--max-tokens", type=tokens, metavar="N", help="tokens a task, sent and received")
-    parser.add_argument("--max-cost", type=dollars, metavar="DOLLARS", help="US dollars a task")
-    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="for each judge (default: 60)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every verdict as JSON")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write every verdict as JUnit XML")
+    parser.add_argument(
+        "--time-limit",
+        dest="wall_time_s",
+        type=arguments.seconds,
+        default=1800.0,
+        metavar="SECONDS",
+        help="for each task (default: 1800)",
+    )
+    parser.add_argument("--max-tokens", type=arguments.tokens, metavar="N", help="tokens a task, sent and received")
+    parser.add_argument(
+        "--max-cost", dest="max_cost_usd", type=arguments.dollars, metavar="DOLLARS", help="US dollars a task"
+    )
+    parser.add_argument(
+        "--timeout",
+        dest="judge_timeout_s",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        help="for each judge (default: 60)",
+    )
+    arguments.add_report_options(parser, "verdict")
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="with --agent llm: configuration (else $CONFIG_PATH, config.yaml)"
     )
-    parser.add_argument("--verbose", action="store_true", help="show log lines of level INFO on stderr")
+    arguments.add_verbose_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -77,34 +82,13 @@ def _run(options: argparse.Namespace) -> int:
 
     from guarantee_email_agent.solving.run_limits import RunLimits
     from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
-    from guarantee_email_agent.utils.logging import configure_logging
 
     # Only a language model needs the configuration; the others work without one, or with a broken one.
-    level = "INFO" if options.verbose else "WARNING"
-    configure_logging(level=level, console_level=level, file=None, as_json=False)
+    arguments.log_to_console(options.verbose)
     return solve_command(
-        SolveOptions(
-            directory=options.directory,
-            out_dir=options.output_dir,
-            agent=options.agent,
-            script=options.script,
-            command=options.program,
-            model=options.model,
-            sandbox=options.sandbox,
-            jobs=options.jobs,
-            run_all=options.run_all,
-            limits=RunLimits(
-                max_iterations=options.max_iterations,
-                wall_time_s=options.time_limit,
-                max_tokens=options.max_tokens,
-                max_cost_usd=options.max_cost,
-            ),
-            judge_timeout_s=options.timeout,
-            json_file=options.json,
-            junit_file=options.junit,
-        ),
+        arguments.options_as(SolveOptions, options, limits=arguments.options_as(RunLimits, options)),
         BrokenPipeSafeStream(sys.stdout),
         console=sys.stderr,
-        load_config=lambda: configured(options.config, options.verbose),
+        load_config=lambda: arguments.load_config_and_log(options.config, options.verbose),
         started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     )

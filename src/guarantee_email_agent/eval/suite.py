@@ -18,7 +18,7 @@ from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
-from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
 
         check_report_paths(options.report_paths, _UNWRITABLE)
     if options.records_dir is not None:
-        _make_folder(options.records_dir)
+        from guarantee_email_agent.reporting.report_files import make_folder
+
+        make_folder(options.records_dir, "--records", "eval_records_unwritable")
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live(config, options)
@@ -87,24 +89,10 @@ def _scenario_files(options: EvalOptions) -> list[str]:
         return files
     from fnmatch import fnmatchcase
 
-    matching = [file for file in files if fnmatchcase(_stem(file), options.only)]
+    matching = [file for file in files if fnmatchcase(Path(file).stem, options.only)]
     if not matching:
         logger.warning("--only %s matches none of the %d scenario files", options.only, len(files))
     return matching
-
-
-def _stem(file: str) -> str:
-    return file.replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{printable(str(folder))}: the folder for records cannot be made ({error.strerror}). Name another",
-            "eval_records_unwritable",
-        ) from None
 
 
 def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:

@@ -118,6 +118,15 @@ def _is_same_file(first: Path, second: Path) -> bool:
         return os.path.realpath(first) == os.path.realpath(second)
 
 
+def make_folder(folder: Path, option: str, error_code: str) -> None:
+    """Make a folder for records. option: that named it. Raises ConfigurationError with `error_code`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"the folder for records cannot be made ({error.strerror}). Name another"
+        raise ConfigurationError(f"{option} {printable(str(folder))}: {problem}", error_code) from None
+
+
 def write_report(path: str | Path, content: bytes, code: str) -> None:
     """Writes a report; the file is complete or untouched.
 

@@ -17,7 +17,7 @@ from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.llm.usage import price_of
-from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable
+from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.sandbox.client import SandboxClient
@@ -51,7 +51,7 @@ class SolveOptions(RunOptions):
     for each judge, None as the task says.
     """
 
-    out_dir: Path
+    output_dir: Path
     agent: AgentKind = "llm"
     script: Path | None = None
     command: str | None = None
@@ -80,14 +80,15 @@ def solve_command(
     check_report_paths(options.report_paths, UNWRITABLE)
     tasks = load_tasks(options.directory)
     agent_factory = _agent_factory(options, load_config)
-    _make_output_dir(options.out_dir)
+    make_folder(options.output_dir, "--output-dir", "task_output_dir")
+    check_writable(options.output_dir / "record.json", UNWRITABLE)
     interruption = Interruption()
     runner = TaskRunner(
         agent_factory,
         options.agent,
         open_sandbox or _sandbox_opener(options.sandbox, options.limits, interruption),
         options.limits,
-        options.out_dir,
+        options.output_dir,
         started=started,
         connect=connect or SandboxClient,
         sandbox_kind=options.sandbox,
@@ -133,17 +134,6 @@ def _finished_before(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) ->
     """What an earlier call finished."""
     found = {task.name: runner.finished(task) for task in tasks if isinstance(task, Task)}
     return {name: graded for name, graded in found.items() if graded is not None}
-
-
-def _make_output_dir(out_dir: Path) -> None:
-    try:
-        out_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"--output-dir {printable(str(out_dir))}: the folder cannot be made ({error.strerror}). Name another one",
-            "task_output_dir",
-        ) from None
-    check_writable(out_dir / "record.json", UNWRITABLE)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class Bench:
     def solve(self, **options: Any) -> int:
         self.out = io.StringIO()
         options = {"agent": "command", "command": "echo 42", **options}
-        settings: dict[str, Any] = {"directory": self.tasks, "out_dir": self.results, **options}
+        settings: dict[str, Any] = {"directory": self.tasks, "output_dir": self.results, **options}
         return solve_command(
             SolveOptions(**settings),
             self.out,

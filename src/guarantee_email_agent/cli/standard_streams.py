@@ -1,4 +1,4 @@
-"""The standard streams, whatever became of them: closed, full, or read by somebody who left."""
+"""Standard streams that are closed (`>&-`), on a full disk, or a pipe whose reader has exited."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from guarantee_email_agent.utils.errors import AgentError
 
 
 def open_closed_streams() -> None:
-    """Python leaves None where a standard stream was closed (`>&-`); what is written there goes nowhere."""
+    """Python leaves None where a standard stream was closed; what is written there is to go to the null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
 class BrokenPipeSafeStream:
-    """stdout whose reader may leave (`eval | head -1`): the run goes on, and its exit code still tells the truth."""
+    """stdout that ignores EPIPE (`eval | head -1`): the run goes on, and its exit code stays right."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -40,7 +40,7 @@ class BrokenPipeSafeStream:
 
 @contextmanager
 def _stdout_errors() -> Iterator[None]:
-    """Nobody reads any more: fine. Anything else (a full disk) means that results are lost."""
+    """Ignores a broken pipe; any other failure, such as a full disk, loses results and is an AgentError."""
     try:
         yield
     except BrokenPipeError:
