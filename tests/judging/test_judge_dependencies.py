@@ -59,9 +59,13 @@ def declaring(*lines: str, judge: str = READS_SHELF) -> str:
     return "".join(f"# {line}\n" for line in ("/// script", *lines, "///")) + judge
 
 
+def needing(package: Path, judge: str = READS_SHELF) -> str:
+    return declaring(f'dependencies = ["shelf @ {package.as_uri()}"]', judge=judge)
+
+
 @needs_uv
 def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
-    file.write_text(declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]'), encoding="utf-8")
+    file.write_text(needing(wheel), encoding="utf-8")
     first, second = judge(file, {}), judge(file, {})
     assert (first.verdict, first.feedback, first.error) == ("passed", "from the wheel", None)
     assert second.feedback == "from the wheel"
@@ -72,14 +76,14 @@ def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
 def test_another_version_of_the_judge_gets_what_it_declares(file: Path, wheel: Path) -> None:
     file.write_text(READS_SHELF, encoding="utf-8")
     assert "No module named 'shelf'" in str(judge(file, {}).error)
-    file.write_text(declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]'), encoding="utf-8")
+    file.write_text(needing(wheel), encoding="utf-8")
     assert judge(file, {}).verdict == "passed"
 
 
 @needs_uv
 def test_isolated_all_the_same(file: Path, wheel: Path) -> None:
     hang = "def test(result):\n    while True: pass\n"
-    file.write_text(declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]', judge=hang), encoding="utf-8")
+    file.write_text(needing(wheel, hang), encoding="utf-8")
     assert judge(file, {}, 0.7).error == "gave no verdict within 0.7 s"
 
 
@@ -98,15 +102,14 @@ def test_all_judges_that_declare_the_same_share_it(
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     for number in range(3):
-        source = declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]') + f"# {number}\n"
-        file.write_text(source, encoding="utf-8")
+        file.write_text(f"{needing(wheel)}# {number}\n", encoding="utf-8")
         assert judge(file, {}).verdict == "passed"
     assert len(list(temporary.glob("judge-packages-*"))) == 1
 
 
 @needs_uv
 def test_what_was_installed_goes_with_our_process(file: Path, wheel: Path, tmp_path: Path) -> None:
-    file.write_text(declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]'), encoding="utf-8")
+    file.write_text(needing(wheel), encoding="utf-8")
     program = (
         "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import judge\n"
         f"print(judge(Path({str(file)!r}), {{}}).feedback)\n"
@@ -130,7 +133,7 @@ class TestNothingRunsOutsideOfIsolation:
             '[project]\nname = "shelf"\nversion = "1.0"\n'
         )
         (package / "backend.py").write_text(f"open({str(tmp_path / 'built')!r}, 'w')\n")
-        file.write_text(declaring(f'dependencies = ["shelf @ {package.as_uri()}"]'), encoding="utf-8")
+        file.write_text(needing(package), encoding="utf-8")
         assert "Building source distributions is disabled" in str(judge(file, {}).error)
         assert not (tmp_path / "built").exists()
 
@@ -139,8 +142,7 @@ class TestNothingRunsOutsideOfIsolation:
         # A line of a .pth file that begins with "import" runs whenever Python starts with it.
         wheel = make_wheel(tmp_path, evil=f"import os; open({str(tmp_path / 'started')!r}, 'w')\n")
         for number in range(2):
-            source = declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]') + f"# {number}\n"
-            file.write_text(source, encoding="utf-8")
+            file.write_text(f"{needing(wheel)}# {number}\n", encoding="utf-8")
             assert judge(file, {}).verdict == "passed"
         assert not (tmp_path / "started").exists()
 
@@ -155,7 +157,7 @@ class TestNothingRunsOutsideOfIsolation:
     ) -> None:
         monkeypatch.chdir(file.parent)
         (file.parent / "uv.toml").write_text("nonsense = [\n")
-        file.write_text(declaring(f'dependencies = ["shelf @ {wheel.as_uri()}"]'), encoding="utf-8")
+        file.write_text(needing(wheel), encoding="utf-8")
         assert judge(file, {}).feedback == "from the wheel"
 
     @needs_uv
@@ -199,6 +201,4 @@ def test_what_this_python_has_needs_no_uv(file: Path, monkeypatch: pytest.Monkey
 )
 def test_a_block_that_cannot_be_read(file: Path, source: str, why: str) -> None:
     file.write_text(source, encoding="utf-8")
-    verdict = judge(file, {})
-    assert verdict.verdict == "error"
-    assert why in str(verdict.error)
+    assert why in str(judge(file, {}).error)

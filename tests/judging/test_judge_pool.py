@@ -35,6 +35,15 @@ def sleeper(folder: Path, token: str) -> Path:
     return file
 
 
+def caller_of(file: Path, namespaces: bool) -> subprocess.Popen[bytes]:
+    """A process that has the judge at work."""
+    program = (
+        "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import JudgePool\n"
+        f"JudgePool(namespaces={namespaces}).judge(Path({str(file)!r}), {{}})\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+
+
 def happens(condition: Callable[[], bool]) -> bool:
     """Whether `condition` comes true; asked again and again, for as long as a busy machine may need."""
     give_up_at = time.monotonic() + 20
@@ -52,14 +61,9 @@ def token() -> str:
 
 def test_every_thread_gets_its_own_verdict(echo: Path) -> None:
     with JudgePool() as pool, ThreadPoolExecutor(6) as threads:
-        said = list(threads.map(lambda n: pool.judge(echo, {"n": n}).feedback, range(60)))
-    assert said == [str(n) for n in range(60)]
-
-
-def test_one_function_for_all_threads(echo: Path) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        said = list(threads.map(lambda n: judge(echo, {"n": n}).feedback, range(20)))
-    assert said == [str(n) for n in range(20)]
+        for ask in (pool.judge, judge):
+            said = list(threads.map(lambda n, ask=ask: ask(echo, {"n": n}).feedback, range(40)))
+            assert said == [str(n) for n in range(40)]
 
 
 def test_no_more_judges_at_once_than_jobs(tmp_path: Path) -> None:
@@ -85,12 +89,7 @@ def test_a_server_that_was_killed_is_an_error_and_is_replaced(tmp_path: Path, ec
 def test_where_the_caller_is_killed_its_judge_ends(
     tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
 ) -> None:
-    file = sleeper(tmp_path, token)
-    program = (
-        "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import JudgePool\n"
-        f"JudgePool(namespaces={namespaces}).judge(Path({str(file)!r}), {{}})\n"
-    )
-    caller = subprocess.Popen([sys.executable, "-c", program])
+    caller = caller_of(sleeper(tmp_path, token), namespaces)
     try:
         assert happens(lambda: is_running(f"sleep {token}"))
     finally:
@@ -107,11 +106,7 @@ def test_after_ctrl_c_nothing_runs_on(
     file.write_text(
         f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'], start_new_session=True)\ntime.sleep(600)\n"
     )
-    program = (
-        "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import JudgePool\n"
-        f"JudgePool(namespaces={namespaces}).judge(Path({str(file)!r}), {{}})\n"
-    )
-    caller = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    caller = caller_of(file, namespaces)
     try:
         assert happens(lambda: is_running(f"sleep {token}"))
         caller.send_signal(signal.SIGINT)

@@ -23,7 +23,8 @@ Ask = Callable[..., Verdict]
 
 class TestRecordAndOutput:
     def test_the_record_arrives(self, ask: Ask) -> None:
-        record = {"task_result": "ä\ud800\n", "conversation": [{"n": 1}], "big": "x" * 3_000_000}
+        odd = {"task_result": "ä\ud800\0\u2028\n", "": 1.5, "n": 10**30, "nothing": None}
+        record = {**odd, "sandbox": {"a": {"b": [[], {}]}}, "big": "x" * 3_000_000}
         verdict = ask(
             'size = len(result.pop("big"))',
             'return {"passed": size == 3_000_000, "feedback": repr(result)}',
@@ -39,10 +40,10 @@ class TestRecordAndOutput:
 
     def test_prints_are_kept_in_order(self, ask: Ask) -> None:
         verdict = ask(
-            'print("one"); print("two", file=sys.stderr)',
+            'print("two", file=sys.stderr)',
             'subprocess.run(["echo", "three"], check=True); print("vier\\udc80 …")',
             OK,
-            head="import subprocess, sys",
+            head="import subprocess, sys\nprint('one')",
         )
         assert verdict.output == "one\ntwo\nthree\nvier\\udc80 …\n"
 
@@ -55,6 +56,11 @@ WRONG_SHAPES = {
     "pass": "returned None, not a dict",
     "return [1]": "returned [1] (list), not a dict",
     "return {}": "returned a dict without 'passed'",
+    "return 'passed'": "returned 'passed' (str), not a dict",
+    "return {'feedback': ''}": "returned a dict without 'passed'",
+    "return {'passed': None, 'feedback': ''}": "returned a 'passed' that is None, not a bool",
+    "return {'passed': True, 'feedback': ['fine']}": "returned a 'feedback' that is ['fine'] (list), not a str",
+    "return {'passed': True, 'feedback': '', 'details': 'x'}": "returned 'details' that are 'x' (str), not a dict",
     "return {'passed': True}": "returned a dict without 'feedback'",
     "return {'passed': 1, 'feedback': ''}": "returned a 'passed' that is 1 (int), not a bool",
     "return {'passed': 'yes', 'feedback': ''}": "returned a 'passed' that is 'yes' (str), not a bool",
@@ -62,13 +68,16 @@ WRONG_SHAPES = {
     "return {'passed': True, 'feedback': '', 'details': [1]}": "returned 'details' that are [1] (list), not a dict",
     "yield 1": "returned <generator object test",
     "raise ValueError('bad')": "raised ValueError: bad (line 3 of test.py)",
+    "raise KeyError('score')": "raised KeyError: 'score' (line 3 of test.py)",
     "assert 1 > 2": "raised AssertionError (line 3 of test.py)",
+    "assert False, 'the file is empty'": "raised AssertionError: the file is empty (line 3 of test.py)",
     "import json; json.loads('{')": "(line 3 of test.py)",
     "raise KeyboardInterrupt": "raised KeyboardInterrupt (line 3 of test.py)",
     "raise SystemExit('over')": "called sys.exit('over') instead of returning",
     "import sys; sys.exit(0)": "called sys.exit(0) instead of returning (line 3 of test.py)",
     "import os; os._exit(0)": "ended its process with exit code 0 and without a verdict",
     "import os; os.kill(os.getpid(), 15)": "was ended by SIGTERM and gave no verdict",
+    "import os; os.kill(os.getpid(), 9)": "was ended by SIGKILL and gave no verdict",
     "import os; os.abort()": "was ended by SIGABRT and gave no verdict",
     "input()": "raised EOFError",
     "return test(result)": "raised RecursionError: maximum recursion depth exceeded",
