@@ -3,78 +3,38 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from agent_sandbox import Sandbox as RealClient
+from running_sandbox import SMALL, Box, MakeBox
 
-from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
-from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
-
-MIB = 1 << 20
-SMALL = SandboxLimits(
-    memory_bytes=256 * MIB, disk_bytes=32 * MIB, files=2_000, processes=40, time_s=60.0, command_s=20.0
-)
-
-
-class Box:
-    """A sandbox with both clients: the one that judges use, and ours."""
-
-    def __init__(self, sandbox: EmbeddedSandbox) -> None:
-        self.sandbox = sandbox
-        self._http = httpx.Client(timeout=30)
-        self.real = RealClient(base_url=sandbox.base_url, httpx_client=self._http)
-        self.ours = SandboxClient(sandbox.base_url)
-
-    def close(self) -> None:
-        self._http.close()
-        self.sandbox.stop()
-
-    def shell(self, command: str, **more: Any) -> Any:
-        """The result of a command, as the real client gives it."""
-        return self.real.shell.exec_command(command=command, **more).data
-
-    def output(self, command: str) -> str:
-        return str(self.shell(command).output)
+from guarantee_email_agent.sandbox.served_sandbox import ServedSandbox
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    sandbox = EmbeddedSandbox(SandboxSettings())
-    sandbox.start()
-    box = Box(sandbox)
-    try:
+    with closing(Box(EmbeddedSandbox(SandboxSettings()))) as box:
         yield box
-    finally:
-        box.close()
 
 
 @pytest.fixture
-def make_box() -> Iterator[Callable[[SandboxSettings], Box]]:
+def make_box() -> Iterator[MakeBox]:
     """Starts sandboxes that end with the test."""
-    made: list[Box] = []
+    with ExitStack() as boxes:
 
-    def make(settings: SandboxSettings) -> Box:
-        sandbox = EmbeddedSandbox(settings)
-        sandbox.start()
-        made.append(Box(sandbox))
-        return made[-1]
+        def make(settings: SandboxSettings | None = None, kind: type[ServedSandbox] = EmbeddedSandbox) -> Box:
+            return boxes.enter_context(closing(Box(kind(settings or SandboxSettings()))))
 
-    try:
         yield make
-    finally:
-        for box in made:
-            box.close()
 
 
 @pytest.fixture
-def small_box(make_box: Callable[[SandboxSettings], Box]) -> Box:
+def small_box(make_box: MakeBox) -> Box:
     return make_box(SandboxSettings(SMALL))
 
 
@@ -99,5 +59,4 @@ def running() -> Callable[[str], list[int]]:
                     continue
         return found
 
-    assert sys.platform == "linux"
     return running

@@ -8,33 +8,25 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from running_sandbox import Box, MakeBox, wait_until
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def test_tells_about_itself(box: Any) -> None:
+def test_tells_about_itself(box: Box) -> None:
     context = box.real.sandbox.get_context()
     assert context.success
     assert context.home_dir == "/home/gem"
     assert context.detail.system.os == "Linux"
 
 
-def test_listens_on_loopback_only(box: Any) -> None:
+def test_listens_on_loopback_only(box: Box) -> None:
     port = box.sandbox.docker_port
     assert box.sandbox.base_url == f"http://localhost:{port}"
     with socket.socket() as probe, pytest.raises(OSError, match="refused"):
@@ -53,18 +45,18 @@ def test_two_starts_and_two_stops_are_one() -> None:
         _ = sandbox.docker_port
 
 
-def test_each_sandbox_has_its_own_files(make_box: Any) -> None:
-    first, second = make_box(SandboxSettings()), make_box(SandboxSettings())
+def test_each_sandbox_has_its_own_files(make_box: MakeBox) -> None:
+    first, second = make_box(), make_box()
     first.output("echo mine > /tmp/note")
     assert second.output("ls /tmp/note 2>&1").endswith("No such file or directory")
 
 
-def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box: Any) -> None:
+def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box: MakeBox) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    assert "sk-secret" not in make_box(SandboxSettings()).output("env; cat /proc/*/environ | tr '\\0' '\\n'")
+    assert "sk-secret" not in make_box().output("env; cat /proc/*/environ | tr '\\0' '\\n'")
 
 
-def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_box: Any) -> None:
+def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_box: MakeBox) -> None:
     outside = tmp_path / "secret.txt"
     outside.write_text("of the host")
     assets = tmp_path / "assets"
@@ -80,16 +72,12 @@ def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_b
     assert box.shell("cat assets/link").exit_code == 1
 
 
-def test_nothing_is_left_running(running: Callable[[str], list[int]], token: str) -> None:
-    sandbox = EmbeddedSandbox(SandboxSettings())
-    sandbox.start()
-    from guarantee_email_agent.sandbox.client import SandboxClient
-
-    client = SandboxClient(sandbox.base_url)
+def test_nothing_is_left_running(make_box: MakeBox, running: Callable[[str], list[int]], token: str) -> None:
+    box = make_box()
     command = f"(setsid nohup sleep {token}1 >/dev/null 2>&1 &); trap '' TERM HUP INT; sleep {token}2 & disown; echo ok"
-    assert client.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=10)["output"] == "ok"
+    assert box.output(command) == "ok"
     assert running(token)
-    sandbox.stop()
+    box.sandbox.stop()
     assert running(token) == []
 
 
@@ -109,48 +97,38 @@ def test_nothing_is_left_running_when_we_are_killed(running: Callable[[str], lis
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        _until(lambda: len(running(token)) >= 2)
+        wait_until(lambda: len(running(token)) >= 2)
         os.kill(process.pid, signal.SIGKILL)
-    _until(lambda: running(token) == [])
+    wait_until(lambda: running(token) == [])
 
 
-def test_it_outlives_the_thread_that_started_it() -> None:
-    sandbox = EmbeddedSandbox(SandboxSettings())
-    thread = threading.Thread(target=sandbox.start)
+def test_it_outlives_the_thread_that_started_it(make_box: MakeBox) -> None:
+    boxes: list[Box] = []
+    thread = threading.Thread(target=lambda: boxes.append(make_box()))
     thread.start()
     thread.join()
-    from guarantee_email_agent.sandbox.client import SandboxClient
-
-    try:
-        client = SandboxClient(sandbox.base_url)
-        assert client.call("POST", "/v1/shell/exec", {"command": "echo here"}, timeout_s=10)["output"] == "here"
-    finally:
-        sandbox.stop()
+    assert boxes[0].output("echo here") == "here"
 
 
-def test_its_time_ends(make_box: Any) -> None:
+def test_its_time_ends(make_box: MakeBox) -> None:
     box = make_box(SandboxSettings(SandboxLimits(time_s=0.5)))
     with pytest.raises(TaskError, match=r"the sandbox has ended: its time of 0\.5 s was over"):
-        box.ours.call("POST", "/v1/shell/exec", {"command": "sleep 30"}, timeout_s=20)
+        box.post("/v1/shell/exec", command="sleep 30")
 
 
-def test_stopping_ends_a_request_that_waits() -> None:
-    sandbox = EmbeddedSandbox(SandboxSettings())
-    sandbox.start()
-    from guarantee_email_agent.sandbox.client import SandboxClient
-
-    client, problems = SandboxClient(sandbox.base_url), []
+def test_stopping_ends_a_request_that_waits(make_box: MakeBox) -> None:
+    box, problems = make_box(), []
 
     def wait() -> None:
         try:
-            client.call("POST", "/v1/shell/exec", {"command": "sleep 60"}, timeout_s=60)
+            box.post("/v1/shell/exec", timeout_s=60, command="sleep 60")
         except TaskError as error:
             problems.append(error.message)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    _until(lambda: bool(client.call("GET", "/v1/shell/sessions", timeout_s=10)["sessions"]))
-    sandbox.stop()
+    wait_until(lambda: bool(box.ours.call("GET", "/v1/shell/sessions", timeout_s=10)["sessions"]))
+    box.sandbox.stop()
     thread.join(10)
     assert len(problems) == 1
 
@@ -173,7 +151,7 @@ def test_where_namespaces_are_not_to_be_had_the_error_says_what_to_do(
         EmbeddedSandbox(SandboxSettings()).start()
 
 
-def test_the_network_is_there_for_a_task_that_asks(make_box: Any) -> None:
+def test_the_network_is_there_for_a_task_that_asks(make_box: MakeBox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         box = make_box(SandboxSettings(network=True))
@@ -181,7 +159,7 @@ def test_the_network_is_there_for_a_task_that_asks(make_box: Any) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give the sandbox a user of its own")
-def test_even_with_the_network_an_agent_does_not_reach_a_sandboxs_api(make_box: Any) -> None:
+def test_even_with_the_network_an_agent_does_not_reach_a_sandboxs_api(make_box: MakeBox) -> None:
     box = make_box(SandboxSettings(network=True))
     url = f"{box.sandbox.base_url}/v1/sandbox"
     assert box.output(f"curl -s -o /dev/null -w '%{{http_code}}' {url}") == "403"

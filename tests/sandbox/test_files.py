@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
+import httpx
 import pytest
 from agent_sandbox.core.api_error import ApiError
 from agent_sandbox.errors import UnprocessableEntityError
+from running_sandbox import Box
 
 from guarantee_email_agent.utils.errors import TaskError
 
 
-def test_what_is_written_is_read(box: Any) -> None:
+def test_what_is_written_is_read(box: Box) -> None:
     written = box.real.file.write_file(file="/home/gem/new/folder/note.txt", content="Grüße\nzwei\ndrei\n").data
     assert (written.file, written.bytes_written) == ("/home/gem/new/folder/note.txt", 18)
     assert box.real.file.read_file(file="/home/gem/new/folder/note.txt").data.content == "Grüße\nzwei\ndrei\n"
 
 
-def test_lines_are_counted_from_0_and_the_last_is_left_out(box: Any) -> None:
+def test_lines_are_counted_from_0_and_the_last_is_left_out(box: Box) -> None:
     box.real.file.write_file(file="/tmp/lines", content="a\nb\nc\nd\n")
     assert box.real.file.read_file(file="/tmp/lines", start_line=1, end_line=3).data.content == "b\nc\n"
 
 
-def test_appending_and_new_lines(box: Any) -> None:
+def test_appending_and_new_lines(box: Box) -> None:
     box.real.file.write_file(file="/tmp/added", content="one")
     box.real.file.write_file(file="/tmp/added", content="two", append=True, leading_newline=True, trailing_newline=True)
     assert box.real.file.read_file(file="/tmp/added").data.content == "one\ntwo\n"
 
 
-def test_bytes_go_in_and_out(box: Any) -> None:
+def test_bytes_go_in_and_out(box: Box) -> None:
     content = bytes(range(256)) * 1000
     box.real.file.write_file(file="/tmp/b", content=base64.b64encode(content).decode(), encoding="base64")
     assert b"".join(box.real.file.download_file(path="/tmp/b")) == content
     assert box.ours.download("/v1/file/download", {"path": "/tmp/b"}, timeout_s=10) == content
 
 
-def test_uploading(box: Any) -> None:
+def test_uploading(box: Box) -> None:
     content = b"--\r\nlooks like the end of a part\r\n" * 100
     uploaded = box.real.file.upload_file(file=("my file.bin", content), path="/tmp/up/loaded").data
     assert (uploaded.file_path, uploaded.file_size, uploaded.success) == ("/tmp/up/loaded", len(content), True)
@@ -44,32 +45,32 @@ def test_uploading(box: Any) -> None:
     assert box.real.file.upload_file(file=("other.bin", b"x")).data.file_path == "/tmp/other.bin"
 
 
-def test_replacing(box: Any) -> None:
+def test_replacing(box: Box) -> None:
     box.real.file.write_file(file="/tmp/r", content="a b a")
     assert box.real.file.replace_in_file(file="/tmp/r", old_str="a", new_str="c").data.replaced_count == 2
     assert box.real.file.replace_in_file(file="/tmp/r", old_str="a", new_str="c").data.replaced_count == 0
     assert box.real.file.read_file(file="/tmp/r").data.content == "c b c"
 
 
-def test_searching_one_file(box: Any) -> None:
+def test_searching_one_file(box: Box) -> None:
     box.real.file.write_file(file="/tmp/s", content="one\ntwo\nthree\n")
     found = box.real.file.search_in_file(file="/tmp/s", regex="^t").data
     assert (found.matches, found.line_numbers) == (["two", "three"], [1, 2])
 
 
-def test_a_pattern_that_is_none_is_refused(box: Any) -> None:
+def test_a_pattern_that_is_none_is_refused(box: Box) -> None:
     with pytest.raises(UnprocessableEntityError):
         box.real.file.search_in_file(file="/etc/passwd", regex="(")
 
 
-def test_a_pattern_that_never_ends_holds_nobody_up(box: Any) -> None:
+def test_a_pattern_that_never_ends_holds_nobody_up(box: Box) -> None:
     box.real.file.write_file(file="/tmp/evil", content="a" * 40 + "!")
     with pytest.raises(TaskError, match=r"no answer within 0\.5 s"):
-        box.ours.call("POST", "/v1/file/search", {"file": "/tmp/evil", "regex": "(a+)+$"}, timeout_s=0.5)
+        box.post("/v1/file/search", timeout_s=0.5, file="/tmp/evil", regex="(a+)+$")
     assert box.real.file.read_file(file="/tmp/evil").data.content.endswith("!")
 
 
-def test_finding_listing_and_matching(box: Any) -> None:
+def test_finding_listing_and_matching(box: Box) -> None:
     for name in ("a.py", "deep/b.py", "deep/er/c.txt", ".hidden/d.py"):
         box.real.file.write_file(file=f"/home/gem/tree/{name}", content=name)
     found = box.real.file.find_files(path="/home/gem/tree", glob="*.py").data.files
@@ -86,7 +87,7 @@ def test_finding_listing_and_matching(box: Any) -> None:
     ]
 
 
-def test_searching_many_files(box: Any) -> None:
+def test_searching_many_files(box: Box) -> None:
     box.real.file.write_file(file="/home/gem/many/a.txt", content="x\nneedle here\ny\n")
     box.real.file.write_file(file="/home/gem/many/b.md", content="NEEDLE\n")
     found = box.real.file.grep_files(path="/home/gem/many", pattern="needle", context_after=1).data
@@ -98,7 +99,7 @@ def test_searching_many_files(box: Any) -> None:
     )
 
 
-def test_the_editor(box: Any) -> None:
+def test_the_editor(box: Box) -> None:
     edit = box.real.file.str_replace_editor
     edit(command="create", path="/home/gem/e.py", file_text="one = 1\ntwo = 2\n")
     replaced = edit(command="str_replace", path="/home/gem/e.py", old_str="two = 2", new_str="two = 22").data
@@ -112,7 +113,7 @@ def test_the_editor(box: Any) -> None:
     assert "occurs 2 times" in str(refused.value.body)
 
 
-def test_what_is_not_there_is_not_found(box: Any) -> None:
+def test_what_is_not_there_is_not_found(box: Box) -> None:
     with pytest.raises(ApiError) as missing:
         box.real.file.read_file(file="/home/gem/nothing")
     assert missing.value.status_code == 404
@@ -127,19 +128,17 @@ def test_what_is_not_there_is_not_found(box: Any) -> None:
     "body",
     [{}, {"file": 3}, {"file": ""}, {"file": "/tmp/x\0y"}, {"file": "/tmp/x", "start_line": "1"}, {"file": None}],
 )
-def test_wrong_arguments_are_told_where(box: Any, body: dict[str, object]) -> None:
-    import httpx
-
+def test_wrong_arguments_are_told_where(box: Box, body: dict[str, object]) -> None:
     answer = httpx.post(f"{box.sandbox.base_url}/v1/file/read", json=body)
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][0] == "body"
 
 
-def test_the_client_understands_wrong_arguments(box: Any) -> None:
+def test_the_client_understands_wrong_arguments(box: Box) -> None:
     with pytest.raises(UnprocessableEntityError):
         box.real.file.write_file(file="/tmp/x", content="not base64!", encoding="base64")
 
 
-def test_relative_paths_start_at_home(box: Any) -> None:
+def test_relative_paths_start_at_home(box: Box) -> None:
     box.real.file.write_file(file="relative.txt", content="here")
     assert box.output("cat /home/gem/relative.txt ~/relative.txt") == "herehere"

@@ -5,28 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from running_sandbox import MakeBox, wait_until
 
 from guarantee_email_agent.sandbox import SandboxSettings
-from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.host import HostSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
 
-def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path) -> None:
+def test_commands_run_on_the_host_in_a_folder_that_is_removed(tmp_path: Path, make_box: MakeBox) -> None:
     (tmp_path / "input.txt").write_text("given")
-    sandbox = HostSandbox(SandboxSettings(assets=tmp_path))
-    sandbox.start()
-    client = SandboxClient(sandbox.base_url)
-    result = client.call("POST", "/v1/shell/exec", {"command": "cat assets/input.txt; pwd; id -u"}, timeout_s=10)
-    given, home, user = result["output"].replace("given", "given\n").splitlines()
+    box = make_box(SandboxSettings(assets=tmp_path), HostSandbox)
+    given, home, user = box.output("cat assets/input.txt; echo; pwd; id -u").splitlines()
     assert (given, user) == ("given", str(os.geteuid()))
     assert Path(home).is_dir()
-    sandbox.stop()
+    box.sandbox.stop()
     assert not Path(home).exists()
 
 
@@ -34,14 +30,11 @@ def test_it_says_what_it_gives_up() -> None:
     assert "nothing is isolated" in HostSandbox(SandboxSettings()).limitations[0]
 
 
-def test_even_so_nothing_is_left_running(running: Callable[[str], list[int]], token: str) -> None:
-    sandbox = HostSandbox(SandboxSettings())
-    sandbox.start()
-    command = f"sleep {token}1 & (setsid sleep {token}2 &); echo ok"
-    client = SandboxClient(sandbox.base_url)
-    assert client.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=10)["output"] == "ok"
+def test_even_so_nothing_is_left_running(make_box: MakeBox, running: Callable[[str], list[int]], token: str) -> None:
+    box = make_box(kind=HostSandbox)
+    assert box.output(f"sleep {token}1 & (setsid sleep {token}2 &); echo ok") == "ok"
     assert running(token)
-    sandbox.stop()
+    box.sandbox.stop()
     assert running(token) == []
 
 
@@ -62,26 +55,19 @@ def test_nothing_is_left_where_we_are_killed(running: Callable[[str], list[int]]
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
-        _until(lambda: len(running(token)) >= 2)
+        wait_until(lambda: len(running(token)) >= 2)
         assert len(list(tmp_path.iterdir())) == 1
         process.kill()
-    _until(lambda: running(token) == [] and list(tmp_path.iterdir()) == [])
+    wait_until(lambda: running(token) == [] and list(tmp_path.iterdir()) == [])
 
 
-def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(running: Callable[[str], list[int]], token: str) -> None:
-    sandbox = HostSandbox(SandboxSettings())
-    sandbox.start()
-    client = SandboxClient(sandbox.base_url)
+def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(
+    make_box: MakeBox, running: Callable[[str], list[int]], token: str
+) -> None:
+    box = make_box(kind=HostSandbox)
     command = f"setsid sleep {token} & until pgrep -f 'sleep {token}$'; do :; done; kill -9 $PPID; sleep {token}"
     with pytest.raises(TaskError, match="the sandbox has ended"):
-        client.call("POST", "/v1/shell/exec", {"command": command}, timeout_s=10)
+        box.post("/v1/shell/exec", command=command)
     assert running(token)
-    sandbox.stop()
+    box.sandbox.stop()
     assert running(token) == []
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -1,0 +1,70 @@
+"""Sandboxes that run, each with the client that judges use, and ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from agent_sandbox import Sandbox as RealClient
+from agent_sandbox.core.api_error import ApiError
+
+from guarantee_email_agent.sandbox import SandboxLimits
+from guarantee_email_agent.sandbox.client import SandboxClient
+from guarantee_email_agent.sandbox.served_sandbox import ServedSandbox
+
+MIB = 1 << 20
+SMALL = SandboxLimits(
+    memory_bytes=256 * MIB, disk_bytes=32 * MIB, files=2_000, processes=40, time_s=60.0, command_s=20.0
+)
+
+
+class Box:
+    """Starts a sandbox. real: the client that judges use; ours: our own."""
+
+    def __init__(self, sandbox: ServedSandbox) -> None:
+        self.sandbox = sandbox
+        sandbox.start()
+        self._http = httpx.Client(timeout=30)
+        self.real = RealClient(base_url=sandbox.base_url, httpx_client=self._http)
+        self.ours = SandboxClient(sandbox.base_url)
+
+    def close(self) -> None:
+        self._http.close()
+        self.sandbox.stop()
+
+    def shell(self, command: str, **more: Any) -> Any:
+        """The result of a command, as the real client gives it."""
+        return self.real.shell.exec_command(command=command, **more).data
+
+    def output(self, command: str) -> str:
+        return str(self.shell(command).output)
+
+    def python(self, code: str, **more: Any) -> Any:
+        """The result of a program, as the real client gives it."""
+        return self.real.code.execute_code(language="python", code=code, **more).data
+
+    def post(self, path: str, timeout_s: float = 20.0, **payload: Any) -> Any:
+        """What our client gives."""
+        return self.ours.call("POST", path, payload, timeout_s=timeout_s)
+
+
+MakeBox = Callable[..., Box]
+
+
+@contextmanager
+def refused(status: int) -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    """The real client has to hear that a request is refused."""
+    with pytest.raises(ApiError) as refusal:
+        yield refusal
+    assert refusal.value.status_code == status
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
