@@ -64,6 +64,12 @@ def _logging_as_before() -> Iterator[None]:
     root.propagate, logging.raiseExceptions = propagate, raises
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of coroutine tests in modules marked `anyio`."""
+    return "asyncio"
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from guarantee_email_agent.integrations.server_launch import ServerLaunch, commo
 from guarantee_email_agent.utils.clock import SkippingClock
 
 HERE = Path(__file__).parent
-PATIENCE_S = 30.0
-"""For what is to come, on a machine that is busy; no test waits so long for what is not to come."""
 
 
 class Servers:
@@ -42,24 +39,9 @@ class Servers:
         await asyncio.gather(*(session.close() for session in self._sessions))
 
 
-@asynccontextmanager
-async def _servers() -> AsyncIterator[Servers]:
-    servers = Servers()
-    try:
-        yield servers
-    finally:
-        await servers.close()
-
-
 @pytest.fixture
-def play() -> Callable[[Callable[[Servers], Awaitable[None]]], None]:
-    """Runs a scene in an event loop of its own; what it started is stopped."""
-
-    def run(scene: Callable[[Servers], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            async with _servers() as servers:
-                await scene(servers)
-
-        asyncio.run(whole())
-
-    return run
+async def servers() -> AsyncIterator[Servers]:
+    """What it started is stopped."""
+    servers = Servers()
+    yield servers
+    await servers.close()

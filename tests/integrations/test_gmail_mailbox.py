@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionEr
 
 PATIENCE_S = 30.0
 FACTS = json.loads(Path(__file__).with_name("gmail_facts.json").read_text())
-Play = Callable[[Callable[[Any], Awaitable[None]]], None]
+pytestmark = pytest.mark.anyio
 
 
 class Gmail:
@@ -57,18 +57,11 @@ def gmail(tmp_path: Path) -> Gmail:
 
 
 @pytest.fixture
-def play_mail(play: Play, gmail: Gmail) -> Play:
-    """Runs a scene with a client of this mailbox; every call has to fit the package's schema."""
-
-    def run(scene: Callable[[MailClient], Awaitable[None]]) -> None:
-        async def whole(servers: Any) -> None:
-            session = servers.session(servers.launch(str(gmail.folder), script="gmail_server.py"), name="mail")
-            await scene(MailClient(session, servers.clock, PATIENCE_S))
-
-        play(whole)
-        assert [call for call in gmail.calls if call["wrong"]] == []
-
-    return run
+async def mail(servers: Any, gmail: Gmail) -> AsyncIterator[MailClient]:
+    """A client of this mailbox; every call has to fit the package's schema."""
+    session = servers.session(servers.launch(str(gmail.folder), script="gmail_server.py"), name="mail")
+    yield MailClient(session, servers.clock, PATIENCE_S)
+    assert [call for call in gmail.calls if call["wrong"]] == []
 
 
 async def failure(call: Awaitable[Any]) -> IntegrationError:
@@ -84,24 +77,21 @@ def test_what_we_call_is_what_the_package_publishes() -> None:
         assert set(schema["required"]) <= arguments
 
 
-def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmail, play_mail: Play) -> None:
+async def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("first", "second", "third")
 
-    async def scene(mail: MailClient) -> None:
-        assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0", "aaa1", "aaa2"]
-        await mail.mark("aaa1", "answered")
-        await mail.mark("aaa2", "not_answered")
-        assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
-        assert await mail.count_by_outcome() == {
-            "unprocessed": 1,
-            "answered": 1,
-            "not_answered": 1,
-            "quarantined": 0,
-            "unknown": 0,
-        }
-        await mail.list_unprocessed(1000)
-
-    play_mail(scene)
+    assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0", "aaa1", "aaa2"]
+    await mail.mark("aaa1", "answered")
+    await mail.mark("aaa2", "not_answered")
+    assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
+    assert await mail.count_by_outcome() == {
+        "unprocessed": 1,
+        "answered": 1,
+        "not_answered": 1,
+        "quarantined": 0,
+        "unknown": 0,
+    }
+    await mail.list_unprocessed(1000)
     assert {call["given"]["maxResults"] for call in gmail.calls if call["tool"] == "search_emails"} == {MAX_LISTED}
 
 
@@ -114,35 +104,29 @@ def test_labels_have_names_that_gmails_search_finds() -> None:
     ]
 
 
-def test_a_mail_is_made_whole_again_as_far_as_it_is_told(gmail: Gmail, play_mail: Play) -> None:
+async def test_a_mail_is_made_whole_again_as_far_as_it_is_told(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("Grüße,\nis SN-100 covered?\n", subject="Zażółć", **{"from": "Jörg <joerg@example.com>"})
 
-    async def scene(mail: MailClient) -> None:
-        raw = await mail.read_raw("aaa0", 100_000)
-        email = parse_email(raw)
-        assert email.sender == "joerg@example.com"
-        assert email.subject == "Zażółć"
-        assert email.message_id == "<aaa0.bbb0@gmail-mcp-server.invalid>"
-        assert "Grüße,\nis SN-100 covered?" in email.new_text
-        assert raw == await mail.read_raw("aaa0", 100_000)
-
-    play_mail(scene)
+    raw = await mail.read_raw("aaa0", 100_000)
+    email = parse_email(raw)
+    assert email.sender == "joerg@example.com"
+    assert email.subject == "Zażółć"
+    assert email.message_id == "<aaa0.bbb0@gmail-mcp-server.invalid>"
+    assert "Grüße,\nis SN-100 covered?" in email.new_text
+    assert raw == await mail.read_raw("aaa0", 100_000)
 
 
-def test_attachments_are_told_apart_from_the_text(gmail: Gmail, play_mail: Play) -> None:
+async def test_attachments_are_told_apart_from_the_text(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive(
         "See the photo.\n\nAttachments (2):\n- label (1).jpg (image/jpeg, 120 KB, ID: ANGjdJ8wzQ1234567)\n"
         "- invoice.pdf (application/pdf, 3 KB, ID: SN98765)"
     )
 
-    async def scene(mail: MailClient) -> None:
-        raw = await mail.read_raw("aaa0", 100_000)
-        assert b"ANGjdJ8wzQ1234567" not in raw
-        email = parse_email(raw)
-        assert email.new_text == "See the photo."
-        assert email.attachments == ("label (1).jpg", "invoice.pdf")
-
-    play_mail(scene)
+    raw = await mail.read_raw("aaa0", 100_000)
+    assert b"ANGjdJ8wzQ1234567" not in raw
+    email = parse_email(raw)
+    assert email.new_text == "See the photo."
+    assert email.attachments == ("label (1).jpg", "invoice.pdf")
 
 
 @pytest.mark.parametrize(
@@ -153,43 +137,34 @@ def test_attachments_are_told_apart_from_the_text(gmail: Gmail, play_mail: Play)
         "Attachments (1):\n- a (image/png, 1 KB, ID: x)",
     ],
 )
-def test_what_only_looks_like_attachments_is_text(body: str, gmail: Gmail, play_mail: Play) -> None:
+async def test_what_only_looks_like_attachments_is_text(body: str, gmail: Gmail, mail: MailClient) -> None:
     gmail.receive(body)
 
-    async def scene(mail: MailClient) -> None:
-        email = parse_email(await mail.read_raw("aaa0", 100_000))
-        assert "".join(span.text for span in email.spans).strip() == body
-        assert email.attachments == ()
-
-    play_mail(scene)
+    email = parse_email(await mail.read_raw("aaa0", 100_000))
+    assert "".join(span.text for span in email.spans).strip() == body
+    assert email.attachments == ()
 
 
-def test_html_is_read_as_html(gmail: Gmail, play_mail: Play) -> None:
+async def test_html_is_read_as_html(gmail: Gmail, mail: MailClient) -> None:
     note = "[Note: This email is HTML-formatted. Plain text version not available.]\n\n"
     gmail.receive(f"{note}<p>Is <b>SN-100</b> covered?</p>")
 
-    async def scene(mail: MailClient) -> None:
-        text = parse_email(await mail.read_raw("aaa0", 100_000)).new_text
-        assert text == "Is SN-100 covered?"
-
-    play_mail(scene)
+    text = parse_email(await mail.read_raw("aaa0", 100_000)).new_text
+    assert text == "Is SN-100 covered?"
 
 
-def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, play_mail: Play) -> None:
-    async def scene(mail: MailClient) -> None:
-        reply = Reply(
-            "customer@example.com",
-            "Re: Warranty",
-            "It is covered.",
-            "<reply-1@example.com>",
-            in_reply_to="<aaa0.bbb0@gmail-mcp-server.invalid>",
-            references="<aaa0.bbb0@gmail-mcp-server.invalid>",
-            headers={"Auto-Submitted": "auto-replied"},
-        )
-        assert await mail.send(reply) == {"message_id": "18ffe00000000001", "status": "sent"}
-        assert await mail.find_sent("<reply-1@example.com>", wait_s=60) == "unknown"
-
-    play_mail(scene)
+async def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, mail: MailClient) -> None:
+    reply = Reply(
+        "customer@example.com",
+        "Re: Warranty",
+        "It is covered.",
+        "<reply-1@example.com>",
+        in_reply_to="<aaa0.bbb0@gmail-mcp-server.invalid>",
+        references="<aaa0.bbb0@gmail-mcp-server.invalid>",
+        headers={"Auto-Submitted": "auto-replied"},
+    )
+    assert await mail.send(reply) == {"message_id": "18ffe00000000001", "status": "sent"}
+    assert await mail.find_sent("<reply-1@example.com>", wait_s=60) == "unknown"
     assert [call["given"] for call in gmail.calls] == [
         {"to": ["customer@example.com"], "subject": "Re: Warranty", "body": "It is covered.", "threadId": "bbb0"}
     ]
@@ -198,13 +173,10 @@ def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, play
 @pytest.mark.parametrize(
     ("to", "subject"), [("a@example.com", "x\r\nBcc: b@example.com"), ("a@example.com\nb@example.com", "x")]
 )
-def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, play_mail: Play) -> None:
-    async def scene(mail: MailClient) -> None:
-        error = await failure(mail.send(Reply(to, subject, "text", "<r@example.com>")))
-        assert error.code == "mail_invalid_argument"
-        await mail.list_unprocessed()
-
-    play_mail(scene)
+async def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, mail: MailClient) -> None:
+    error = await failure(mail.send(Reply(to, subject, "text", "<r@example.com>")))
+    assert error.code == "mail_invalid_argument"
+    await mail.list_unprocessed()
     assert {call["tool"] for call in gmail.calls} == {"search_emails"}
 
 
@@ -218,62 +190,44 @@ def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, play_mail
         ("Error: Backend Error", "mail_failed", False, True),
     ],
 )
-def test_an_error_told_as_an_answer_is_an_error(
-    words: str, code: str, retryable: bool, uncertain: bool, gmail: Gmail, play_mail: Play
+async def test_an_error_told_as_an_answer_is_an_error(
+    words: str, code: str, retryable: bool, uncertain: bool, gmail: Gmail, mail: MailClient
 ) -> None:
     gmail.fail(words)
 
-    async def scene(mail: MailClient) -> None:
-        error = await failure(mail.send(Reply("a@example.com", "x", "text", "<r@example.com>")))
-        assert (error.code, error.retryable) == (code, retryable)
-        assert error.details.get("uncertain", False) is uncertain
-        assert words.removeprefix("Error: ") not in error.message
-
-    play_mail(scene)
+    error = await failure(mail.send(Reply("a@example.com", "x", "text", "<r@example.com>")))
+    assert (error.code, error.retryable) == (code, retryable)
+    assert error.details.get("uncertain", False) is uncertain
+    assert words.removeprefix("Error: ") not in error.message
 
 
-def test_a_mail_that_is_gone_is_an_error_of_that_mail(gmail: Gmail, play_mail: Play) -> None:
-    async def scene(mail: MailClient) -> None:
-        assert (await failure(mail.read_raw("aaa7", 100))).code == "mail_not_found"
-
-    play_mail(scene)
+async def test_a_mail_that_is_gone_is_an_error_of_that_mail(gmail: Gmail, mail: MailClient) -> None:
+    assert (await failure(mail.read_raw("aaa7", 100))).code == "mail_not_found"
 
 
-def test_a_mail_that_is_too_large_is_one_too(gmail: Gmail, play_mail: Play) -> None:
+async def test_a_mail_that_is_too_large_is_one_too(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("x" * 1000)
 
-    async def scene(mail: MailClient) -> None:
-        assert (await failure(mail.read_raw("aaa0", 999))).code == "mail_too_large"
-
-    play_mail(scene)
+    assert (await failure(mail.read_raw("aaa0", 999))).code == "mail_too_large"
 
 
 @pytest.mark.parametrize("answer", ["Hello!", "ID: \nSubject: \nFrom: \nDate: \n"])
-def test_an_answer_of_another_form_is_malformed(answer: str, gmail: Gmail, play_mail: Play) -> None:
+async def test_an_answer_of_another_form_is_malformed(answer: str, gmail: Gmail, mail: MailClient) -> None:
     gmail.fail(answer)
 
-    async def scene(mail: MailClient) -> None:
-        for call in (mail.list_unprocessed(), mail.read_raw("aaa0", 100), mail.mark("aaa0", "answered")):
-            assert (await failure(call)).code == "mail_malformed"
-
-    play_mail(scene)
+    for call in (mail.list_unprocessed(), mail.read_raw("aaa0", 100), mail.mark("aaa0", "answered")):
+        assert (await failure(call)).code == "mail_malformed"
 
 
-def test_waiting_takes_its_time_and_tells_to_look(gmail: Gmail, play_mail: Play) -> None:
-    async def scene(mail: MailClient) -> None:
-        await mail.list_unprocessed()
-        assert await mail.wait_for_mail(3600) is True
-
-    play_mail(scene)
+async def test_waiting_takes_its_time_and_tells_to_look(gmail: Gmail, mail: MailClient) -> None:
+    await mail.list_unprocessed()
+    assert await mail.wait_for_mail(3600) is True
 
 
-def test_a_server_of_neither_kind_is_refused(play: Play) -> None:
-    async def scene(servers: Any) -> None:
-        mail = MailClient(servers.session(name="mail"), servers.clock, PATIENCE_S)
-        with pytest.raises(MCPConnectionError) as caught:
-            await mail.test_connection()
-        assert caught.value.message.startswith(
-            "mail: the server does not offer list_unprocessed, read_raw, send_reply, find_sent, mark,"
-        )
-
-    play(scene)
+async def test_a_server_of_neither_kind_is_refused(servers: Any) -> None:
+    mail = MailClient(servers.session(name="mail"), servers.clock, PATIENCE_S)
+    with pytest.raises(MCPConnectionError) as caught:
+        await mail.test_connection()
+    assert caught.value.message.startswith(
+        "mail: the server does not offer list_unprocessed, read_raw, send_reply, find_sent, mark,"
+    )

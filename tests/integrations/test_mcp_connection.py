@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,7 +16,7 @@ from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionEr
 
 PATIENCE_S = 30.0
 LIMIT = 10_000  # bytes of an answer
-Play = Callable[[Callable[[Any], Awaitable[None]]], None]
+pytestmark = pytest.mark.anyio
 
 
 class SessionServer(ThreadingHTTPServer):
@@ -107,81 +107,63 @@ async def big(asked: Any, size: int) -> int:
     return len((await asked.call("big", {"size": size}, PATIENCE_S, repeatable=False))["raw"])
 
 
-def test_a_leave_taking_that_is_never_answered_keeps_nobody(play: Play, http: SessionServer) -> None:
-    async def scene(servers: Any) -> None:
-        asked = session(servers, http)
-        assert await big(asked, 1) == 1
-        await asked.close()
-        assert http.taking_leave.is_set()
-
-    play(scene)
+async def test_a_leave_taking_that_is_never_answered_keeps_nobody(servers: Any, http: SessionServer) -> None:
+    asked = session(servers, http)
+    assert await big(asked, 1) == 1
+    await asked.close()
+    assert http.taking_leave.is_set()
 
 
-def test_nor_does_it_keep_a_new_start(play: Play, http: SessionServer) -> None:
-    async def scene(servers: Any) -> None:
-        asked = session(servers, http)
-        await big(asked, 1)
-        asked._connection.end()
-        assert await big(asked, 2) == 2
-        assert http.taking_leave.is_set()
-
-    play(scene)
+async def test_nor_does_it_keep_a_new_start(servers: Any, http: SessionServer) -> None:
+    asked = session(servers, http)
+    await big(asked, 1)
+    asked._connection.end()
+    assert await big(asked, 2) == 2
+    assert http.taking_leave.is_set()
 
 
-def test_nor_a_start_that_came_to_nothing(play: Play, http: SessionServer) -> None:
+async def test_nor_a_start_that_came_to_nothing(servers: Any, http: SessionServer) -> None:
     http.silent_after = "tools/list"
 
-    async def scene(servers: Any) -> None:
-        with pytest.raises(MCPConnectionError, match=r"did not answer within 0\.5 s"):
-            await session(servers, http, start_timeout_s=0.5).start()
-
-    play(scene)
+    with pytest.raises(MCPConnectionError, match=r"did not answer within 0\.5 s"):
+        await session(servers, http, start_timeout_s=0.5).start()
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
-    play: Play, http: SessionServer, stream: bool
+async def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
+    servers: Any, http: SessionServer, stream: bool
 ) -> None:
     http.stream = stream
 
-    async def scene(servers: Any) -> None:
-        asked = session(servers, http)
-        assert await big(asked, LIMIT - 200) == LIMIT - 200
-        with pytest.raises(IntegrationError) as caught:
-            await big(asked, LIMIT)
-        assert caught.value.code == "oracle_malformed"
-        assert caught.value.message == f"oracle: big: the server wrote a message of more than {LIMIT} bytes"
-        assert caught.value.details["uncertain"]
-        assert await big(asked, 1) == 1
-
-    play(scene)
+    asked = session(servers, http)
+    assert await big(asked, LIMIT - 200) == LIMIT - 200
+    with pytest.raises(IntegrationError) as caught:
+        await big(asked, LIMIT)
+    assert caught.value.code == "oracle_malformed"
+    assert caught.value.message == f"oracle: big: the server wrote a message of more than {LIMIT} bytes"
+    assert caught.value.details["uncertain"]
+    assert await big(asked, 1) == 1
 
 
-def test_nothing_is_decompressed_since_that_could_be_of_any_size(play: Play, http: SessionServer) -> None:
-    async def scene(servers: Any) -> None:
-        asked = session(servers, http)
-        await asked.start()
-        http.compressed = True
-        with pytest.raises(IntegrationError):
-            await big(asked, 100 * LIMIT)
-        assert set(http.accepted) == {"identity"}
-
-    play(scene)
+async def test_nothing_is_decompressed_since_that_could_be_of_any_size(servers: Any, http: SessionServer) -> None:
+    asked = session(servers, http)
+    await asked.start()
+    http.compressed = True
+    with pytest.raises(IntegrationError):
+        await big(asked, 100 * LIMIT)
+    assert set(http.accepted) == {"identity"}
 
 
 @pytest.mark.parametrize("value", ["half a character: \ud800", float("nan")])
-def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
-    play: Play, http: SessionServer, value: object
+async def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
+    servers: Any, http: SessionServer, value: object
 ) -> None:
-    async def scene(servers: Any) -> None:
-        for asked in (session(servers, http), servers.session()):
-            await asked.start()
-            connection = asked._connection
-            with pytest.raises(IntegrationError) as caught:
-                await asked.call("big", {"size": 1, "other": value}, PATIENCE_S, repeatable=False)
-            assert caught.value.code == "oracle_invalid_argument"
-            assert caught.value.details == {"retryable": False, "uncertain": False, "outage": False}
-            assert await big(asked, 1) == 1
-            assert asked._connection is connection
-
-    play(scene)
+    for asked in (session(servers, http), servers.session()):
+        await asked.start()
+        connection = asked._connection
+        with pytest.raises(IntegrationError) as caught:
+            await asked.call("big", {"size": 1, "other": value}, PATIENCE_S, repeatable=False)
+        assert caught.value.code == "oracle_invalid_argument"
+        assert caught.value.details == {"retryable": False, "uncertain": False, "outage": False}
+        assert await big(asked, 1) == 1
+        assert asked._connection is connection

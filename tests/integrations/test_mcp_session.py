@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, IntegrationE
 
 HERE = Path(__file__).parent
 PATIENCE_S = 30.0
-Play = Callable[[Callable[[Any], Awaitable[None]]], None]
+pytestmark = pytest.mark.anyio
 
 
 async def failure(call: Awaitable[Any]) -> IntegrationError:
@@ -50,385 +50,293 @@ async def gone(pid: int) -> bool:
 
 
 class TestCall:
-    def test_gives_structured_content(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            assert await session.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
+    async def test_gives_structured_content(self, servers: Any) -> None:
+        session = servers.session()
+        assert await session.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
 
-        play(scene)
-
-    def test_reads_json_where_there_is_only_text(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            assert await servers.session().call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {
-                "status": "valid"
-            }
-
-        play(scene)
+    async def test_reads_json_where_there_is_only_text(self, servers: Any) -> None:
+        assert await servers.session().call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
 
     @pytest.mark.parametrize("text", ["The warranty is fine.", "[1, 2]", "", "[" * 100_000])
-    def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            error = await failure(servers.session().call("prose", {"text": text}, PATIENCE_S))
-            assert error.code == "oracle_malformed"
-            assert not error.retryable
+    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, servers: Any) -> None:
+        error = await failure(servers.session().call("prose", {"text": text}, PATIENCE_S))
+        assert error.code == "oracle_malformed"
+        assert not error.retryable
 
-        play(scene)
+    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, servers: Any) -> None:
+        assert await servers.session().call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
 
-    def test_prose_is_given_as_it_is_to_who_asks_for_it(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            assert await servers.session().call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
+    async def test_an_answer_against_the_tools_own_schema_is_malformed(self, servers: Any) -> None:
+        error = await failure(servers.session().call("break_promise", {}, PATIENCE_S, repeatable=False))
+        assert error.code == "oracle_malformed"
+        assert "no number" not in error.message
+        assert error.details["uncertain"]
 
-        play(scene)
+    async def test_tools_of_all_pages_are_known(self, servers: Any) -> None:
+        session = servers.session()
+        await session.start()
+        assert session.tools >= {"echo", "spawn"}
+        session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
+        with pytest.raises(MCPConnectionError, match=r"does not offer echo\(volume\); it offers big, break"):
+            session.require({"echo": frozenset({"text", "volume"})})
+        with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
+            session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
 
-    def test_an_answer_against_the_tools_own_schema_is_malformed(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            error = await failure(servers.session().call("break_promise", {}, PATIENCE_S, repeatable=False))
-            assert error.code == "oracle_malformed"
-            assert "no number" not in error.message
-            assert error.details["uncertain"]
+    async def test_calls_of_many_tasks_get_their_own_answers(self, servers: Any) -> None:
+        session = servers.session()
+        answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
+        assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
 
-        play(scene)
-
-    def test_tools_of_all_pages_are_known(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            await session.start()
-            assert session.tools >= {"echo", "spawn"}
-            session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
-            with pytest.raises(MCPConnectionError, match=r"does not offer echo\(volume\); it offers big, break"):
-                session.require({"echo": frozenset({"text", "volume"})})
-            with pytest.raises(
-                MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"
-            ):
-                session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
-
-        play(scene)
-
-    def test_calls_of_many_tasks_get_their_own_answers(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
-            assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
-
-        play(scene)
-
-    def test_a_call_that_is_cancelled_harms_no_other(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            pid = await pid_of(session)
-            slow = asyncio.create_task(session.call("sleep", {"seconds": 0.3}, PATIENCE_S))
-            waiting = asyncio.create_task(session.call("echo", {"text": "next"}, PATIENCE_S))
-            await asyncio.sleep(0.05)
-            slow.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await slow
-            assert await waiting == {"said": "next"}
-            assert await pid_of(session) == pid
-
-        play(scene)
+    async def test_a_call_that_is_cancelled_harms_no_other(self, servers: Any) -> None:
+        session = servers.session()
+        pid = await pid_of(session)
+        slow = asyncio.create_task(session.call("sleep", {"seconds": 0.3}, PATIENCE_S))
+        waiting = asyncio.create_task(session.call("echo", {"text": "next"}, PATIENCE_S))
+        await asyncio.sleep(0.05)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        assert await waiting == {"said": "next"}
+        assert await pid_of(session) == pid
 
 
 class TestEnvironment:
-    def test_is_what_was_given_and_nothing_else(self, play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_is_what_was_given_and_nothing_else(self, servers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
         given = {"PATH": os.environ["PATH"], "GMAIL_TOKEN": "token"}
 
-        async def scene(servers: Any) -> None:
-            seen = await servers.session(servers.launch(environment=given)).call("environment", {}, PATIENCE_S)
-            seen.pop("LC_CTYPE", None)  # Python sets it for itself
-            assert seen == given
+        seen = await servers.session(servers.launch(environment=given)).call("environment", {}, PATIENCE_S)
+        seen.pop("LC_CTYPE", None)  # Python sets it for itself
+        assert seen == given
 
-        play(scene)
-
-    def test_is_shown_nowhere(self) -> None:
+    async def test_is_shown_nowhere(self) -> None:
         launch = ServerLaunch("mcp.x", "program", ("a b",), {"TOKEN": "hidden"})
         assert "hidden" not in repr(launch)
         assert str(launch) == "program 'a b'"
 
 
 class TestServerThatDies:
-    def test_the_call_in_work_fails_and_the_next_one_starts_it_anew(
-        self, play: Play, caplog: pytest.LogCaptureFixture
+    async def test_the_call_in_work_fails_and_the_next_one_starts_it_anew(
+        self, servers: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch(built_in=True))
-            first = await pid_of(session)
-            error = await failure(session.call("die", {"words": "out of paper\x1b[0m", "code": 9}, PATIENCE_S))
-            assert error.code == "oracle_unavailable"
-            assert error.details == {"retryable": True, "uncertain": True, "outage": False}
-            assert error.message == (
-                'oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"'
-            )
-            assert await pid_of(session) != first
-
-        play(scene)
+        session = servers.session(servers.launch(built_in=True))
+        first = await pid_of(session)
+        error = await failure(session.call("die", {"words": "out of paper\x1b[0m", "code": 9}, PATIENCE_S))
+        assert error.code == "oracle_unavailable"
+        assert error.details == {"retryable": True, "uncertain": True, "outage": False}
+        assert error.message == ('oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"')
+        assert await pid_of(session) != first
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
             "oracle: out of paper\\x1b[0m",
             'oracle: the server ended (exit code 9); it said last: "out of paper\\x1b[0m". It is started anew',
         ]
 
-    def test_the_last_words_of_somebody_elses_server_may_quote_a_mail(
-        self, play: Play, caplog: pytest.LogCaptureFixture
+    async def test_the_last_words_of_somebody_elses_server_may_quote_a_mail(
+        self, servers: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            error = await failure(session.call("die", {"words": "canary"}, PATIENCE_S))
-            assert "canary" not in error.message
-            await pid_of(session)
-
-        play(scene)
+        session = servers.session()
+        error = await failure(session.call("die", {"words": "canary"}, PATIENCE_S))
+        assert "canary" not in error.message
+        await pid_of(session)
         assert {record.levelno for record in caplog.records if "canary" in record.getMessage()} == {logging.DEBUG}
 
-    def test_nothing_is_repeated_by_itself(self, play: Play, tmp_path: Path) -> None:
+    async def test_nothing_is_repeated_by_itself(self, servers: Any, tmp_path: Path) -> None:
         effects = tmp_path / "effects"
 
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch("well", str(effects)))
-            for then, limit_s in (("die", PATIENCE_S), ("sleep", 0.3)):
-                error = await failure(session.call("effect", {"then": then}, limit_s, repeatable=False))
-                assert error.details["uncertain"]
-                assert not error.retryable
-
-        play(scene)
+        session = servers.session(servers.launch("well", str(effects)))
+        for then, limit_s in (("die", PATIENCE_S), ("sleep", 0.3)):
+            error = await failure(session.call("effect", {"then": then}, limit_s, repeatable=False))
+            assert error.details["uncertain"]
+            assert not error.retryable
         assert effects.read_text() == "done\ndone\n"
 
-    def test_one_killed_between_two_calls_is_not_noticed(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            pid = await pid_of(session)
-            os.kill(pid, signal.SIGKILL)
-            assert await gone(pid)
-            await asyncio.sleep(0.1)
-            assert await session.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
+    async def test_one_killed_between_two_calls_is_not_noticed(self, servers: Any) -> None:
+        session = servers.session()
+        pid = await pid_of(session)
+        os.kill(pid, signal.SIGKILL)
+        assert await gone(pid)
+        await asyncio.sleep(0.1)
+        assert await session.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
 
-        play(scene)
+    async def test_many_calls_start_it_once(self, servers: Any) -> None:
+        session = servers.session()
+        await failure(session.call("die", {}, PATIENCE_S))
+        assert len(set(await asyncio.gather(*(pid_of(session) for _ in range(20))))) == 1
 
-    def test_many_calls_start_it_once(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            await failure(session.call("die", {}, PATIENCE_S))
-            assert len(set(await asyncio.gather(*(pid_of(session) for _ in range(20))))) == 1
+    async def test_what_it_started_ends_with_it(self, servers: Any) -> None:
+        session = servers.session()
+        child = (await session.call("spawn", {}, PATIENCE_S))["pid"]
+        assert (await failure(session.call("die", {}, PATIENCE_S))).code == "oracle_unavailable"
+        await session.close()
+        assert await gone(child)
 
-        play(scene)
-
-    def test_what_it_started_ends_with_it(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            child = (await session.call("spawn", {}, PATIENCE_S))["pid"]
-            assert (await failure(session.call("die", {}, PATIENCE_S))).code == "oracle_unavailable"
-            await session.close()
-            assert await gone(child)
-
-        play(scene)
-
-    def test_one_that_does_not_come_back_is_tried_ever_more_seldom(self, play: Play, tmp_path: Path) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch("once", str(tmp_path / "started")))
-            await failure(session.call("die", {}, PATIENCE_S))
-            waits = []
-            for _ in range(4):
-                error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
-                assert "ended at once (exit code 4)" in error.message
-                error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
-                assert error.code == "oracle_unavailable"
-                assert error.details == {"retryable": True, "uncertain": False, "outage": True}
-                waits.append(float(error.message.partition("started again in ")[2].removesuffix(" s")))
-                await servers.clock.sleep(waits[-1] + 0.1)
-            assert [round(wait) for wait in waits] == [1, 2, 4, 8]
-
-        play(scene)
-
-    def test_nor_is_one_hurried_that_comes_back_and_dies_again(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            for _ in range(2):
-                error = await failure(session.call("die", {}, PATIENCE_S))
-                assert "the server ended (exit code 7)" in error.message
+    async def test_one_that_does_not_come_back_is_tried_ever_more_seldom(self, servers: Any, tmp_path: Path) -> None:
+        session = servers.session(servers.launch("once", str(tmp_path / "started")))
+        await failure(session.call("die", {}, PATIENCE_S))
+        waits = []
+        for _ in range(4):
             error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
-            assert "it is started again in" in error.message
-            await servers.clock.sleep(2)
-            assert await session.call("echo", {"text": ""}, PATIENCE_S) == {"said": ""}
-            await failure(session.call("die", {}, PATIENCE_S))
-            assert await pid_of(session)
+            assert "ended at once (exit code 4)" in error.message
+            error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
+            assert error.code == "oracle_unavailable"
+            assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+            waits.append(float(error.message.partition("started again in ")[2].removesuffix(" s")))
+            await servers.clock.sleep(waits[-1] + 0.1)
+        assert [round(wait) for wait in waits] == [1, 2, 4, 8]
 
-        play(scene)
+    async def test_nor_is_one_hurried_that_comes_back_and_dies_again(self, servers: Any) -> None:
+        session = servers.session()
+        for _ in range(2):
+            error = await failure(session.call("die", {}, PATIENCE_S))
+            assert "the server ended (exit code 7)" in error.message
+        error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
+        assert "it is started again in" in error.message
+        await servers.clock.sleep(2)
+        assert await session.call("echo", {"text": ""}, PATIENCE_S) == {"said": ""}
+        await failure(session.call("die", {}, PATIENCE_S))
+        assert await pid_of(session)
 
 
 class TestServerThatHangs:
-    def test_a_call_ends_at_its_deadline(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            pid = await pid_of(session)
-            error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
-            assert error.code == "oracle_timeout"
-            assert error.message == "oracle: sleep: no answer within 0.2 s"
-            assert error.details == {"retryable": True, "uncertain": True, "outage": False}
-            assert await pid_of(session) == pid
+    async def test_a_call_ends_at_its_deadline(self, servers: Any) -> None:
+        session = servers.session()
+        pid = await pid_of(session)
+        error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
+        assert error.code == "oracle_timeout"
+        assert error.message == "oracle: sleep: no answer within 0.2 s"
+        assert error.details == {"retryable": True, "uncertain": True, "outage": False}
+        assert await pid_of(session) == pid
 
-        play(scene)
+    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, servers: Any) -> None:
+        session = servers.session()
+        pid = await pid_of(session)
+        for _ in range(2):
+            await failure(session.call("sleep", {"seconds": 600}, 0.2))
+        assert await pid_of(session) != pid
+        assert not alive(pid)
 
-    def test_one_without_a_sign_of_life_is_exchanged_for_another(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            pid = await pid_of(session)
-            for _ in range(2):
-                await failure(session.call("sleep", {"seconds": 600}, 0.2))
-            assert await pid_of(session) != pid
-            assert not alive(pid)
-
-        play(scene)
-
-    def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
-            await asyncio.sleep(0.5)
-            refused = asyncio.create_task(failure(session.call("echo", {"text": "x" * 1_000_000}, 0.3)))
-            await asyncio.wait((refused,), timeout=4)
-            assert refused.done()
-            assert refused.result().code == "oracle_timeout"
-            await session.close()
-            assert (await stuck).code == "oracle_unavailable"
-
-        play(scene)
+    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, servers: Any) -> None:
+        session = servers.session()
+        stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
+        await asyncio.sleep(0.5)
+        refused = asyncio.create_task(failure(session.call("echo", {"text": "x" * 1_000_000}, 0.3)))
+        await asyncio.wait((refused,), timeout=4)
+        assert refused.done()
+        assert refused.result().code == "oracle_timeout"
+        await session.close()
+        assert (await stuck).code == "oracle_unavailable"
 
 
 class TestServerThatTalksTooMuch:
     @pytest.mark.parametrize("start", ["well", "rubbish"])
-    def test_rubbish_on_stdout_is_passed_over(self, start: str, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_rubbish_on_stdout_is_passed_over(
+        self, start: str, servers: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch(start))
-            assert await session.call("rubbish", {}, PATIENCE_S) == {"said": "after rubbish"}
-
-        play(scene)
+        session = servers.session(servers.launch(start))
+        assert await session.call("rubbish", {}, PATIENCE_S) == {"said": "after rubbish"}
         lines = [record for record in caplog.records if "no MCP message" in record.getMessage()]
         assert r"debug: \x1b[31m" in lines[0 if start == "well" else 3].getMessage()
         assert all(record.levelno == logging.DEBUG and record.getMessage().isprintable() for record in lines)
 
-    def test_a_large_answer_comes_through(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            answer = await servers.session().call("big", {"size": 35_000_000}, PATIENCE_S)
-            assert len(answer["raw"]) == 35_000_000
-
-        play(scene)
+    async def test_a_large_answer_comes_through(self, servers: Any) -> None:
+        answer = await servers.session().call("big", {"size": 35_000_000}, PATIENCE_S)
+        assert len(answer["raw"]) == 35_000_000
 
     @pytest.mark.parametrize(("tool", "arguments"), [("big", {"size": 200_000}), ("endless", {})])
-    def test_one_beyond_the_limit_ends_the_server(self, tool: str, arguments: dict[str, int], play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session(max_answer_bytes=100_000)
-            pid = await pid_of(session)
-            error = await failure(session.call(tool, arguments, PATIENCE_S))
-            assert error.code == "oracle_malformed"
-            assert error.message == f"oracle: {tool}: the server wrote a message of more than 100000 bytes"
-            assert not error.retryable
-            assert await pid_of(session) != pid
+    async def test_one_beyond_the_limit_ends_the_server(
+        self, tool: str, arguments: dict[str, int], servers: Any
+    ) -> None:
+        session = servers.session(max_answer_bytes=100_000)
+        pid = await pid_of(session)
+        error = await failure(session.call(tool, arguments, PATIENCE_S))
+        assert error.code == "oracle_malformed"
+        assert error.message == f"oracle: {tool}: the server wrote a message of more than 100000 bytes"
+        assert not error.retryable
+        assert await pid_of(session) != pid
 
-        play(scene)
-
-    def test_stderr_goes_to_the_log_line_by_line(self, play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_stderr_goes_to_the_log_line_by_line(self, servers: Any, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            await session.call("say", {"words": "one\n\nt\x07wo\n" + "x" * 100_000}, PATIENCE_S)
-            await session.close()
-
-        play(scene)
+        session = servers.session()
+        await session.call("say", {"words": "one\n\nt\x07wo\n" + "x" * 100_000}, PATIENCE_S)
+        await session.close()
         said = [r.getMessage() for r in caplog.records if r.name.endswith("mcp_connection")]
         assert said[:2] == ["oracle: one", r"oracle: t\x07wo"]
         assert len(said[2]) < 400
 
 
 class TestStart:
-    def message(self, play: Play, launch: Callable[[Any], ServerLaunch], **settings: Any) -> str:
-        messages = []
+    async def message(self, session: McpSession) -> str:
+        with pytest.raises(MCPConnectionError) as caught:
+            await session.start()
+        assert caught.value.code == "oracle_unavailable"
+        assert caught.value.exit_code == EXIT_MCP_CONNECTION
+        assert caught.value.details["outage"]
+        return caught.value.message
 
-        async def scene(servers: Any) -> None:
-            with pytest.raises(MCPConnectionError) as caught:
-                await servers.session(launch(servers), **settings).start()
-            assert caught.value.code == "oracle_unavailable"
-            assert caught.value.exit_code == EXIT_MCP_CONNECTION
-            assert caught.value.details["outage"]
-            messages.append(caught.value.message)
-
-        play(scene)
-        return messages[0]
-
-    def test_of_a_program_that_is_not_there(self, play: Play) -> None:
-        assert self.message(play, lambda _: ServerLaunch("mcp.gmail", "no-such", ("-y", "x"))) == (
+    async def test_of_a_program_that_is_not_there(self, servers: Any) -> None:
+        session = servers.session(ServerLaunch("mcp.gmail", "no-such", ("-y", "x")))
+        assert await self.message(session) == (
             "oracle: there is no program no-such. Correct mcp.gmail, or what it needs; run: no-such -y x"
         )
 
-    def test_of_a_file_that_is_no_program(self, play: Play, tmp_path: Path) -> None:
+    async def test_of_a_file_that_is_no_program(self, servers: Any, tmp_path: Path) -> None:
         file = tmp_path / "server"
         file.write_text("text")
-        assert "the server cannot be started (Permission denied)" in self.message(
-            play, lambda _: ServerLaunch("mcp.gmail", str(file))
-        )
+        message = await self.message(servers.session(ServerLaunch("mcp.gmail", str(file))))
+        assert "the server cannot be started (Permission denied)" in message
 
-    def test_of_a_server_that_ends_at_once(self, play: Play) -> None:
-        message = self.message(play, lambda servers: servers.launch("exit"))
+    async def test_of_a_server_that_ends_at_once(self, servers: Any) -> None:
+        message = await self.message(servers.session(servers.launch("exit")))
         assert message.startswith(
             'oracle: the server ended at once (exit code 3). It said last: "the key file is missing\\x1b[0m". '
             "Correct mcp.test, or what it needs; run: "
         )
         assert message.endswith("stdio_server.py exit")
 
-    def test_of_a_server_that_never_answers(self, play: Play) -> None:
-        message = self.message(play, lambda servers: servers.launch("hang"), start_timeout_s=0.5)
+    async def test_of_a_server_that_never_answers(self, servers: Any) -> None:
+        message = await self.message(servers.session(servers.launch("hang"), start_timeout_s=0.5))
         assert "oracle: the server did not answer within 0.5 s. Correct mcp.test" in message
 
-    def test_of_a_program_that_is_no_mcp_server(self, play: Play) -> None:
+    async def test_of_a_program_that_is_no_mcp_server(self, servers: Any) -> None:
         launch = ServerLaunch("mcp.test", sys.executable, ("-c", "print('hello')"))
-        assert "oracle: no MCP server answers (" in self.message(play, lambda _: launch)
+        assert "oracle: no MCP server answers (" in await self.message(servers.session(launch))
 
-    def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            error = await failure(session.call("process", {}, 0.001))
-            assert error.code == "oracle_timeout"
-            assert error.details == {"retryable": True, "uncertain": False, "outage": True}
-            await session.start()
-            assert session.tools
-
-        play(scene)
+    async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, servers: Any) -> None:
+        session = servers.session()
+        error = await failure(session.call("process", {}, 0.001))
+        assert error.code == "oracle_timeout"
+        assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+        await session.start()
+        assert session.tools
 
 
 class TestEnd:
-    def test_a_server_that_listens_ends_at_the_end_of_its_input(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session()
-            pid = await pid_of(session)
-            await session.close()
-            assert not alive(pid)
-            error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
-            assert error.message == "oracle: the session is closed"
+    async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, servers: Any) -> None:
+        session = servers.session()
+        pid = await pid_of(session)
+        await session.close()
+        assert not alive(pid)
+        error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
+        assert error.message == "oracle: the session is closed"
 
-        play(scene)
+    async def test_one_that_does_not_is_killed(self, servers: Any) -> None:
+        session = servers.session(servers.launch("stubborn"), exit_grace_s=0.2)
+        pid = await pid_of(session)
+        await session.close()
+        assert not alive(pid)
 
-    def test_one_that_does_not_is_killed(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch("stubborn"), exit_grace_s=0.2)
-            pid = await pid_of(session)
-            await session.close()
-            assert not alive(pid)
-
-        play(scene)
-
-    def test_one_that_starts_just_now_is_stopped_too(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            session = servers.session(servers.launch("hang"))
-            starting = asyncio.create_task(session.start())
-            await asyncio.sleep(0.5)
-            await session.close()
-            with pytest.raises(BaseException):  # noqa: B017 - an error or a cancellation, as long as it ends
-                await starting
-
-        play(scene)
+    async def test_one_that_starts_just_now_is_stopped_too(self, servers: Any) -> None:
+        session = servers.session(servers.launch("hang"))
+        starting = asyncio.create_task(session.start())
+        await asyncio.sleep(0.5)
+        await session.close()
+        with pytest.raises(BaseException):  # noqa: B017 - an error or a cancellation, as long as it ends
+            await starting
 
     @pytest.mark.parametrize("end", ["return", "interrupt", "kill"])
     def test_an_agent_that_ends_without_a_word_leaves_no_server(self, end: str) -> None:
@@ -443,9 +351,6 @@ class TestEnd:
             agent.wait(PATIENCE_S)
         assert asyncio.run(gone(pid))
 
-    def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, play: Play) -> None:
-        async def scene(servers: Any) -> None:
-            about = await servers.session().call("process", {}, PATIENCE_S)
-            assert about["session"] == about["pid"] != os.getsid(0)
-
-        play(scene)
+    async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, servers: Any) -> None:
+        about = await servers.session().call("process", {}, PATIENCE_S)
+        assert about["session"] == about["pid"] != os.getsid(0)

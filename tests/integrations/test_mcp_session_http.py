@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 PATIENCE_S = 30.0
 SERVER = Path(__file__).parent / "http_server.py"
-Play = Callable[[Callable[[Any], Awaitable[None]]], None]
+pytestmark = pytest.mark.anyio
 
 
 class HttpServer:
@@ -70,31 +70,22 @@ async def failure(call: Awaitable[Any]) -> IntegrationError:
     return caught.value
 
 
-def test_calls_are_answered(play: Play, http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=http.url))
-        answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
-        assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
-
-    play(scene)
+async def test_calls_are_answered(servers: Any, http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+    answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
+    assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
 
 
-def test_a_large_answer_comes_through(play: Play, http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=http.url))
-        assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
-
-    play(scene)
+async def test_a_large_answer_comes_through(servers: Any, http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+    assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
 
 
-def test_every_request_bears_the_headers(play: Play, own_http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
-        assert "token" not in repr(launch)
-        about = await servers.session(launch).call("about", {}, PATIENCE_S)
-        assert about["authorizations"] == ["Bearer token"]
-
-    play(scene)
+async def test_every_request_bears_the_headers(servers: Any, own_http: HttpServer) -> None:
+    launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
+    assert "token" not in repr(launch)
+    about = await servers.session(launch).call("about", {}, PATIENCE_S)
+    assert about["authorizations"] == ["Bearer token"]
 
 
 @pytest.mark.parametrize(
@@ -107,81 +98,61 @@ def test_every_request_bears_the_headers(play: Play, own_http: HttpServer) -> No
         (503, "oracle_unavailable", True),
     ],
 )
-def test_a_status_tells_what_kind_of_failure_it_is(
-    status: int, code: str, retryable: bool, play: Play, http: HttpServer
+async def test_a_status_tells_what_kind_of_failure_it_is(
+    status: int, code: str, retryable: bool, servers: Any, http: HttpServer
 ) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=http.url))
-        works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
-        error = await failure(session.call("echo", {"text": str(status)}, PATIENCE_S))
-        assert error.code == code
-        assert error.retryable is retryable
-        assert await works == {"said": "fine"}
-
-    play(scene)
+    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+    works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
+    error = await failure(session.call("echo", {"text": str(status)}, PATIENCE_S))
+    assert error.code == code
+    assert error.retryable is retryable
+    assert await works == {"said": "fine"}
 
 
-def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(play: Play, http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=http.url))
-        error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(servers: Any, http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+    error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
+    assert error.code == "oracle_unavailable"
+    assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
+async def test_a_server_that_went_away_is_found_again(servers: Any, own_http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    first = (await session.call("about", {}, PATIENCE_S))["pid"]
+    os.kill(first, signal.SIGKILL)
+    own_http.stop()
+    for _ in range(2):
+        error = await failure(session.call("echo", {"text": "x"}, PATIENCE_S))
         assert error.code == "oracle_unavailable"
-        assert error.details == {"retryable": True, "uncertain": False, "outage": True}
-        assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
-
-    play(scene)
-
-
-def test_a_server_that_went_away_is_found_again(play: Play, own_http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-        first = (await session.call("about", {}, PATIENCE_S))["pid"]
-        os.kill(first, signal.SIGKILL)
-        own_http.stop()
-        for _ in range(2):
-            error = await failure(session.call("echo", {"text": "x"}, PATIENCE_S))
-            assert error.code == "oracle_unavailable"
-            assert error.retryable
-        own_http.start()
-        await servers.clock.sleep(60)
-        assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
-
-    play(scene)
+        assert error.retryable
+    own_http.start()
+    await servers.clock.sleep(60)
+    assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
 
 
-def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(play: Play, own_http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-        await session.call("echo", {"text": "x"}, PATIENCE_S)
-        own_http.stop()
-        own_http.start()
-        answer = await call_with_retry(
-            lambda: session.call("echo", {"text": "y"}, PATIENCE_S), RetryPolicy(), servers.clock
-        )
-        assert answer == {"said": "y"}
-
-    play(scene)
+async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(servers: Any, own_http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    await session.call("echo", {"text": "x"}, PATIENCE_S)
+    own_http.stop()
+    own_http.start()
+    answer = await call_with_retry(
+        lambda: session.call("echo", {"text": "y"}, PATIENCE_S), RetryPolicy(), servers.clock
+    )
+    assert answer == {"said": "y"}
 
 
-def test_one_that_dies_in_a_call_leaves_it_uncertain(play: Play, own_http: HttpServer) -> None:
-    async def scene(servers: Any) -> None:
-        session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-        error = await failure(session.call("die", {}, PATIENCE_S, repeatable=False))
-        assert error.details["uncertain"]
-        assert not error.retryable
-
-    play(scene)
+async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Any, own_http: HttpServer) -> None:
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    error = await failure(session.call("die", {}, PATIENCE_S, repeatable=False))
+    assert error.details["uncertain"]
+    assert not error.retryable
 
 
-def test_a_url_where_nothing_answers_is_a_failed_start(play: Play) -> None:
-    async def scene(servers: Any) -> None:
-        # Port 9, "discard", is free on any machine that is not older than this protocol.
-        session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
-        with pytest.raises(MCPConnectionError) as caught:
-            await session.start()
-        assert caught.value.message.startswith("oracle: no MCP server answers (")
-        assert caught.value.message.endswith(
-            "Correct mcp.warranty_api, or what it needs; asked: http://127.0.0.1:9/mcp"
-        )
-
-    play(scene)
+async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Any) -> None:
+    # Port 9, "discard", is free on any machine that is not older than this protocol.
+    session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
+    with pytest.raises(MCPConnectionError) as caught:
+        await session.start()
+    assert caught.value.message.startswith("oracle: no MCP server answers (")
+    assert caught.value.message.endswith("Correct mcp.warranty_api, or what it needs; asked: http://127.0.0.1:9/mcp")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from guarantee_email_agent.integrations.warranty_client import parse_warranty_an
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
+
+pytestmark = pytest.mark.anyio
 
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
 TICKET = {
@@ -43,112 +46,91 @@ def config(tmp_path: Path) -> Config:
     )
 
 
-def play(config: Config, scene: Callable[[Services], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        services = create_services(config, SystemClock(), os.environ)
-        try:
-            await scene(services)
-        finally:
-            await services.close()
-
-    asyncio.run(whole())
+@pytest.fixture
+async def services(config: Config) -> AsyncIterator[Services]:
+    services = create_services(config, SystemClock(), os.environ)
+    yield services
+    await services.close()
 
 
-def test_one_mail_goes_all_the_way(config: Config, tmp_path: Path) -> None:
-    async def scene(services: Services) -> None:
-        await asyncio.gather(
-            services.mail.test_connection(), services.warranty.test_connection(), services.ticketing.test_connection()
-        )
-        (entry,) = await services.mail.list_unprocessed()
-        assert entry.size == len(MAIL)
-        assert await services.mail.read_raw(entry.id, 10_000) == MAIL
+async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> None:
+    await asyncio.gather(
+        services.mail.test_connection(), services.warranty.test_connection(), services.ticketing.test_connection()
+    )
+    (entry,) = await services.mail.list_unprocessed()
+    assert entry.size == len(MAIL)
+    assert await services.mail.read_raw(entry.id, 10_000) == MAIL
 
-        answer = parse_warranty_answer(await services.warranty.check_warranty("sn100"))
-        assert (answer.status, answer.expiration_date, answer.coverage) == ("valid", "2999-12-31", "full")
+    answer = parse_warranty_answer(await services.warranty.check_warranty("sn100"))
+    assert (answer.status, answer.expiration_date, answer.coverage) == ("valid", "2999-12-31", "full")
 
-        assert await services.ticketing.list_tickets() == []
-        created = await services.ticketing.create_ticket(TICKET)
-        assert created == {"ticket_id": "TICKET-000001", "status": "created"}
-        assert await services.ticketing.create_ticket(TICKET) == {**created, "status": "existing"}
-        assert [ticket["ticket_id"] for ticket in await services.ticketing.list_tickets()] == ["TICKET-000001"]
+    assert await services.ticketing.list_tickets() == []
+    created = await services.ticketing.create_ticket(TICKET)
+    assert created == {"ticket_id": "TICKET-000001", "status": "created"}
+    assert await services.ticketing.create_ticket(TICKET) == {**created, "status": "existing"}
+    assert [ticket["ticket_id"] for ticket in await services.ticketing.list_tickets()] == ["TICKET-000001"]
 
-        reply = Reply(
-            "customer@example.com",
-            "Re: warranty",
-            "It is covered.",
-            "<reply-1@example.com>",
-            in_reply_to="<1@example.com>",
-            references="<1@example.com>",
-            headers={"Auto-Submitted": "auto-replied"},
-        )
-        assert await services.mail.find_sent(reply.message_id) == "not_sent"
-        for status in ("sent", "already_sent"):
-            assert await services.mail.send(reply) == {"message_id": reply.message_id, "status": status}
-        assert await services.mail.find_sent(reply.message_id) == "sent"
+    reply = Reply(
+        "customer@example.com",
+        "Re: warranty",
+        "It is covered.",
+        "<reply-1@example.com>",
+        in_reply_to="<1@example.com>",
+        references="<1@example.com>",
+        headers={"Auto-Submitted": "auto-replied"},
+    )
+    assert await services.mail.find_sent(reply.message_id) == "not_sent"
+    for status in ("sent", "already_sent"):
+        assert await services.mail.send(reply) == {"message_id": reply.message_id, "status": status}
+    assert await services.mail.find_sent(reply.message_id) == "sent"
 
-        await services.mail.mark(entry.id, "answered")
-        assert await services.mail.list_unprocessed() == []
-        counts = await services.mail.count_by_outcome()
-        assert counts == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
-
-    play(config, scene)
+    await services.mail.mark(entry.id, "answered")
+    assert await services.mail.list_unprocessed() == []
+    counts = await services.mail.count_by_outcome()
+    assert counts == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
     assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
 
 
-def test_waiting_ends_when_mail_comes(config: Config, tmp_path: Path) -> None:
-    async def scene(services: Services) -> None:
-        await services.mail.test_connection()
-        waiting = asyncio.create_task(services.mail.wait_for_mail(20.0))
-        await asyncio.sleep(0.3)
-        (tmp_path / "inbox" / "new" / "2").write_bytes(MAIL)
-        assert await waiting is True
-
-    play(config, scene)
+async def test_waiting_ends_when_mail_comes(services: Services, tmp_path: Path) -> None:
+    await services.mail.test_connection()
+    waiting = asyncio.create_task(services.mail.wait_for_mail(20.0))
+    await asyncio.sleep(0.3)
+    (tmp_path / "inbox" / "new" / "2").write_bytes(MAIL)
+    assert await waiting is True
 
 
-def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(config: Config) -> None:
-    async def scene(services: Services) -> None:
-        (entry,) = await services.mail.list_unprocessed()
-        for mail_id, limit, code in (("gone", 10_000, "mail_not_found"), (entry.id, 10, "mail_too_large")):
-            with pytest.raises(IntegrationError) as caught:
-                await services.mail.read_raw(mail_id, limit)
-            assert caught.value.code == code
-            assert not caught.value.retryable
-            assert not caught.value.details["outage"]
-
-    play(config, scene)
-
-
-def test_a_refused_reply_is_certain_and_not_tried_again(config: Config) -> None:
-    async def scene(services: Services) -> None:
+async def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(services: Services) -> None:
+    (entry,) = await services.mail.list_unprocessed()
+    for mail_id, limit, code in (("gone", 10_000, "mail_not_found"), (entry.id, 10, "mail_too_large")):
         with pytest.raises(IntegrationError) as caught:
-            await services.mail.send(
-                Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>")
-            )
-        assert caught.value.code == "mail_invalid_argument"
+            await services.mail.read_raw(mail_id, limit)
+        assert caught.value.code == code
         assert not caught.value.retryable
-        assert not caught.value.details["uncertain"]
-
-    play(config, scene)
+        assert not caught.value.details["outage"]
 
 
-def test_calls_survive_servers_that_are_killed_again_and_again(config: Config) -> None:
-    async def scene(services: Services) -> None:
-        clock = SystemClock()
-        policy = RetryPolicy(attempts=10, backoff=Backoff(0.1))
-        made = []
-        for number in range(3):
-            ticket = {**TICKET, "idempotency_key": f"mail-{number}"}
-            call = asyncio.create_task(
-                call_with_retry(lambda ticket=ticket: services.ticketing.create_ticket(ticket), policy, clock)
-            )
-            await asyncio.sleep(0.01 * number)
-            for pid in child_processes("mcp_servers.ticketing"):
-                os.kill(pid, signal.SIGKILL)
-            made.append((await call)["ticket_id"])
-        assert len(set(made)) == 3
+async def test_a_refused_reply_is_certain_and_not_tried_again(services: Services) -> None:
+    with pytest.raises(IntegrationError) as caught:
+        await services.mail.send(Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>"))
+    assert caught.value.code == "mail_invalid_argument"
+    assert not caught.value.retryable
+    assert not caught.value.details["uncertain"]
 
-    play(config, scene)
+
+async def test_calls_survive_servers_that_are_killed_again_and_again(services: Services) -> None:
+    clock = SystemClock()
+    policy = RetryPolicy(attempts=10, backoff=Backoff(0.1))
+    made = []
+    for number in range(3):
+        ticket = {**TICKET, "idempotency_key": f"mail-{number}"}
+        call = asyncio.create_task(
+            call_with_retry(lambda ticket=ticket: services.ticketing.create_ticket(ticket), policy, clock)
+        )
+        await asyncio.sleep(0.01 * number)
+        for pid in child_processes("mcp_servers.ticketing"):
+            os.kill(pid, signal.SIGKILL)
+        made.append((await call)["ticket_id"])
+    assert len(set(made)) == 3
 
 
 def child_processes(module: str) -> list[int]:
@@ -180,12 +162,13 @@ def child_processes(module: str) -> list[int]:
         ),
     ],
 )
-def test_a_server_without_its_file_says_so(
-    broken: dict[str, object], service: str, message: str, config: Config
+async def test_a_server_without_its_file_says_so(
+    broken: dict[str, Any], service: str, message: str, config: Config
 ) -> None:
-    async def scene(services: Services) -> None:
+    services = create_services(replace(config, **broken), SystemClock(), os.environ)
+    try:
         with pytest.raises(MCPConnectionError) as caught:
             await getattr(services, service).test_connection()
-        assert message in caught.value.message
-
-    play(replace(config, **broken), scene)  # type: ignore[arg-type]
+    finally:
+        await services.close()
+    assert message in caught.value.message

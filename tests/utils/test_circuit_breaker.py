@@ -12,6 +12,8 @@ from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitO
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
+pytestmark = pytest.mark.anyio
+
 
 class ServiceError(Exception):
     """The service is down."""
@@ -54,121 +56,100 @@ class Circuit:
                 await self.call(fails)
 
 
-def test_opens_after_five_failures_in_a_row() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        await circuit.fail(5)
-        with pytest.raises(CircuitOpenError) as caught:
-            await circuit.call(works)
-        assert circuit.asked == 5
-        assert caught.value.code == "oracle_circuit_open"
-        assert caught.value.details["outage"] is True
-        assert caught.value.details["retryable"] is False
-        assert 0 < caught.value.details["retry_in_s"] <= 60
-
-    asyncio.run(scene())
+async def test_opens_after_five_failures_in_a_row() -> None:
+    circuit = Circuit()
+    await circuit.fail(5)
+    with pytest.raises(CircuitOpenError) as caught:
+        await circuit.call(works)
+    assert circuit.asked == 5
+    assert caught.value.code == "oracle_circuit_open"
+    assert caught.value.details["outage"] is True
+    assert caught.value.details["retryable"] is False
+    assert 0 < caught.value.details["retry_in_s"] <= 60
 
 
 @pytest.mark.parametrize("between", [works, refuses])
-def test_an_answer_between_failures_keeps_it_closed(between: Callable[[], Awaitable[str]]) -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        await circuit.fail(4)
-        with suppress(ArgumentError):
-            await circuit.call(between)
-        await circuit.fail(4)
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+async def test_an_answer_between_failures_keeps_it_closed(between: Callable[[], Awaitable[str]]) -> None:
+    circuit = Circuit()
+    await circuit.fail(4)
+    with suppress(ArgumentError):
+        await circuit.call(between)
+    await circuit.fail(4)
+    assert await circuit.call(works) == "answer"
 
 
-def test_errors_that_tell_nothing_of_the_service_never_open_it() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        for _ in range(20):
-            with pytest.raises(ArgumentError):
-                await circuit.call(refuses)
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+async def test_errors_that_tell_nothing_of_the_service_never_open_it() -> None:
+    circuit = Circuit()
+    for _ in range(20):
+        with pytest.raises(ArgumentError):
+            await circuit.call(refuses)
+    assert await circuit.call(works) == "answer"
 
 
-def test_one_probe_goes_through_after_a_minute_and_closes_it() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        await circuit.fail(5)
-        await circuit.clock.sleep(59)
-        with pytest.raises(CircuitOpenError):
-            await circuit.call(works)
-        await circuit.clock.sleep(1.1)
-        answered = asyncio.Event()
+async def test_one_probe_goes_through_after_a_minute_and_closes_it() -> None:
+    circuit = Circuit()
+    await circuit.fail(5)
+    await circuit.clock.sleep(59)
+    with pytest.raises(CircuitOpenError):
+        await circuit.call(works)
+    await circuit.clock.sleep(1.1)
+    answered = asyncio.Event()
 
-        async def slow() -> str:
-            await answered.wait()
-            return "probe"
+    async def slow() -> str:
+        await answered.wait()
+        return "probe"
 
-        probe = asyncio.create_task(circuit.call(slow))
-        await asyncio.sleep(0)
-        with pytest.raises(CircuitOpenError) as caught:
-            await circuit.call(works)
-        assert caught.value.details["retry_in_s"] == 0
-        answered.set()
-        assert await probe == "probe"
-        assert not circuit.breaker.is_open
-        await circuit.fail(4)  # what failed before counts no more
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+    probe = asyncio.create_task(circuit.call(slow))
+    await asyncio.sleep(0)
+    with pytest.raises(CircuitOpenError) as caught:
+        await circuit.call(works)
+    assert caught.value.details["retry_in_s"] == 0
+    answered.set()
+    assert await probe == "probe"
+    assert not circuit.breaker.is_open
+    await circuit.fail(4)  # what failed before counts no more
+    assert await circuit.call(works) == "answer"
 
 
-def test_a_failed_probe_keeps_it_open_for_another_minute() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        await circuit.fail(5)
-        await circuit.clock.sleep(61)
-        await circuit.fail(1)
-        with pytest.raises(CircuitOpenError):
-            await circuit.call(works)
-        await circuit.clock.sleep(61)
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+async def test_a_failed_probe_keeps_it_open_for_another_minute() -> None:
+    circuit = Circuit()
+    await circuit.fail(5)
+    await circuit.clock.sleep(61)
+    await circuit.fail(1)
+    with pytest.raises(CircuitOpenError):
+        await circuit.call(works)
+    await circuit.clock.sleep(61)
+    assert await circuit.call(works) == "answer"
 
 
-def test_a_cancelled_probe_leaves_its_place_to_the_next_call() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        await circuit.fail(5)
-        await circuit.clock.sleep(61)
-        probe = asyncio.create_task(circuit.call(lambda: asyncio.sleep(60, "too late")))
-        await asyncio.sleep(0)
-        probe.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await probe
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+async def test_a_cancelled_probe_leaves_its_place_to_the_next_call() -> None:
+    circuit = Circuit()
+    await circuit.fail(5)
+    await circuit.clock.sleep(61)
+    probe = asyncio.create_task(circuit.call(lambda: asyncio.sleep(60, "too late")))
+    await asyncio.sleep(0)
+    probe.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await probe
+    assert await circuit.call(works) == "answer"
 
 
-def test_calls_from_before_the_opening_do_not_disturb_the_probe() -> None:
-    async def scene() -> None:
-        circuit = Circuit()
-        over = asyncio.Event()
+async def test_calls_from_before_the_opening_do_not_disturb_the_probe() -> None:
+    circuit = Circuit()
+    over = asyncio.Event()
 
-        async def fails_late() -> str:
-            await over.wait()
-            raise ServiceError
+    async def fails_late() -> str:
+        await over.wait()
+        raise ServiceError
 
-        late = asyncio.create_task(circuit.call(fails_late))
-        await asyncio.sleep(0)
-        await circuit.fail(5)
-        await circuit.clock.sleep(61)
-        over.set()
-        with pytest.raises(ServiceError):
-            await late
-        assert await circuit.call(works) == "answer"
-
-    asyncio.run(scene())
+    late = asyncio.create_task(circuit.call(fails_late))
+    await asyncio.sleep(0)
+    await circuit.fail(5)
+    await circuit.clock.sleep(61)
+    over.set()
+    with pytest.raises(ServiceError):
+        await late
+    assert await circuit.call(works) == "answer"
 
 
 def error(code: str, **details: bool) -> IntegrationError:
@@ -185,24 +166,21 @@ def error(code: str, **details: bool) -> IntegrationError:
         error("mail_auth", outage=True),
     ],
 )
-def test_what_is_service_failure_opens_it(failure: IntegrationError) -> None:
+async def test_what_is_service_failure_opens_it(failure: IntegrationError) -> None:
     async def fails() -> None:
         raise failure
 
-    async def scene() -> None:
-        breaker = CircuitBreaker("mail", SkippingClock())
-        for _ in range(5):
-            with pytest.raises(IntegrationError) as caught:
-                await breaker.call(fails)
-            assert caught.value is failure
+    breaker = CircuitBreaker("mail", SkippingClock())
+    for _ in range(5):
         with pytest.raises(IntegrationError) as caught:
             await breaker.call(fails)
-        assert caught.value.code == "mail_circuit_open"
-        assert failure.details["outage"] is True  # the fifth of them opened it
-        assert caught.value.details["outage"] is True
-        assert not caught.value.retryable
-
-    asyncio.run(scene())
+        assert caught.value is failure
+    with pytest.raises(IntegrationError) as caught:
+        await breaker.call(fails)
+    assert caught.value.code == "mail_circuit_open"
+    assert failure.details["outage"] is True  # the fifth of them opened it
+    assert caught.value.details["outage"] is True
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize(
@@ -217,23 +195,20 @@ def test_what_one_call_is_to_blame_for_does_not(failure: Exception) -> None:
     [(0, [False, False, False, False, True]), (700, [True] * 5)],
     ids=["that has just answered", "that has not answered for long"],
 )
-def test_a_failure_of_a_service_is_an_outage_or_perhaps_not(idle_s: float, expected: list[bool]) -> None:
-    async def scene() -> None:
-        clock = SkippingClock()
-        circuit = CircuitBreaker("warranty_api", clock)
+async def test_a_failure_of_a_service_is_an_outage_or_perhaps_not(idle_s: float, expected: list[bool]) -> None:
+    clock = SkippingClock()
+    circuit = CircuitBreaker("warranty_api", clock)
 
-        await circuit.call(works)
-        await clock.sleep(idle_s)
-        outages = []
-        for _ in range(5):
-            failure = error("warranty_api_timeout", retryable=True)
+    await circuit.call(works)
+    await clock.sleep(idle_s)
+    outages = []
+    for _ in range(5):
+        failure = error("warranty_api_timeout", retryable=True)
 
-            async def fails(failure: IntegrationError = failure) -> None:
-                raise failure
+        async def fails(failure: IntegrationError = failure) -> None:
+            raise failure
 
-            with pytest.raises(IntegrationError):
-                await circuit.call(fails)
-            outages.append(failure.details.get("outage", False))
-        assert outages == expected
-
-    asyncio.run(scene())
+        with pytest.raises(IntegrationError):
+            await circuit.call(fails)
+        outages.append(failure.details.get("outage", False))
+    assert outages == expected
