@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from messages_server import MessagesServer
 from messages_server import answer as reply_with
+from scripted_model import ScriptedModel
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -31,23 +32,6 @@ FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": 
 SAID = Message("msg", "model-1", (TextBlock("So be it."),), "end_turn")
 PARAMETERS = {"model": "model-1", "max_tokens": 100, "temperature": 0.0}
 REMEDY = "Record it anew: eval --llm record"
-
-
-class Scripted:
-    """A model that gives what it is given, or raises it."""
-
-    def __init__(self, *answers: Any) -> None:
-        self._answers = iter(answers)
-
-    @property
-    def messages(self) -> Scripted:
-        return self
-
-    async def create(self, **request: Any) -> Any:
-        answer = next(self._answers)
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
 
 
 class Book:
@@ -217,7 +201,7 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
         usage=TokenUsage(1, 2, 3, 4),
         stop_details=SimpleNamespace(model_dump=lambda **_: {"type": "refusal", "category": "cyber"}),
     )
-    book.record([book.triage], model=Scripted(answer))
+    book.record([book.triage], model=ScriptedModel(answer))
 
     (message,) = book.play(book.triage)
 
@@ -307,7 +291,7 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
     "trouble", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
 )
 def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, trouble: BaseException) -> None:
-    recorder = RecordingClient(Scripted(trouble), force_tool=True)
+    recorder = RecordingClient(ScriptedModel(trouble), force_tool=True)
 
     with pytest.raises(type(trouble)):
         asyncio.run(recorder.create(**book.triage))
@@ -337,7 +321,7 @@ def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
     half = Message("msg", "model-1", (ToolUseBlock("t", "record_triage", {"intent": "\ud800"}),), "tool_use")
 
     with pytest.raises(LLMError) as caught:
-        book.record([book.triage], model=Scripted(half))
+        book.record([book.triage], model=ScriptedModel(half))
 
     assert caught.value.code == "llm_recording_impossible"
     assert input_of(book.play(book.triage)[0])["intent"] == "warranty"
@@ -368,7 +352,7 @@ def test_a_disk_that_fills_up_leaves_the_old_recording_as_a_whole(book: Book, fu
 
     full_disk(40_000)
     with pytest.raises(LLMError) as caught:
-        book.record([book.triage, smaller, larger], model=Scripted(*[SAID] * 3))
+        book.record([book.triage, smaller, larger], model=ScriptedModel(*[SAID] * 3))
 
     assert caught.value.code == "llm_recording_unwritable"
     assert {path.name: path.read_bytes() for path in book.folder.iterdir()} == before
@@ -389,7 +373,7 @@ def test_a_disk_that_was_full_from_the_first_leaves_no_empty_folder(
 
 def test_each_run_has_answers_of_its_own(book: Book) -> None:
     answers = [ToolUseBlock("t", "record_triage", {"intent": intent, "serial_numbers": []}) for intent in "abc"]
-    model = Scripted(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
+    model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage], [book.triage], [book.triage], model=model)
 
     assert [input_of(book.play(book.triage, run=run)[0])["intent"] for run in (3, 1, 2)] == ["c", "a", "b"]
@@ -397,7 +381,7 @@ def test_each_run_has_answers_of_its_own(book: Book) -> None:
 
 def test_a_request_that_is_asked_twice_gets_its_answers_in_order(book: Book) -> None:
     answers = [ToolUseBlock("t", "record_triage", {"intent": intent}) for intent in "ab"]
-    model = Scripted(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
+    model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage, book.triage], model=model)
 
     assert [input_of(message)["intent"] for message in book.play(book.triage, book.triage)] == ["a", "b"]

@@ -11,7 +11,7 @@ from typing import Any
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.port import Message
+from guarantee_email_agent.llm.port import Message, ModelClient
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAULTS = frozenset({"timeout", "unavailable"})
@@ -134,16 +134,12 @@ class MockTicketingClient:
         """Nothing is open."""
 
 
-class MockAnthropicClient:
+class MockAnthropicClient(ModelClient):
     """The deterministic model behind the Messages API's shape; `requests` holds what it was asked."""
 
     def __init__(self) -> None:
         self._interpreter = InstructionInterpreter()
         self.requests: list[dict[str, Any]] = []
-
-    @property
-    def messages(self) -> MockAnthropicClient:
-        return self
 
     async def create(self, **request: Any) -> Message:
         """The answer follows from `request` alone."""

@@ -12,6 +12,7 @@ from typing import Any
 from guarantee_email_agent.eval.mocks import mail_of, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.llm.port import ModelClient
 
 
 class RunTrace:
@@ -96,15 +97,9 @@ class _TracedTicketing:
         return await self._trace.act(action, self._ticketing.create_ticket(ticket_data))
 
 
-class _TracedModel:
-    """A model client whose `messages` is itself."""
-
+class _TracedModel(ModelClient):
     def __init__(self, trace: RunTrace, client: Any) -> None:
         self._trace, self._client = trace, client
-
-    @property
-    def messages(self) -> _TracedModel:
-        return self
 
     async def create(self, **request: Any) -> Any:
         self._trace.model_calls += 1

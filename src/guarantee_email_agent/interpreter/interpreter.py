@@ -20,7 +20,7 @@ from guarantee_email_agent.interpreter.serial_numbers import (
     extract_serial_numbers,
     mentions_serial_number,
 )
-from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ToolUseBlock
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -28,12 +28,8 @@ WEIGHT_OF_SERIAL_NUMBER = 3
 MIN_CONTENT_WORDS = 4
 
 
-class InstructionInterpreter:
+class InstructionInterpreter(ModelClient):
     """A `LanguageModel` that follows the instruction files to the letter."""
-
-    @property
-    def messages(self) -> InstructionInterpreter:
-        return self
 
     async def create(
         self,

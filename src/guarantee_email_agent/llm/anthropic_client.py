@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.llm.port import Messages
+from guarantee_email_agent.config.settings import Config, Llm
+from guarantee_email_agent.llm.port import ModelClient
 from guarantee_email_agent.llm.request import wire_request
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
@@ -84,14 +84,7 @@ def anthropic_model(
         max_retries=0,
         open_telemetry=False,  # what customers write goes to the API and nowhere else
     )
-    return AnthropicModel(
-        client,
-        timeout_s=timeout_s or config.llm.timeout_s,
-        max_attempts=config.llm.max_attempts,
-        max_wait_s=max_wait_s,
-        force_tool=config.llm.force_tool,
-        clock=clock or SystemClock(),
-    )
+    return AnthropicModel(client, config.llm, timeout_s or config.llm.timeout_s, max_wait_s, clock or SystemClock())
 
 
 def deprecated_from(model: str) -> str | None:
@@ -154,43 +147,29 @@ def _http_client(sdk: Any) -> Any:
         ) from None
 
 
-class AnthropicModel:
+class AnthropicModel(ModelClient):
     """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
 
-    def __init__(
-        self,
-        client: Any,
-        *,
-        timeout_s: float,
-        max_attempts: int,
-        max_wait_s: float,
-        force_tool: bool,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, client: Any, llm: Llm, timeout_s: float, max_wait_s: float, clock: Clock) -> None:
         self._client = client
+        self._llm = llm
         self._timeout_s = timeout_s
-        self._max_attempts = max_attempts
         self._max_wait_s = max_wait_s
-        self._force_tool = force_tool
         self._clock = clock
-
-    @property
-    def messages(self) -> Messages:
-        return self
 
     async def create(self, **request: Any) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
-        sent = wire_request(request, force_tool=self._force_tool)
+        sent = wire_request(request, force_tool=self._llm.force_tool)
         if (temperature := sent.pop("temperature", None)) is not None:
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
-        for attempt in range(1, self._max_attempts + 1):
+        for attempt in range(1, self._llm.max_attempts + 1):
             try:
                 return await self._attempt(sent)
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
-                if not error.details["retryable"] or attempt == self._max_attempts or wait_s > self._max_wait_s:
+                if not error.details["retryable"] or attempt == self._llm.max_attempts or wait_s > self._max_wait_s:
                     raise
             await self._clock.sleep(wait_s)
         raise AssertionError("there is at least one attempt")

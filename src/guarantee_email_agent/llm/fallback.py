@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import ClosableModel, Messages
+from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import LLMError
@@ -29,7 +29,7 @@ _SERVICE_ERRORS: Final = frozenset(
 _AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
 
 
-class ModelWithFallback:
+class ModelWithFallback(ModelClient):
     """A LanguageModel in front of another one. `create` raises LLMError, and what `fallback` raises.
 
     Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
@@ -43,10 +43,6 @@ class ModelWithFallback:
         self._fallback = fallback
         self._breaker = CircuitBreaker("llm", clock, _may_be_outage)
         self._falling_back = False
-
-    @property
-    def messages(self) -> Messages:
-        return self
 
     async def create(self, **request: Any) -> Any:
         try:

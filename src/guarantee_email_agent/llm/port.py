@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import add
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, Self
 
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -103,6 +103,14 @@ class LanguageModel(Protocol):
 
     @property
     def messages(self) -> Messages: ...
+
+
+class ModelClient:
+    """Base of a LanguageModel that is its own `messages`; a subclass has `create`."""
+
+    @property
+    def messages(self) -> Self:
+        return self
 
 
 class ClosableModel(LanguageModel, Protocol):

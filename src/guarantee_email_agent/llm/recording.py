@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.llm.port import LanguageModel, Message, Messages
+from guarantee_email_agent.llm.port import LanguageModel, Message, ModelClient
 from guarantee_email_agent.llm.recording_file import (
     Exchange,
     RecordingName,
@@ -21,7 +21,7 @@ from guarantee_email_agent.llm.request import all_parts, request_digest, wire_re
 from guarantee_email_agent.utils.errors import LLMError
 
 
-class RecordingClient:
+class RecordingClient(ModelClient):
     """A LanguageModel in front of another one; `exchanges` holds what was asked and answered, in order.
 
     `failed`: whether a request got no answer, so that something is missing.
@@ -33,10 +33,6 @@ class RecordingClient:
         self._force_tool = force_tool
         self.exchanges: list[Exchange] = []
         self.failed = False
-
-    @property
-    def messages(self) -> Messages:
-        return self
 
     async def create(self, **request: Any) -> Any:
         try:
@@ -148,17 +144,13 @@ class Recordings:
         return f"{self._folder.name}/{file}", parts
 
 
-class ReplayClient:
+class ReplayClient(ModelClient):
     """A LanguageModel that gives the recorded answers of one run."""
 
     def __init__(self, recordings: Recordings, run: int) -> None:
         self._recordings = recordings
         self._run = run
         self._used: set[RecordingName] = set()
-
-    @property
-    def messages(self) -> Messages:
-        return self
 
     async def create(self, **request: Any) -> Message:
         """Raises LLMError: `llm_recording_missing`, `llm_recording_invalid`."""

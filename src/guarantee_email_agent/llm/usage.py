@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, Messages, TokenUsage
+from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
 
 _MILLION: Final = 1_000_000
 # A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
@@ -86,7 +86,7 @@ def model_of(answer: Any, requested: str) -> str:
     return name if isinstance(name, str) and name else requested
 
 
-class MeteredModel:
+class MeteredModel(ModelClient):
     """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
 
     An attempt that failed counts nothing: there is no answer that says what it took, and the API charges for none.
@@ -98,10 +98,6 @@ class MeteredModel:
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
         """None once an answer came from a model without a known price."""
-
-    @property
-    def messages(self) -> Messages:
-        return self
 
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""
