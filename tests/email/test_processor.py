@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ def test_the_reply_goes_to_the_bare_address_of_the_sender_alone() -> None:
     assert [sent["to"] for sent in agent.sent] == ["jane@example.com"]
 
 
-def test_the_reply_stays_in_the_thread() -> None:
+def test_the_reply_stays_in_the_thread_and_says_that_a_program_wrote_it() -> None:
     agent = desk()
     agent.process(mail(thread_id="t-7", headers={"References": "<m0@example.com>"}))
 
@@ -159,13 +159,7 @@ def test_the_reply_stays_in_the_thread() -> None:
     assert sent["thread_id"] == "t-7"
     assert sent["in_reply_to"] == "<m1@example.com>"
     assert sent["references"] == "<m0@example.com> <m1@example.com>"
-
-
-def test_the_reply_says_that_a_program_wrote_it() -> None:
-    agent = desk()
-    agent.process(mail())
-
-    assert agent.sent[0]["headers"] == {"Auto-Submitted": "auto-replied"}
+    assert sent["headers"] == {"Auto-Submitted": "auto-replied"}
 
 
 def test_message_id_and_idempotency_key_follow_from_the_mail() -> None:
@@ -406,27 +400,27 @@ def test_what_is_meant_to_stop_the_program_does(stop: type[BaseException]) -> No
 # A model that lies -------------------------------------------------------------------------------------------------
 
 
-class Liar:
-    """Answers with what it was given, in order; then follows the instructions."""
+class ScriptedModel:
+    """Answers each tool with what it was given for it, in order; then follows the instructions."""
 
-    def __init__(self, triage: Any = None, *drafts: Any) -> None:
+    def __init__(self, *, record_triage: Sequence[Any] = (), write_reply: Sequence[Any] = ()) -> None:
+        self.script = {"record_triage": list(record_triage), "write_reply": list(write_reply)}
         self.honest = MockAnthropicClient()
-        self.triage = triage
-        self.drafts = list(drafts)
         self.requests: list[dict[str, Any]] = []
 
     @property
-    def messages(self) -> Liar:
+    def messages(self) -> ScriptedModel:
         return self
 
     async def create(self, **request: Any) -> Any:
         self.requests.append(request)
         tool = request["tool_choice"]["name"]
-        if tool == "record_triage" and self.triage is not None:
-            return answer(tool, self.triage)
-        if tool == "write_reply" and self.drafts:
-            return answer(tool, {"body": self.drafts.pop(0)})
-        return await self.honest.create(**request)
+        if not self.script[tool]:
+            return await self.honest.create(**request)
+        answer = self.script[tool].pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Message) else tool_call(tool, answer)
 
     def asked_for(self, tool: str) -> list[str]:
         """The user messages of all requests for one tool."""
@@ -434,34 +428,38 @@ class Liar:
         return [str(request["messages"][0]["content"]) for request in wanted]
 
 
-def answer(tool: str, value: Any) -> Message:
-    return Message("msg", "liar", (TextBlock("Sure!"), ToolUseBlock("toolu", tool, value)), "tool_use")
+def tool_call(tool: str, value: Any) -> Message:
+    return Message("msg", "scripted", (TextBlock("Sure!"), ToolUseBlock("toolu", tool, value)), "tool_use")
+
+
+def drafts(*bodies: str) -> ScriptedModel:
+    return ScriptedModel(write_reply=[{"body": body} for body in bodies])
+
+
+def triage(*serial_numbers: str) -> ScriptedModel:
+    return ScriptedModel(record_triage=[{"intent": "warranty", "serial_numbers": list(serial_numbers)}])
 
 
 TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ticket {ticket_number}."
 
 
-def test_a_draft_in_other_words_is_sent_where_every_claim_is_borne_out() -> None:
-    agent = desk(Liar(None, TRUE_DRAFT))
+def test_a_draft_in_other_words_is_sent_where_every_claim_is_supported() -> None:
+    agent = desk(drafts(TRUE_DRAFT))
     agent.process(mail())
 
     assert agent.sent[0]["body"] == TRUE_DRAFT.replace("{ticket_number}", "MOCK-TICKET-001")
 
 
-def test_an_invented_serial_number_is_dropped() -> None:
-    agent = desk(Liar({"intent": "warranty", "serial_numbers": ["SN99999"]}))
+@pytest.mark.parametrize(
+    ("stated", "asked"), [("My dryer is broken.", []), ("My dryer with serial number SN12345 is broken.", ["SN12345"])]
+)
+def test_an_invented_serial_number_is_dropped(stated: str, asked: list[str]) -> None:
+    agent = desk(triage("SN99999", *asked))
 
-    result = agent.process(mail("My dryer is broken."))
+    result = agent.process(mail(stated))
 
-    assert result.scenario_used == "missing-info"
-    assert agent.asked == []
-
-
-def test_an_invented_serial_number_beside_a_true_one_is_dropped() -> None:
-    agent = desk(Liar({"intent": "warranty", "serial_numbers": ["SN99999", "SN12345"]}))
-    agent.process(mail())
-
-    assert agent.asked == ["SN12345"]
+    assert result.scenario_used == ("valid-warranty" if asked else "missing-info")
+    assert agent.asked == asked
 
 
 @pytest.mark.parametrize(
@@ -482,7 +480,7 @@ def test_an_invented_serial_number_beside_a_true_one_is_dropped() -> None:
     ],
 )
 def test_a_draft_with_a_lie_is_never_sent(lie: str) -> None:
-    agent = desk(Liar(None, lie, lie))
+    agent = desk(drafts(lie, lie))
 
     result = agent.process(mail())
 
@@ -491,7 +489,7 @@ def test_a_draft_with_a_lie_is_never_sent(lie: str) -> None:
 
 
 def test_a_refused_draft_gets_one_more_try_with_the_objections() -> None:
-    llm = Liar(None, TRUE_DRAFT.replace("2031-02-03", "2032-02-03"), TRUE_DRAFT)
+    llm = drafts(TRUE_DRAFT.replace("2031-02-03", "2032-02-03"), TRUE_DRAFT)
     agent = desk(llm)
     agent.process(mail())
 
@@ -502,7 +500,7 @@ def test_a_refused_draft_gets_one_more_try_with_the_objections() -> None:
 
 
 def test_after_two_refused_drafts_the_template_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    llm = Liar(None, "It costs 5 EUR.", "It costs 6 EUR.", TRUE_DRAFT)
+    llm = drafts("It costs 5 EUR.", "It costs 6 EUR.", TRUE_DRAFT)
     agent = desk(llm)
     agent.process(mail())
 
@@ -512,7 +510,7 @@ def test_after_two_refused_drafts_the_template_is_sent(caplog: pytest.LogCapture
 
 
 def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:
-    agent = desk(Liar(None, "Your warranty is fine.", "Your warranty is fine."))
+    agent = desk(drafts("Your warranty is fine.", "Your warranty is fine."))
     agent.process(mail("Where is my order?", subject="Order"))
 
     assert "warranty" not in agent.sent[0]["body"].lower()
@@ -535,12 +533,7 @@ def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:
     ids=str,
 )
 def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage: Any) -> None:
-    class Shapeless(Liar):
-        async def create(self, **request: Any) -> Any:
-            self.requests.append(request)
-            return answer("record_triage", triage)
-
-    llm = Shapeless()
+    llm = ScriptedModel(record_triage=[triage] * 3)
     agent = desk(llm)
 
     result = agent.process(mail())
@@ -551,26 +544,14 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
 
 
 def test_an_answer_through_another_tool_or_in_words_fails() -> None:
-    class Chatty(Liar):
-        async def create(self, **request: Any) -> Any:
-            if len(self.requests) % 2:
-                said: Any = answer("write_reply", {"body": "Hi"})
-            else:
-                said = Message("msg", "liar", (TextBlock("The intent is warranty."),), "end_turn")
-            self.requests.append(request)
-            return said
+    in_words = Message("msg", "scripted", (TextBlock("The intent is warranty."),), "end_turn")
+    llm = ScriptedModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
 
-    assert desk(Chatty()).process(mail()).error_code == "llm_wrong_shape"
+    assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 
 
 def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
-    class Shapeless(Liar):
-        async def create(self, **request: Any) -> Any:
-            if request["tool_choice"]["name"] == "write_reply":
-                return answer("write_reply", {"text": "Hi"})
-            return await super().create(**request)
-
-    agent = desk(Shapeless())
+    agent = desk(ScriptedModel(write_reply=[{"text": "Hi"}] * 2))
 
     result = agent.process(mail())
 
@@ -579,20 +560,17 @@ def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
 
 
 def test_a_model_that_fails_stops_the_mail() -> None:
-    class Away(Liar):
-        async def create(self, **request: Any) -> Any:
-            raise LLMError("The model is overloaded. Try again later", "llm_overloaded")
+    overloaded = LLMError("The model is overloaded. Try again later", "llm_overloaded")
 
-    result = desk(Away()).process(mail())
+    result = desk(ScriptedModel(record_triage=[overloaded])).process(mail())
 
     assert (result.failed_step, result.error_code) == ("triage", "llm_overloaded")
 
 
 def test_a_thousand_serial_numbers_from_a_model_are_cut_short() -> None:
-    body = " ".join(f"SN{number:05}" for number in range(1_000))
-    agent = desk(Liar({"intent": "warranty", "serial_numbers": [f"SN{number:05}" for number in range(1_000)]}))
+    numbers = [f"SN{number:05}" for number in range(1_000)]
 
-    assert agent.process(mail(body)).scenario_used == "graceful-degradation"
+    assert desk(triage(*numbers)).process(mail(" ".join(numbers))).scenario_used == "graceful-degradation"
 
 
 # Hostile mails -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What makes a mail this mail and no other, and the two names that follow from it: its reply's and its ticket's.
+"""The identity of a mail, and the ids derived from it: its reply's Message-ID and its ticket's idempotency key.
 
 Message-IDs alone do not do: some senders leave them out, some form mailers use one for every mail, and anybody can
 write somebody else's.
@@ -12,13 +12,13 @@ from typing import Final
 from guarantee_email_agent.email.parsing.email import Email
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
-MAX_KEY_BYTES: Final = 64  # of BLAKE2b, RFC 7693 §2.1
 
 
 def mail_identity(email: Email, key: bytes = b"") -> str:
     """32 hexadecimal digits, the same for every copy of one mail, whichever way it was delivered.
 
-    key: up to 64 bytes; without it nobody can tell from the digits whether they stand for a mail that they know.
+    key: up to 64 bytes (BLAKE2b, RFC 7693 §2.1). Without it nobody can tell from the digits whether they stand for a
+    mail that they know.
     """
     # What the sender dated it, since `received` differs with the way that a copy took.
     date = "".join(email.headers.get("date", ())) or email.received

@@ -81,6 +81,11 @@ def normalize_line(text: str, limit: int) -> str:
     return " ".join(normalize_text(text[: 2 * limit]).split())[:limit].rstrip()
 
 
+def normalize_file_name(path: str, limit: int) -> str:
+    """The last part of a path, with slashes of either kind, as one line."""
+    return normalize_line(path.replace("\\", "/").rpartition("/")[2], limit)
+
+
 def _replace_character(match: re.Match[str]) -> str:
     return _replacement(match[0])
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from guarantee_email_agent.email.parsing.email import Email
 
-MAX_LENGTH = 60
 _ASCII_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")

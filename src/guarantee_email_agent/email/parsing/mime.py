@@ -12,9 +12,10 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from guarantee_email_agent.email.normalize import normalize_line
+from guarantee_email_agent.email.normalize import normalize_file_name
 from guarantee_email_agent.email.parsing.charsets import decode_bytes
 from guarantee_email_agent.email.parsing.email import (
     MAX_BODY_CHARS,
@@ -72,7 +73,7 @@ def parse_mime(raw: bytes) -> MimeMessage:
     data = b"\n" + data  # so that a boundary always follows a line end
     fields, body = parse_header_fields(data, 1, len(data), problems)
     mail = MimeMessage(fields, problems=problems)
-    _MimeParser(data, mail).parse_part(fields, body, len(data), depth=0, into=mail.alternatives, default="text/plain")
+    mail.alternatives = _MimeParser(data, mail).parse_part(fields, body, len(data), 0, "text/plain")
     return mail
 
 
@@ -85,59 +86,50 @@ class _MimeParser:
         default_factory=lambda: {"plain": MAX_BODY_CHARS, "html": MAX_HTML_CHARS}
     )
 
-    def parse_part(
-        self, fields: Fields, start: int, end: int, *, depth: int, into: list[list[TextPart]], default: str
-    ) -> None:
-        """Add the texts of the part `data[start:end]` to `into`, and its attachments to the mail."""
+    def parse_part(self, fields: Fields, start: int, end: int, depth: int, default: str) -> list[list[TextPart]]:
+        """The texts of the part `data[start:end]` as groups of alternatives; attachments are added to the mail."""
         value = _first(fields, "content-type")
         kind = parse_main_value(value) or default
         if not _TYPE.fullmatch(kind):
             self._add_problem("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
-        if kind.startswith("multipart/") and self._parse_multipart(kind, value, start, end, depth, into):
-            return
         if kind.startswith("multipart/"):
+            groups = self._parse_multipart(kind, value, start, end, depth)
+            if groups is not None:
+                return groups
             kind = "text/plain"
         name = self._attachment_name(fields, value, kind, is_root=depth == 0)
-        if name is not None:
-            self.mail.attachments.append(name)
-        else:
-            into.append([self._decode_text(fields, value, kind, start, end)])
+        if name is None:
+            return [[self._decode_text(fields, value, kind, start, end)]]
+        self.mail.attachments.append(name)
+        return []
 
-    def _parse_multipart(
-        self, kind: str, value: str, start: int, end: int, depth: int, into: list[list[TextPart]]
-    ) -> bool:
-        """Read the parts inside; False if there are none to be found."""
+    def _parse_multipart(self, kind: str, value: str, start: int, end: int, depth: int) -> list[list[TextPart]] | None:
+        """The texts of the parts inside; None if there are no parts to be found."""
         boundary = parse_parameters(value).get("boundary", "").rstrip()
         if not boundary:
             self._add_problem("a multipart has no boundary; taken as text")
-            return False
+            return None
         if depth >= MAX_MIME_DEPTH:
             self._add_problem(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
-            return True
+            return []
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
-        found = False
-        inside: list[list[TextPart]] = []
+        groups: list[list[TextPart]] = []
+        number = -1
         for number, (part_start, part_end) in enumerate(self._parts(boundary, start, end)):
-            found = True
             self.parts += 1
             if self.parts > MAX_PARTS:
                 self._add_problem(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
                 break
             fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems)
-            into_part: list[list[TextPart]] = []
-            self.parse_part(fields, body, part_end, depth=depth + 1, into=into_part, default=default)
-            if number and kind in ("multipart/related", "multipart/signed"):
-                continue  # RFC 2387, RFC 1847: the first part is the text, the others belong to it
-            inside += into_part
-        if not found:
+            inside = self.parse_part(fields, body, part_end, depth + 1, default)
+            # RFC 2387, RFC 1847: the first part is the text, the others belong to it.
+            if number == 0 or kind not in ("multipart/related", "multipart/signed"):
+                groups += inside
+        if number < 0:
             self._add_problem("a multipart has no parts; taken as text")
-            return False
-        if kind == "multipart/alternative" and inside:
-            into.append([text for group in inside for text in group])
-        else:
-            into += inside
-        return True
+            return None
+        return [list(chain.from_iterable(groups))] if kind == "multipart/alternative" and groups else groups
 
     def _parts(self, boundary: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Where the parts between the boundary lines (RFC 2046 §5.1.1) start and end."""
@@ -157,7 +149,7 @@ class _MimeParser:
         """The name of a part that is no text to be read; None for text."""
         disposition = _first(fields, "content-disposition")
         name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
-        name = normalize_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS)
+        name = normalize_file_name(name, MAX_NAME_CHARS)
         if kind.startswith("text/") and parse_main_value(disposition) != "attachment" and (is_root or not name):
             return None
         if name:

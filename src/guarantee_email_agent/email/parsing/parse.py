@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from guarantee_email_agent.email.normalize import normalize_line, normalize_text, replace_controls
+from guarantee_email_agent.email.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.parsing.email import (
     DERIVED_ID_SUFFIX,
@@ -283,7 +283,7 @@ def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
             break
         name = (entry.get("filename") or entry.get("name")) if isinstance(entry, Mapping) else entry
         if isinstance(name, str):
-            names.append(normalize_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME_CHARS) or "unnamed")
+            names.append(normalize_file_name(name, MAX_NAME_CHARS) or "unnamed")
         else:
             problems.append("an attachment has no name; left out")
     return tuple(names)
