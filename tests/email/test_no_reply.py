@@ -70,76 +70,35 @@ def test_headers_that_allow_an_answer(headers: dict[str, str]) -> None:
     assert reason(**headers) is None
 
 
-@pytest.mark.parametrize(
-    "local",
-    [
-        "no-reply",
-        "noreply",
-        "no_reply",
-        "No.Reply",
-        "noreply-123",
-        "no-reply+abc",
-        "donotreply",
-        "do-not-reply",
-        "DO_NOT_REPLY",
-        "notifications-noreply",
-        "dont-reply",
-        "noreply2",
-        "nepasrepondre",
-        "ne-pas-repondre",
-        "noresponder",
-        "nicht-antworten",
-        "nie-odpowiadaj",
-        "shop.noreply",
-        "not-reply",
-        "noreplies",
-    ],
-)
+TAKES_NO_REPLIES = """
+    no-reply noreply no_reply No.Reply noreply-123 no-reply+abc donotreply do-not-reply DO_NOT_REPLY
+    notifications-noreply dont-reply noreply2 nepasrepondre ne-pas-repondre noresponder nicht-antworten nie-odpowiadaj
+    shop.noreply not-reply noreplies
+"""
+MAIL_SYSTEMS = """
+    mailer-daemon MAILER-DAEMON mailerdaemon postmaster bounce bounces bounces+jane=example.com bounce-1 listserv
+    majordomo mail-delivery
+"""
+PEOPLE = """
+    norbert.replyson@example.org noreplyson@example.org casino.reply@example.org reply@example.org replyno@example.org
+    jane@noreply.example.org daemon.jones@example.org bouncer@example.org postmasters@example.org noah@example.org
+    repl@example.org info@example.org arno-replyson@example.org delivery@example.org service-request@example.org
+    support@example.org xsupport@example.com support.team@example.com
+"""
+
+
+@pytest.mark.parametrize("local", TAKES_NO_REPLIES.split())
 def test_senders_that_read_no_mail(local: str) -> None:
     assert reason(f"{local}@example.org") == "sender takes no replies"
 
 
-@pytest.mark.parametrize(
-    "local",
-    [
-        "mailer-daemon",
-        "MAILER-DAEMON",
-        "mailerdaemon",
-        "postmaster",
-        "bounce",
-        "bounces",
-        "bounces+jane=example.com",
-        "bounce-1",
-        "listserv",
-        "majordomo",
-        "mail-delivery",
-    ],
-)
+@pytest.mark.parametrize("local", MAIL_SYSTEMS.split())
 def test_mail_systems(local: str) -> None:
     assert reason(f"{local}@example.org") == "sender is a mail system"
 
 
-@pytest.mark.parametrize(
-    "sender",
-    [
-        "norbert.replyson@example.org",
-        "noreplyson@example.org",
-        "casino.reply@example.org",
-        "reply@example.org",
-        "replyno@example.org",
-        "jane@noreply.example.org",
-        "daemon.jones@example.org",
-        "bouncer@example.org",
-        "postmasters@example.org",
-        "noah@example.org",
-        "repl@example.org",
-        "info@example.org",
-        "arno-replyson@example.org",
-        "delivery@example.org",
-        "service-request@example.org",
-    ],
-)
-def test_senders_that_only_look_like_it(sender: str) -> None:
+@pytest.mark.parametrize("sender", PEOPLE.split())
+def test_senders_that_only_look_like_it_or_like_ours(sender: str) -> None:
     assert reason(sender) is None
 
 
@@ -154,11 +113,6 @@ def test_senders_that_only_look_like_it(sender: str) -> None:
 )
 def test_our_own_addresses(sender: str) -> None:
     assert reason(sender) == "sent by ourselves"
-
-
-@pytest.mark.parametrize("sender", ["support@example.org", "xsupport@example.com", "support.team@example.com"])
-def test_other_addresses(sender: str) -> None:
-    assert reason(sender) is None
 
 
 def test_the_null_sender() -> None:

@@ -293,37 +293,24 @@ def test_hostile_bytes_are_read_to_their_end(rest: bytes) -> None:
     assert parse_email(HEAD + rest).sender == "jane@example.com"
 
 
-PIECES = st.sampled_from(
-    [
-        b"From: a@example.com\n",
-        b"From:",
-        b"Subject: =?utf-8?q?x?=\n",
-        b"Content-Type: ",
-        b"multipart/mixed; boundary=b\n",
-        b"multipart/alternative; boundary=b\n",
-        b"text/html; charset=x\n",
-        b"message/rfc822\n",
-        b"text/plain; name*0*=u''%ff\n",
-        b"Content-Transfer-Encoding: base64\n",
-        b"Content-Transfer-Encoding: quoted-printable\n",
-        b"Date: 1 Jan\n",
-        b"\n",
-        b"\r\n",
-        b"--b\n",
-        b"--b--\n",
-        b"\n\n",
-        b"text =zz ",
-        b"<p>html</p>",
-        b"> quoted\n",
-        b" ",
-        b"\x00",
-        b"\xff",
-        b"=",
-        b";",
-        b'"',
-        b"Date: ",
-    ]
-)
+LINES = b"""\
+From: a@example.com
+Subject: =?utf-8?q?x?=
+multipart/mixed; boundary=b
+multipart/alternative; boundary=b
+text/html; charset=x
+message/rfc822
+text/plain; name*0*=u''%ff
+Content-Transfer-Encoding: base64
+Content-Transfer-Encoding: quoted-printable
+Date: 1 Jan
+
+--b
+--b--
+> quoted
+"""
+WORDS = (b"From:", b"Content-Type: ", b"Date: ", b"text =zz ", b"<p>html</p>", b"\r\n")
+PIECES = st.sampled_from([*LINES.splitlines(keepends=True), *WORDS, *(bytes([code]) for code in b' \x00\xff=;"')])
 
 
 def parsed(raw: bytes) -> Email | ProcessingError:
