@@ -31,7 +31,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
+from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -242,7 +242,7 @@ async def _answer(
         clock=SkippingClock(),
     )
     began = perf_counter()
-    result = await processor.process_email(mail_of(case))
+    result = await processor.process_email(build_raw_email(case))
     tally.seconds.append(perf_counter() - began)
     tally.calls += meter.calls
     tally.tokens += meter.usage.total

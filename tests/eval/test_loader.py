@@ -444,7 +444,7 @@ class TestDiscovery:
         (tmp_path / "more").mkdir()
         write(TWO_DOCUMENTS, "more/valid_warranty_002.yaml")
         suite = EvalLoader().discover_test_cases(tmp_path)
-        assert (len(suite), suite.total) == (1, 1)
+        assert (len(suite), len(suite.entries)) == (1, 1)
 
     def test_invalid_files_stay_among_the_entries(
         self, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -460,8 +460,8 @@ class TestDiscovery:
 
         assert isinstance(suite, EvalSuite)
         assert [case.scenario_id for case in suite] == ["valid_warranty_001", "valid_warranty_003"]
-        assert suite.total == len(suite.entries) == 6
-        assert [entry.code for entry in suite.invalid] == [
+        invalid = [entry for entry in suite.entries if isinstance(entry, InvalidScenario)]
+        assert [entry.code for entry in invalid] == [
             "eval_missing_field",
             "eval_file_name",
             "eval_file_unreadable",
@@ -469,17 +469,18 @@ class TestDiscovery:
         ]
         kinds = [isinstance(entry, EvalTestCase) for entry in suite.entries]
         assert kinds == [True, False, True, False, False, False]
-        assert [record.getMessage() for record in caplog.records] == [entry.message for entry in suite.invalid]
+        assert [record.getMessage() for record in caplog.records] == [entry.message for entry in invalid]
         assert {record.levelname for record in caplog.records} == {"ERROR"}
         missing = "Invalid eval file: valid_warranty_002.yaml - Missing field: expected_output.email_sent"
-        assert suite.invalid[0].message == missing
+        assert invalid[0].message == missing
 
     def test_of_two_files_with_one_id_the_second_is_invalid(self, write: Write, tmp_path: Path) -> None:
         write(TWO_DOCUMENTS)
         write(TWO_DOCUMENTS, "valid_warranty_002.yaml")
         suite = EvalLoader().discover_test_cases(tmp_path)
         assert [case.file for case in suite] == [str(tmp_path / "valid_warranty_001.yaml")]
-        (duplicate,) = suite.invalid
+        _, duplicate = suite.entries
+        assert isinstance(duplicate, InvalidScenario)
         assert duplicate.code == "eval_duplicate_id"
         assert duplicate.message.startswith("Invalid eval file: valid_warranty_002.yaml - Duplicate scenario_id")
         assert "valid_warranty_001.yaml" in duplicate.problem
@@ -499,7 +500,7 @@ class TestDiscovery:
 
     def test_an_empty_folder_is_an_empty_suite(self, tmp_path: Path) -> None:
         suite = EvalLoader().discover_test_cases(tmp_path)
-        assert (list(suite), suite.total) == ([], 0)
+        assert (suite, suite.entries) == ([], ())
 
     def test_a_missing_folder(self, tmp_path: Path) -> None:
         with pytest.raises(EvalError, match=r"does not exist.*--eval-dir") as caught:

@@ -37,17 +37,10 @@ class FailedCheck(NamedTuple):
 # What a scenario file expects -----------------------------------------------------------------------------------------
 
 
-def check_email_sent(expected: bool, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
-    return _check_flag("email_sent", expected, actual, "no mail was sent", "a mail was sent")
-
-
-def check_ticket_created(expected: bool, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
-    return _check_flag("ticket_created", expected, actual, "no ticket was created", "a ticket was created")
-
-
-def _check_flag(
+def check_happened(
     check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str
 ) -> Iterator[FailedCheck]:
+    """`email_sent` and `ticket_created`; what went wrong where too little or too much happened."""
     value = actual.get(check, _ABSENT)
     if value is not expected:
         reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much

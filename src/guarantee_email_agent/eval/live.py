@@ -14,7 +14,7 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner
-from guarantee_email_agent.eval.scenario_model import LiveModel, ModelOf, RecordedModel, RecordingPlaces
+from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.reporting.terminal import pluralize
@@ -29,7 +29,7 @@ _AHEAD: Final = 16
 class LiveEvaluation:
     """One run of a suite against the API; `meter` counts what it costs."""
 
-    def __init__(self, config: Config, record_to: RecordingPlaces | None) -> None:
+    def __init__(self, config: Config, record_to: SuiteRecordings | None) -> None:
         """record_to: where the exchanges are to be kept.
 
         Raises ConfigurationError where the key or the SDK is missing, or where nothing could be recorded.
@@ -37,15 +37,19 @@ class LiveEvaluation:
         self._config = config
         self._model = live_model(config, SystemClock())
         self.meter = MeteredModel(self._model)
-        if record_to is not None:
+        self._make_model: ScenarioModelFactory
+        if record_to is None:
+            live = LiveModel(self.meter)
+            self._make_model = lambda _: live
+        else:
             record_to.check_writable()
-        self._model_of: ModelOf = LiveModel(self.meter) if record_to is None else RecordedModel(self.meter, record_to)
+            self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case), record_to.force_tool)
 
     def results(
         self, files: Sequence[str], *, jobs: int, repeat: int, records_dir: Path | None
     ) -> Generator[EvalResult, None, None]:
         """One result a file, in the order of files. Where the caller stops, what is under way is given up."""
-        runner = EvalRunner(self._config, records_dir=records_dir, model_of=self._model_of)
+        runner = EvalRunner(self._config, records_dir=records_dir, make_model=self._make_model)
         numbered = enumerate(EvalLoader().iter_entries(files), 1)
         under_way: deque[asyncio.Task[EvalResult]] = deque()
         with asyncio.Runner() as loop:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, overload
+from typing import Final
 
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 MAX_SCENARIO_BYTES: Final = 1 << 20
 
 _MAX_PROBLEMS: Final = 10
-_MAX_PLACE: Final = 120
+_MAX_PATH: Final = 120
 _WARRANTY_KEYS: Final = frozenset(MockWarrantyAnswer.__dataclass_fields__)
 _CODES: Final = {
     "missing": "eval_missing_field",
@@ -34,31 +34,12 @@ _CODES: Final = {
 }
 
 
-class EvalSuite(Sequence[EvalTestCase]):
-    """A folder's scenarios: the usable ones as a sequence, and all of them as `entries`, both in the order of files."""
+class EvalSuite(list[EvalTestCase]):
+    """A folder's usable scenarios; `entries` also holds the unusable ones. Both are in the order of files."""
 
     def __init__(self, entries: Iterable[EvalTestCase | InvalidScenario]) -> None:
-        self.entries: tuple[EvalTestCase | InvalidScenario, ...] = tuple(entries)
-        self._cases = tuple(entry for entry in self.entries if isinstance(entry, EvalTestCase))
-
-    @property
-    def invalid(self) -> tuple[InvalidScenario, ...]:
-        return tuple(entry for entry in self.entries if isinstance(entry, InvalidScenario))
-
-    @property
-    def total(self) -> int:
-        """How many scenarios count, the unusable ones among them."""
-        return len(self.entries)
-
-    @overload
-    def __getitem__(self, index: int) -> EvalTestCase: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[EvalTestCase]: ...
-    def __getitem__(self, index: int | slice) -> EvalTestCase | Sequence[EvalTestCase]:
-        return self._cases[index]
-
-    def __len__(self) -> int:
-        return len(self._cases)
+        self.entries = tuple(entries)
+        super().__init__(entry for entry in self.entries if isinstance(entry, EvalTestCase))
 
 
 class EvalLoader:
@@ -74,12 +55,12 @@ class EvalLoader:
         path = os.fspath(file_path)
         try:
             text = read_text(path, MAX_SCENARIO_BYTES)
-            data = _merged(load_documents(text), path)
+            data = _merge_documents(load_documents(text), path)
         except InputFileError as error:
             component = "eval" if error.code == "document_yaml_invalid" else "eval_file"
             code = f"{component}_{error.code.removeprefix('document_')}"
-            raise _invalid(path, error.message[0].upper() + error.message[1:], code, error.details) from None
-        return _test_case(data, path, text)
+            raise _error(path, error.message[0].upper() + error.message[1:], code, error.details) from None
+        return _build_test_case(data, path, text)
 
     def validate_test_case(self, data: object, file_path: str | Path) -> EvalTestCase:
         """The scenario in parsed `data` (the documents of a file merged into one mapping).
@@ -87,7 +68,7 @@ class EvalLoader:
         Raises EvalError with all problems in one line, and the code of the first: `eval_missing_field`,
         `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_file_name`.
         """
-        return _test_case(data, os.fspath(file_path), None)
+        return _build_test_case(data, os.fspath(file_path), None)
 
     def discover_test_cases(self, directory: str | Path) -> EvalSuite:
         """All scenarios of a folder, in the byte order of their file names.
@@ -107,7 +88,7 @@ class EvalLoader:
         try:
             names = os.listdir(folder)
         except OSError as error:
-            raise _unusable_folder(folder, error) from None
+            raise _folder_error(folder, error) from None
         scenarios = [name for name in names if name[0] not in "._" and name.lower().endswith((".yaml", ".yml"))]
         return [os.path.join(folder, name) for name in sorted(scenarios, key=os.fsencode)]
 
@@ -121,9 +102,9 @@ class EvalLoader:
             try:
                 case = self.load_eval_test_case(path)
             except EvalError as error:
-                entry = _unusable(path, error)
+                entry = _invalid_scenario(path, error)
             else:
-                duplicate = self.duplicate_of(case, first_files)
+                duplicate = self.find_duplicate(case, first_files)
                 if duplicate is None:
                     yield case
                     continue
@@ -132,51 +113,55 @@ class EvalLoader:
             yield entry
 
     @staticmethod
-    def duplicate_of(case: EvalTestCase, first_files: dict[str, str]) -> InvalidScenario | None:
+    def find_duplicate(case: EvalTestCase, first_files: dict[str, str]) -> InvalidScenario | None:
         """What a scenario is whose id came before; `first_files` (id to path) remembers every id it was asked for."""
         path = case.file or ""
         first = first_files.setdefault(case.scenario_id, path)
-        return None if first == path else _unusable(path, _duplicate_id(case.scenario_id, path, first))
+        if first == path:
+            return None
+        name = _file_name(first)
+        problem = f"Duplicate scenario_id: {case.scenario_id} is already that of {name}; give this file another"
+        return _invalid_scenario(path, _error(path, problem, "eval_duplicate_id"))
 
 
-def _test_case(data: object, path: str, text: str | None) -> EvalTestCase:
+def _build_test_case(data: object, path: str, text: str | None) -> EvalTestCase:
     case = build(EvalTestCase, data, {"file": path})
     if isinstance(case, list):
-        raise _problems(case, path, text)
-    if case.input.mock_responses and (problems := _mock_problems(case.input.mock_responses)):
-        raise _problems(problems, path, text)
+        raise _problems_error(case, path, text)
+    if case.input.mock_responses and (problems := _find_mock_problems(case.input.mock_responses)):
+        raise _problems_error(problems, path, text)
     if case.test is not None and not Path(path).with_name(case.test).is_file():
-        raise _invalid(path, f"Test not found: {case.test} is not beside this file", "eval_test_not_found")
-    stem, _, ending = _name(path).rpartition(".")
+        raise _error(path, f"Test not found: {case.test} is not beside this file", "eval_test_not_found")
+    stem, _, ending = _file_name(path).rpartition(".")
     prefix, _, number = stem.rpartition("_")
     if not (prefix == case.category.replace("-", "_") and number.isascii() and number.isdigit() and ending == "yaml"):
-        raise _wrong_file_name(case.category, path)
+        raise _file_name_error(case.category, path)
     return case
 
 
-def _merged(documents: list[object], path: str) -> object:
+def _merge_documents(documents: list[object], path: str) -> object:
     """The one mapping of a file whose frontmatter and body may be two documents."""
     filled = [document for document in documents if document is not None]
     if not filled:
-        raise _invalid(path, "The file is empty. Copy _template.yaml, or remove the file", "eval_file_empty")
+        raise _error(path, "The file is empty. Copy _template.yaml, or remove the file", "eval_file_empty")
     if len(filled) > 2:
         problem = f"{len(filled)} YAML documents. A scenario is one, or two: frontmatter and body; remove a '---'"
-        raise _invalid(path, problem, "eval_yaml_invalid")
+        raise _error(path, problem, "eval_yaml_invalid")
     merged: dict[object, object] = {}
     for document in filled:
         if not isinstance(document, dict):
             what = "a list" if isinstance(document, list) else "plain text"
             problem = f"Wrong type: a scenario is a mapping of keys to values, not {what}"
-            raise _invalid(path, problem, "eval_wrong_type")
+            raise _error(path, problem, "eval_wrong_type")
         for key, value in document.items():
             if key in merged:
                 problem = f"Duplicate key: {key} stands in both documents; keep one"
-                raise _invalid(path, problem, "eval_duplicate_key")
+                raise _error(path, problem, "eval_duplicate_key")
             merged[key] = value
     return merged
 
 
-def _mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
+def _find_mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
     known = dict(mocks)
     if answer := mocks.get("warranty_api"):  # facts may have any further keys
         known["warranty_api"] = {key: value for key, value in answer.items() if key in _WARRANTY_KEYS}
@@ -186,18 +171,18 @@ def _mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
     return []
 
 
-def _problems(problems: list[Problem], path: str, text: str | None) -> EvalError:
+def _problems_error(problems: list[Problem], path: str, text: str | None) -> EvalError:
     shown = problems[:_MAX_PROBLEMS]
     if text is not None and any(problem.kind != "missing" for problem in shown):
         shown = locate_problems(shown, text)
-    sentences = [_sentence(problem) for problem in shown]
+    sentences = [_format_problem(problem) for problem in shown]
     if len(problems) > len(shown):
         sentences.append(f"and {len(problems) - len(shown)} more")
-    return _invalid(path, "; ".join(sentences), _CODES[problems[0].kind])
+    return _error(path, "; ".join(sentences), _CODES[problems[0].kind])
 
 
-def _sentence(problem: Problem) -> str:
-    place = truncate(dotted_path(problem.path), _MAX_PLACE)
+def _format_problem(problem: Problem) -> str:
+    place = truncate(dotted_path(problem.path), _MAX_PATH)
     if problem.kind == "missing":
         return f"Missing field: {place}"
     if problem.line is not None:
@@ -208,38 +193,33 @@ def _sentence(problem: Problem) -> str:
     return f"{title}: {place} {problem.message}" if place else f"{title}: the scenario {problem.message}"
 
 
-def _wrong_file_name(category: str, path: str) -> EvalError:
+def _file_name_error(category: str, path: str) -> EvalError:
     wanted = f"{category.replace('-', '_')}_<number>.yaml"
     problem = f"File name: category {category!r} wants {wanted}; rename the file, or correct the category"
-    return _invalid(path, problem, "eval_file_name")
+    return _error(path, problem, "eval_file_name")
 
 
-def _duplicate_id(scenario_id: str, path: str, first: str) -> EvalError:
-    problem = f"Duplicate scenario_id: {scenario_id} is already that of {_name(first)}; give this file another"
-    return _invalid(path, problem, "eval_duplicate_id")
-
-
-def _unusable_folder(folder: str, error: OSError) -> EvalError:
-    shown = printable(folder)
+def _folder_error(folder: str, error: OSError) -> EvalError:
+    code = "eval_file_not_found"
     if isinstance(error, FileNotFoundError):
         problem = "the scenario folder does not exist. Create it, or name another with --eval-dir"
-        return EvalError(f"{shown}: {problem}.", "eval_file_not_found", {"path": folder})
-    if isinstance(error, NotADirectoryError):
+    elif isinstance(error, NotADirectoryError):
         problem = "this is a file, not a folder of scenarios. Name the folder with --eval-dir"
-        return EvalError(f"{shown}: {problem}.", "eval_file_not_found", {"path": folder})
-    problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
-    return EvalError(f"{shown}: {problem}.", "eval_file_unreadable", {"path": folder})
+    else:
+        problem = f"the scenario folder cannot be read ({error.strerror}). Check its permissions"
+        code = "eval_file_unreadable"
+    return EvalError(f"{printable(folder)}: {problem}.", code, {"path": folder})
 
 
-def _invalid(path: str, problem: str, code: str, details: Mapping[str, object] | None = None) -> EvalError:
+def _error(path: str, problem: str, code: str, details: Mapping[str, object] | None = None) -> EvalError:
     safe = printable(problem)
-    scenario = InvalidScenario(_name(path), path, safe, code)
+    scenario = InvalidScenario(_file_name(path), path, safe, code)
     return EvalError(scenario.message, code, {**(details or {}), "path": path, "problem": safe})
 
 
-def _unusable(path: str, error: EvalError) -> InvalidScenario:
-    return InvalidScenario(_name(path), path, error.details["problem"], error.code)
+def _invalid_scenario(path: str, error: EvalError) -> InvalidScenario:
+    return InvalidScenario(_file_name(path), path, error.details["problem"], error.code)
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2] if os.sep == "/" else os.path.basename(path)

@@ -14,11 +14,11 @@ from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
 from guarantee_email_agent.utils.errors import IntegrationError
 
-_RETRYABLE_FAULTS = frozenset({"timeout", "unavailable"})
+_RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
 _MALFORMED_ANSWER: Mapping[str, Any] = {"unexpected": "answer"}
 
 
-def mail_of(test_case: EvalTestCase) -> dict[str, Any]:
+def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
     """The scenario's mail as it enters `EmailProcessor.process_email`."""
     email = test_case.input.email
     raw: dict[str, Any] = {
@@ -51,18 +51,46 @@ def send_email_arguments(reply: Reply) -> dict[str, Any]:
     }
 
 
-class MockGmailClient:
+class _MockService:
+    """What the mocked services share: the scenario's answer, and failing as the scenario says."""
+
+    def __init__(self, service: str, test_case: EvalTestCase | None) -> None:
+        self._service = service
+        self._answer = dict(test_case.input.mock_responses.get(service, {})) if test_case else {}
+        self._failure = self._answer.pop("error", None)
+
+    async def test_connection(self) -> bool:
+        if self._failure:
+            raise self._error()
+        return True
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _raise_if_down(self) -> None:
+        if self._failure in _RETRYABLE_FAILURES:
+            raise self._error()
+
+    def _error(self, retryable: bool | None = None) -> IntegrationError:
+        return IntegrationError(
+            f"The mocked {self._service} fails as the scenario says: {self._failure}",
+            f"{self._service}_{self._failure}",
+            {"retryable": self._failure in _RETRYABLE_FAILURES if retryable is None else retryable},
+        )
+
+
+class MockGmailClient(_MockService):
     """A mailbox with one unread mail; `sent_emails` holds what was sent, each as a mapping of the call's arguments."""
 
     def __init__(self, test_case: EvalTestCase) -> None:
+        super().__init__("gmail", test_case)
         self._test_case = test_case
-        self._fault = _fault_of(test_case, "gmail")
         self.sent_emails: list[dict[str, Any]] = []
 
     async def get_unread_emails(self) -> list[dict[str, Any]]:
-        if self._fault:
-            raise _failure("gmail", self._fault)
-        return [mail_of(self._test_case)]
+        if self._failure:
+            raise self._error()
+        return [build_raw_email(self._test_case)]
 
     async def send(self, reply: Reply) -> dict[str, Any]:
         return await self.send_email(**send_email_arguments(reply))
@@ -70,51 +98,37 @@ class MockGmailClient:
     async def send_email(
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any
     ) -> dict[str, Any]:
-        if self._fault:
+        if self._failure:
             # After a time-out nobody knows whether the mail went out, so sending is not for a retry to repeat.
-            raise _failure("gmail", self._fault, retryable=self._fault == "unavailable")
+            raise self._error(retryable=self._failure == "unavailable")
         self.sent_emails.append({"to": to, "subject": subject, "body": body, "thread_id": thread_id, **headers})
         return {"message_id": f"mock-message-{len(self.sent_emails):03d}"}
 
-    async def close(self) -> None:
-        """Nothing is open."""
 
-
-class MockWarrantyAPIClient:
+class MockWarrantyAPIClient(_MockService):
     """Answers the scenario's facts for whatever serial number; without any it knows none. `calls` holds the numbers."""
 
     def __init__(self, test_case: EvalTestCase) -> None:
-        self._answer = dict(test_case.input.mock_responses.get("warranty_api") or {"status": "not_found"})
-        self._fault = self._answer.pop("error", None)
+        super().__init__("warranty_api", test_case)
         self.calls: list[str] = []
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         self.calls.append(serial_number)
-        if self._fault in _RETRYABLE_FAULTS:
-            raise _failure("warranty_api", str(self._fault))
-        return dict(_MALFORMED_ANSWER if self._fault else self._answer)
-
-    async def test_connection(self) -> bool:
-        if self._fault:
-            raise _failure("warranty_api", str(self._fault))
-        return True
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        self._raise_if_down()
+        return dict(_MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"})
 
 
-class MockTicketingClient:
+class MockTicketingClient(_MockService):
     """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds their data with the `ticket_id`."""
 
     def __init__(self, test_case: EvalTestCase | None = None) -> None:
-        self._fault = _fault_of(test_case, "ticketing") if test_case else None
+        super().__init__("ticketing", test_case)
         self._by_key: dict[str, str] = {}
         self.created_tickets: list[dict[str, Any]] = []
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
-        if self._fault in _RETRYABLE_FAULTS:
-            raise _failure("ticketing", str(self._fault))
-        if self._fault:
+        self._raise_if_down()
+        if self._failure:
             return dict(_MALFORMED_ANSWER)
         key = str(ticket_data.get("idempotency_key") or "")
         if key in self._by_key:
@@ -124,14 +138,6 @@ class MockTicketingClient:
         if key:
             self._by_key[key] = ticket_id
         return {"ticket_id": ticket_id, "status": "created"}
-
-    async def test_connection(self) -> bool:
-        if self._fault:
-            raise _failure("ticketing", self._fault)
-        return True
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 class MockAnthropicClient(ModelClient):
@@ -158,16 +164,3 @@ def create_mock_clients(test_case: EvalTestCase) -> dict[str, Any]:
         "ticketing": MockTicketingClient(test_case),
         "anthropic": MockAnthropicClient(),
     }
-
-
-def _fault_of(test_case: EvalTestCase, service: str) -> str | None:
-    fault = test_case.input.mock_responses.get(service, {}).get("error")
-    return str(fault) if fault else None
-
-
-def _failure(service: str, fault: str, retryable: bool | None = None) -> IntegrationError:
-    if retryable is None:
-        retryable = fault in _RETRYABLE_FAULTS
-    return IntegrationError(
-        f"The mocked {service} fails as the scenario says: {fault}", f"{service}_{fault}", {"retryable": retryable}
-    )

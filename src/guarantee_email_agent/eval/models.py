@@ -15,36 +15,35 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
-    check_email_sent,
+    check_happened,
     check_processing_time,
     check_scenario_used,
-    check_ticket_created,
     check_ticket_fields,
 )
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.text import printable
 
-Fault = Literal["timeout", "unavailable", "malformed"]
+MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 DEFAULT_PROCESSING_TIME_MS: Final = 60_000
 
 _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
 
 
-def _usable_id(value: str) -> str | None:
+def _check_scenario_id(value: str) -> str | None:
     if _SCENARIO_ID.fullmatch(value):
         return None
     return "must be letters, digits, '_', '-' and '.' (at most 100), such as valid_warranty_001"
 
 
-def _python_file_beside(value: str) -> str | None:
+def _check_test_file(value: str) -> str | None:
     return (
         None if _FILE_NAME.fullmatch(value) else "must be the name of a Python file beside this one, such as judge.py"
     )
 
 
-def _phrases(values: Sequence[str]) -> str | None:
+def _check_phrases(values: Sequence[str]) -> str | None:
     for value in values:
         if not_blank(value):
             return "holds an empty phrase; write the words, or remove it"
@@ -67,10 +66,12 @@ class EvalEmail:
 
 
 @dataclass(frozen=True, slots=True)
-class MockFault:
+class MockFailure:
     """How a mocked service fails."""
 
-    error: Fault | None = field(default=None, metadata={"doc": "Fail this way at every call; work if left out."})
+    error: MockFailureKind | None = field(
+        default=None, metadata={"doc": "Fail this way at every call; work if left out."}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,18 @@ class MockWarrantyAnswer:
     expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
     coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
     serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
-    error: Fault | None = field(default=None, metadata={"doc": "Fail this way at every call; work if left out."})
+    error: MockFailureKind | None = field(
+        default=None, metadata={"doc": "Fail this way at every call; work if left out."}
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class MockResponses:
     """The keys that `mock_responses` may have; a scenario keeps them as the mapping that its author wrote."""
 
-    gmail: MockFault = field(default_factory=MockFault, metadata={"doc": "The mailbox."})
+    gmail: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The mailbox."})
     warranty_api: MockWarrantyAnswer = field(default_factory=MockWarrantyAnswer)
-    ticketing: MockFault = field(default_factory=MockFault, metadata={"doc": "The ticketing system."})
+    ticketing: MockFailure = field(default_factory=MockFailure, metadata={"doc": "The ticketing system."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +120,14 @@ class EvalExpectedOutput:
     )
     response_body_contains: tuple[str, ...] = field(
         default=(),
-        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": _phrases},
+        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": _check_phrases},
     )
     response_body_excludes: tuple[str, ...] = field(
         default=(),
-        metadata={"doc": "Phrases the reply must not hold; case and white space do not matter.", "check": _phrases},
+        metadata={
+            "doc": "Phrases the reply must not hold; case and white space do not matter.",
+            "check": _check_phrases,
+        },
     )
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
@@ -139,10 +145,12 @@ class EvalExpectedOutput:
         """
         body = actual.get("response_body")
         failed = chain(
-            check_email_sent(self.email_sent, actual),
+            check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
             check_body_contains(self.response_body_contains, body),
             check_body_excludes(self.response_body_excludes, body),
-            check_ticket_created(self.ticket_created, actual),
+            check_happened(
+                "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
+            ),
             check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
             check_scenario_used(self.scenario_instruction_used, actual),
             check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
@@ -158,7 +166,7 @@ class EvalTestCase:
     scenario_id: str = field(
         metadata={
             "doc": "Unique in the suite; by habit the file's name.",
-            "check": _usable_id,
+            "check": _check_scenario_id,
             "schema": {"pattern": f"^{_SCENARIO_ID.pattern}$"},
         }
     )
@@ -171,7 +179,7 @@ class EvalTestCase:
     expected_output: EvalExpectedOutput
     test: str | None = field(
         default=None,
-        metadata={"doc": "A Python file beside this one that judges the run too.", "check": _python_file_beside},
+        metadata={"doc": "A Python file beside this one that judges the run too.", "check": _check_test_file},
     )
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
 

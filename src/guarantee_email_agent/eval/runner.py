@@ -20,13 +20,13 @@ from guarantee_email_agent.eval.checks import (
     check_verdict,
     lacks_model,
 )
-from guarantee_email_agent.eval.mocks import create_mock_clients, mail_of
+from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.scenario_model import ModelOf, ScenarioModel
+    from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
     from guarantee_email_agent.eval.trace import RunTrace
     from guarantee_email_agent.llm.port import LanguageModel
 
@@ -41,16 +41,16 @@ class EvalRunner:
         config: Config,
         clock: Clock | None = None,
         records_dir: Path | None = None,
-        model_of: ModelOf | None = None,
+        make_model: ScenarioModelFactory | None = None,
     ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
-        model_of: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
+        make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
         """
         self._config = config
         self._records_dir = records_dir
-        self._model_of = model_of
+        self._make_model = make_model
         self._clock = clock
         self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
@@ -71,16 +71,16 @@ class EvalRunner:
         """
         if isinstance(entry, InvalidScenario):
             return EvalResult.of_invalid(entry)
-        if self._model_of is None:
-            return await self._run(entry, repeat)
-        model = self._model_of(entry)
-        result = await self._run(entry, repeat, model)
+        if self._make_model is None:
+            return await self._run_repeatedly(entry, repeat)
+        model = self._make_model(entry)
+        result = await self._run_repeatedly(entry, repeat, model)
         if (problem := model.finish()) is None:
             return result
         failures = [*result.failures, str(FailedCheck("recording", problem))]
         return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
 
-    async def _run(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
+    async def _run_repeatedly(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
         first = await self.run_test_case(entry, None if model is None else model.begin(1))
         for number in range(2, repeat + 1):
             if not first.passed:
@@ -120,7 +120,7 @@ class EvalRunner:
             clock=clock,
             own_addresses=frozenset(self._config.agent.own_addresses),
         )
-        report = await processor.process_email(mail_of(test_case))
+        report = await processor.process_email(build_raw_email(test_case))
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
         actual["processing_time_ms"] = elapsed_ms
@@ -149,9 +149,9 @@ class EvalRunner:
 
     def _judge(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterable[FailedCheck]:
         """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
-        from guarantee_email_agent.eval.trace import record_of_run
+        from guarantee_email_agent.eval.trace import build_record
 
-        record = record_of_run(test_case, trace, actual)
+        record = build_record(test_case, trace, actual)
         if self._records_dir is not None:
             from guarantee_email_agent.judging.record import write_record
 

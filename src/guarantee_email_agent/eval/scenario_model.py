@@ -24,20 +24,17 @@ class ScenarioModel(Protocol):
         """The model of one run. run: from 1, one after the other."""
 
     def finish(self) -> str | None:
-        """Called once after the last run; what went wrong with the model, if that is not told already."""
+        """Called once after the last run; what went wrong with the model, if no result says so yet."""
 
 
-ModelOf = Callable[[EvalTestCase], ScenarioModel]
+ScenarioModelFactory = Callable[[EvalTestCase], ScenarioModel]
 
 
 class LiveModel:
-    """The API, for every scenario."""
+    """The API; one serves every scenario."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
-
-    def __call__(self, _: EvalTestCase) -> LiveModel:
-        return self
 
     def begin(self, _run: int) -> LanguageModel:
         return self._model
@@ -47,17 +44,8 @@ class LiveModel:
 
 
 class RecordedModel:
-    """The API, with every exchange kept in a folder for each scenario."""
+    """The API, with every exchange kept."""
 
-    def __init__(self, model: LanguageModel, places: RecordingPlaces) -> None:
-        self._model = model
-        self._places = places
-
-    def __call__(self, test_case: EvalTestCase) -> _RecordedScenario:
-        return _RecordedScenario(self._model, self._places.of(test_case), self._places.force_tool)
-
-
-class _RecordedScenario:
     def __init__(self, model: LanguageModel, recordings: Recordings, force_tool: bool) -> None:
         self._model = model
         self._recordings = recordings
@@ -80,16 +68,8 @@ class _RecordedScenario:
 
 
 class ReplayedModel:
-    """What was recorded of each scenario; opens no connection and never waits."""
+    """What was recorded of a scenario; opens no connection and never waits."""
 
-    def __init__(self, places: RecordingPlaces) -> None:
-        self._places = places
-
-    def __call__(self, test_case: EvalTestCase) -> _ReplayedScenario:
-        return _ReplayedScenario(self._places.of(test_case))
-
-
-class _ReplayedScenario:
     def __init__(self, recordings: Recordings) -> None:
         self._recordings = recordings
 
@@ -97,11 +77,11 @@ class _ReplayedScenario:
         return self._recordings.replay_client(run)
 
     def finish(self) -> None:
-        """A recording that nobody asked for any more does no harm; the next one of the scenario removes it."""
+        """An unused recording does no harm; the next recording of the scenario removes it."""
 
 
-class RecordingPlaces:
-    """Where the recordings of a suite lie: a folder for each scenario in `recordings`, beside the suite's folder."""
+class SuiteRecordings:
+    """The recordings of a suite: a folder for each scenario in `recordings`, beside the suite's folder."""
 
     def __init__(self, suite: Path, *, force_tool: bool, command: str) -> None:
         """command: what records the whole suite, as an error tells it to the user."""
@@ -109,7 +89,7 @@ class RecordingPlaces:
         self.force_tool = force_tool
         self._command = command
 
-    def of(self, test_case: EvalTestCase) -> Recordings:
+    def of_scenario(self, test_case: EvalTestCase) -> Recordings:
         name = Path(test_case.file or test_case.scenario_id).stem
         return Recordings(
             self.folder / test_case.scenario_id,
@@ -125,8 +105,8 @@ class RecordingPlaces:
             return
         why = "permission denied" if place.is_dir() else "it is no folder"
         raise ConfigurationError(
-            f"{self._shown}: the folder for recordings cannot be written to ({why}). Name a suite in another place "
-            "with --eval-dir",
+            f"{self._folder_text}: the folder for recordings cannot be written to ({why}). "
+            "Name a suite in another place with --eval-dir",
             "eval_recordings_unwritable",
         )
 
@@ -137,10 +117,10 @@ class RecordingPlaces:
         exists = os.path.lexists(self.folder)
         what = "does not exist" if not exists else "holds no recording" if self.folder.is_dir() else "is no folder"
         raise ConfigurationError(
-            f"{self._shown} {what}: nothing is recorded of this suite. Record it first: {self._command}",
+            f"{self._folder_text} {what}: nothing is recorded of this suite. Record it first: {self._command}",
             "eval_recordings_not_found",
         )
 
     @property
-    def _shown(self) -> str:
+    def _folder_text(self) -> str:
         return printable(str(self.folder))

@@ -23,7 +23,7 @@ from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.live import LiveEvaluation
-    from guarantee_email_agent.eval.scenario_model import LlmMode, ModelOf, RecordingPlaces
+    from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
     from guarantee_email_agent.reporting.report_files import ReportFiles
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
         make_folder(options.records_dir, "--records", "eval_records_unwritable")
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
-    live = _live(config, options)
+    live = _live_evaluation(config, options)
     reporter = EvalReporter(stream, threshold=options.threshold, cost=None if live is None else live.cost)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     reports = _report_files(config, options, live) if options.report_paths else None
@@ -95,23 +95,23 @@ def _scenario_files(options: EvalOptions) -> list[str]:
     return matching
 
 
-def _live(config: Config, options: EvalOptions) -> LiveEvaluation | None:
+def _live_evaluation(config: Config, options: EvalOptions) -> LiveEvaluation | None:
     """What asks the API; None where nobody does. What is missing for the run shows here, before it begins."""
     if options.llm == "offline":
         return None
     if options.llm == "replay":
-        _places(config, options).check_recorded()
+        _recordings(config, options).check_recorded()
         return None
     from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
 
     logger.info("The language model is %s (%s)", config.llm.model, options.llm)
-    return LiveEvaluation(config, _places(config, options) if options.llm == "record" else None)
+    return LiveEvaluation(config, _recordings(config, options) if options.llm == "record" else None)
 
 
-def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
+def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     import shlex  # not offline
 
-    from guarantee_email_agent.eval.scenario_model import RecordingPlaces
+    from guarantee_email_agent.eval.scenario_model import SuiteRecordings
 
     command = ["eval", "--llm", "record"]
     if config.source is not None and config.source != Path.cwd() / "config.yaml":
@@ -120,8 +120,8 @@ def _places(config: Config, options: EvalOptions) -> RecordingPlaces:
         command += ["--eval-dir", str(options.directory)]
     if options.repeat > 1:
         command += ["--repeat", str(options.repeat)]
-    shown = printable(shlex.join(command))
-    return RecordingPlaces(options.directory, force_tool=config.llm.force_tool, command=shown)
+    text = printable(shlex.join(command))
+    return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
 
 
 def _results(
@@ -131,24 +131,27 @@ def _results(
         return live.results(files, jobs=options.jobs, repeat=options.repeat, records_dir=options.records_dir)
     jobs = min(options.jobs, len(files))
     if jobs > 1:
-        return _on_several_cores(config, files, options, jobs)
-    return _run(config, files, options)
+        return _run_in_processes(config, files, options, jobs)
+    return _run_one_by_one(config, files, options)
 
 
-def _run(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
+def _run_one_by_one(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     """One result a file, as it is ready."""
-    model_of: ModelOf | None = None
-    if options.llm == "replay":
-        from guarantee_email_agent.eval.scenario_model import ReplayedModel
-
-        model_of = ReplayedModel(_places(config, options))
-    runner = EvalRunner(config, records_dir=options.records_dir, model_of=model_of)
+    make_model = _replayed_models(config, options) if options.llm == "replay" else None
+    runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model)
     for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
-        yield _finished(runner.run_entry(entry, options.repeat))
+        yield _run_without_event_loop(runner.run_entry(entry, options.repeat))
 
 
-def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
+def _replayed_models(config: Config, options: EvalOptions) -> ScenarioModelFactory:
+    from guarantee_email_agent.eval.scenario_model import ReplayedModel
+
+    recordings = _recordings(config, options)
+    return lambda case: ReplayedModel(recordings.of_scenario(case))
+
+
+def _run_without_event_loop(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
     """The answer of a coroutine that never waits, as all are whose clients are mocks or recordings.
 
     An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
@@ -161,14 +164,14 @@ def _finished(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
     raise AssertionError("an offline scenario waited for something outside the process")
 
 
-def _on_several_cores(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:
-    """The same results in the same order as `_run`, from `jobs` processes."""
+def _run_in_processes(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:
+    """The same results in the same order as `_run_one_by_one`, from `jobs` processes."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     size = max(1, min(MAX_CHUNK // options.repeat, len(files) // (jobs * 4)))
     chunks = [files[start : start + size] for start in range(0, len(files), size)]
-    pool = ProcessPoolExecutor(jobs, initializer=_begin_worker)
+    pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
     first_files: dict[str, str] = {}
     try:
         number = 0
@@ -176,7 +179,7 @@ def _on_several_cores(config: Config, files: Sequence[str], options: EvalOptions
             for result in chunk:
                 number += 1
                 logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
-                yield _unless_duplicate(result, first_files)
+                yield _replace_duplicate(result, first_files)
     except BrokenProcessPool:
         raise AgentError(
             "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
@@ -186,7 +189,7 @@ def _on_several_cores(config: Config, files: Sequence[str], options: EvalOptions
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker() -> None:
+def _init_worker() -> None:
     import signal
 
     # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
@@ -195,16 +198,16 @@ def _begin_worker() -> None:
 
 
 def _run_chunk(config: Config, options: EvalOptions, files: Sequence[str]) -> list[EvalResult]:
-    return list(_run(config, files, options))
+    return list(_run_one_by_one(config, files, options))
 
 
-def _unless_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
-    """Workers see only their own files, so what goes across them is looked for and logged here."""
+def _replace_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
+    """Workers see only their own files, so duplicates among all files are found, and logged, here."""
     entry = result.test_case
     if isinstance(entry, InvalidScenario):
         logger.error("%s", entry.message)
         return result
-    if (duplicate := EvalLoader.duplicate_of(entry, first_files)) is None:
+    if (duplicate := EvalLoader.find_duplicate(entry, first_files)) is None:
         return result
     logger.error("%s", duplicate.message)
     return EvalResult.of_invalid(duplicate)

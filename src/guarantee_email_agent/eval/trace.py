@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from guarantee_email_agent.eval.mocks import mail_of, send_email_arguments
+from guarantee_email_agent.eval.mocks import build_raw_email, send_email_arguments
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.llm.port import ModelClient
@@ -27,27 +27,27 @@ class RunTrace:
         self.execution_trace: list[dict[str, Any]] = []
         self.model_calls = 0
         self.clients: dict[str, Any] = {
-            "gmail": _TracedMail(self, clients["gmail"]),
-            "warranty": _TracedWarranty(self, clients["warranty"]),
-            "ticketing": _TracedTicketing(self, clients["ticketing"]),
+            **dict.fromkeys(("gmail", "warranty", "ticketing"), _TracedServices(self, clients)),
             "anthropic": _TracedModel(self, clients["anthropic"]),
         }
 
-    async def act(self, action: dict[str, Any], call: Awaitable[Mapping[str, Any]], ends: bool = False) -> Any:
-        """Wait for `call` and note it. ends: whether the work is done once this has succeeded."""
+    async def record_call(
+        self, action: dict[str, Any], call: Awaitable[Mapping[str, Any]], *, completes: bool = False
+    ) -> Any:
+        """Wait for `call` and note it. completes: whether the work is done once this has succeeded."""
+        feedback: dict[str, Any] = {"done": False}
         try:
             answer = await call
+            feedback = {"done": completes, "message": _as_json(answer)}
         except Exception as error:
-            self._note(action, False, f"{type(error).__name__}: {error}")
+            feedback["message"] = f"{type(error).__name__}: {error}"
             raise
-        self._note(action, ends, _as_json(answer))
+        finally:
+            self.execution_trace.append({"action": action, "feedback": feedback})
         return answer
 
-    def _note(self, action: dict[str, Any], done: bool, message: str) -> None:
-        self.execution_trace.append({"action": action, "feedback": {"done": done, "message": message}})
 
-
-def record_of_run(test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> dict[str, Any]:
+def build_record(test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> dict[str, Any]:
     """Everything about one run, as a judge sees it. The same run gives the same record, so it holds no times.
 
     actual: what the mocks captured, as `EvalResult.actual_output` has it.
@@ -64,37 +64,31 @@ def record_of_run(test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str,
         "scenario": {
             "category": test_case.category,
             "description": test_case.description,
-            "mail": mail_of(test_case),
+            "mail": build_raw_email(test_case),
             "actual_output": {key: value for key, value in actual.items() if key != "processing_time_ms"},
         },
     }
 
 
-class _TracedMail:
-    def __init__(self, trace: RunTrace, mail: Any) -> None:
-        self._trace, self._mail = trace, mail
+class _TracedServices:
+    """Mailbox, warranty system and ticketing system."""
+
+    def __init__(self, trace: RunTrace, clients: Mapping[str, Any]) -> None:
+        self._record_call = trace.record_call
+        self._clients = clients
 
     async def send(self, reply: Reply) -> Any:
         arguments = {key: value for key, value in send_email_arguments(reply).items() if value is not None}
-        return await self._trace.act({"action_type": "send_email", **arguments}, self._mail.send(reply), ends=True)
-
-
-class _TracedWarranty:
-    def __init__(self, trace: RunTrace, warranty: Any) -> None:
-        self._trace, self._warranty = trace, warranty
+        action = {"action_type": "send_email", **arguments}
+        return await self._record_call(action, self._clients["gmail"].send(reply), completes=True)
 
     async def check_warranty(self, serial_number: str) -> Any:
         action = {"action_type": "check_warranty", "serial_number": serial_number}
-        return await self._trace.act(action, self._warranty.check_warranty(serial_number))
-
-
-class _TracedTicketing:
-    def __init__(self, trace: RunTrace, ticketing: Any) -> None:
-        self._trace, self._ticketing = trace, ticketing
+        return await self._record_call(action, self._clients["warranty"].check_warranty(serial_number))
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Any:
         action = {"action_type": "create_ticket", **ticket_data}
-        return await self._trace.act(action, self._ticketing.create_ticket(ticket_data))
+        return await self._record_call(action, self._clients["ticketing"].create_ticket(ticket_data))
 
 
 class _TracedModel(ModelClient):
