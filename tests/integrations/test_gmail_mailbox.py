@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_sessions import PATIENCE_S, Servers, failure
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, LABELS, MAX_LISTED
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import Reply
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 
-PATIENCE_S = 30.0
 FACTS = json.loads(Path(__file__).with_name("gmail_facts.json").read_text())
 pytestmark = pytest.mark.anyio
 
@@ -57,17 +57,11 @@ def gmail(tmp_path: Path) -> Gmail:
 
 
 @pytest.fixture
-async def mail(servers: Any, gmail: Gmail) -> AsyncIterator[MailClient]:
+async def mail(servers: Servers, gmail: Gmail) -> AsyncIterator[MailClient]:
     """A client of this mailbox; every call has to fit the package's schema."""
     session = servers.session(servers.launch(str(gmail.folder), script="gmail_server.py"), name="mail")
     yield MailClient(session, servers.clock, PATIENCE_S)
     assert [call for call in gmail.calls if call["wrong"]] == []
-
-
-async def failure(call: Awaitable[Any]) -> IntegrationError:
-    with pytest.raises(IntegrationError) as caught:
-        await call
-    return caught.value
 
 
 def test_what_we_call_is_what_the_package_publishes() -> None:
@@ -224,7 +218,7 @@ async def test_waiting_takes_its_time_and_tells_to_look(gmail: Gmail, mail: Mail
     assert await mail.wait_for_mail(3600) is True
 
 
-async def test_a_server_of_neither_kind_is_refused(servers: Any) -> None:
+async def test_a_server_of_neither_kind_is_refused(servers: Servers) -> None:
     mail = MailClient(servers.session(name="mail"), servers.clock, PATIENCE_S)
     with pytest.raises(MCPConnectionError) as caught:
         await mail.test_connection()

@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from mcp_sessions import PATIENCE_S, Servers
 
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
-PATIENCE_S = 30.0
 LIMIT = 10_000  # bytes of an answer
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +99,7 @@ def http() -> Iterator[SessionServer]:
         thread.join()
 
 
-def session(servers: Any, http: SessionServer, **settings: Any) -> Any:
+def session(servers: Servers, http: SessionServer, **settings: Any) -> Any:
     return servers.session(ServerLaunch("mcp.x", url=http.url), max_answer_bytes=LIMIT, exit_grace_s=0.2, **settings)
 
 
@@ -107,14 +107,14 @@ async def big(asked: Any, size: int) -> int:
     return len((await asked.call("big", {"size": size}, PATIENCE_S, repeatable=False))["raw"])
 
 
-async def test_a_leave_taking_that_is_never_answered_keeps_nobody(servers: Any, http: SessionServer) -> None:
+async def test_a_leave_taking_that_is_never_answered_keeps_nobody(servers: Servers, http: SessionServer) -> None:
     asked = session(servers, http)
     assert await big(asked, 1) == 1
     await asked.close()
     assert http.taking_leave.is_set()
 
 
-async def test_nor_does_it_keep_a_new_start(servers: Any, http: SessionServer) -> None:
+async def test_nor_does_it_keep_a_new_start(servers: Servers, http: SessionServer) -> None:
     asked = session(servers, http)
     await big(asked, 1)
     asked._connection.end()
@@ -122,7 +122,7 @@ async def test_nor_does_it_keep_a_new_start(servers: Any, http: SessionServer) -
     assert http.taking_leave.is_set()
 
 
-async def test_nor_a_start_that_came_to_nothing(servers: Any, http: SessionServer) -> None:
+async def test_nor_a_start_that_came_to_nothing(servers: Servers, http: SessionServer) -> None:
     http.silent_after = "tools/list"
 
     with pytest.raises(MCPConnectionError, match=r"did not answer within 0\.5 s"):
@@ -131,7 +131,7 @@ async def test_nor_a_start_that_came_to_nothing(servers: Any, http: SessionServe
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
-    servers: Any, http: SessionServer, stream: bool
+    servers: Servers, http: SessionServer, stream: bool
 ) -> None:
     http.stream = stream
 
@@ -145,7 +145,7 @@ async def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
     assert await big(asked, 1) == 1
 
 
-async def test_nothing_is_decompressed_since_that_could_be_of_any_size(servers: Any, http: SessionServer) -> None:
+async def test_nothing_is_decompressed_since_that_could_be_of_any_size(servers: Servers, http: SessionServer) -> None:
     asked = session(servers, http)
     await asked.start()
     http.compressed = True
@@ -156,7 +156,7 @@ async def test_nothing_is_decompressed_since_that_could_be_of_any_size(servers: 
 
 @pytest.mark.parametrize("value", ["half a character: \ud800", float("nan")])
 async def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
-    servers: Any, http: SessionServer, value: object
+    servers: Servers, http: SessionServer, value: object
 ) -> None:
     for asked in (session(servers, http), servers.session()):
         await asked.start()

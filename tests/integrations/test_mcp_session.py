@@ -8,25 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from mcp_sessions import PATIENCE_S, Servers, failure
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, MCPConnectionError
 
 HERE = Path(__file__).parent
-PATIENCE_S = 30.0
 pytestmark = pytest.mark.anyio
-
-
-async def failure(call: Awaitable[Any]) -> IntegrationError:
-    with pytest.raises(IntegrationError) as caught:
-        await call
-    return caught.value
 
 
 async def pid_of(session: McpSession) -> int:
@@ -50,29 +42,29 @@ async def gone(pid: int) -> bool:
 
 
 class TestCall:
-    async def test_gives_structured_content(self, servers: Any) -> None:
+    async def test_gives_structured_content(self, servers: Servers) -> None:
         session = servers.session()
         assert await session.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
 
-    async def test_reads_json_where_there_is_only_text(self, servers: Any) -> None:
+    async def test_reads_json_where_there_is_only_text(self, servers: Servers) -> None:
         assert await servers.session().call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
 
     @pytest.mark.parametrize("text", ["The warranty is fine.", "[1, 2]", "", "[" * 100_000])
-    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, servers: Any) -> None:
+    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, servers: Servers) -> None:
         error = await failure(servers.session().call("prose", {"text": text}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert not error.retryable
 
-    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, servers: Any) -> None:
+    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, servers: Servers) -> None:
         assert await servers.session().call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
 
-    async def test_an_answer_against_the_tools_own_schema_is_malformed(self, servers: Any) -> None:
+    async def test_an_answer_against_the_tools_own_schema_is_malformed(self, servers: Servers) -> None:
         error = await failure(servers.session().call("break_promise", {}, PATIENCE_S, repeatable=False))
         assert error.code == "oracle_malformed"
         assert "no number" not in error.message
         assert error.details["uncertain"]
 
-    async def test_tools_of_all_pages_are_known(self, servers: Any) -> None:
+    async def test_tools_of_all_pages_are_known(self, servers: Servers) -> None:
         session = servers.session()
         await session.start()
         assert session.tools >= {"echo", "spawn"}
@@ -82,12 +74,12 @@ class TestCall:
         with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
             session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
 
-    async def test_calls_of_many_tasks_get_their_own_answers(self, servers: Any) -> None:
+    async def test_calls_of_many_tasks_get_their_own_answers(self, servers: Servers) -> None:
         session = servers.session()
         answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
         assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
 
-    async def test_a_call_that_is_cancelled_harms_no_other(self, servers: Any) -> None:
+    async def test_a_call_that_is_cancelled_harms_no_other(self, servers: Servers) -> None:
         session = servers.session()
         pid = await pid_of(session)
         slow = asyncio.create_task(session.call("sleep", {"seconds": 0.3}, PATIENCE_S))
@@ -101,7 +93,7 @@ class TestCall:
 
 
 class TestEnvironment:
-    async def test_is_what_was_given_and_nothing_else(self, servers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_is_what_was_given_and_nothing_else(self, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
         given = {"PATH": os.environ["PATH"], "GMAIL_TOKEN": "token"}
 
@@ -117,7 +109,7 @@ class TestEnvironment:
 
 class TestServerThatDies:
     async def test_the_call_in_work_fails_and_the_next_one_starts_it_anew(
-        self, servers: Any, caplog: pytest.LogCaptureFixture
+        self, servers: Servers, caplog: pytest.LogCaptureFixture
     ) -> None:
         session = servers.session(servers.launch(built_in=True))
         first = await pid_of(session)
@@ -132,7 +124,7 @@ class TestServerThatDies:
         ]
 
     async def test_the_last_words_of_somebody_elses_server_may_quote_a_mail(
-        self, servers: Any, caplog: pytest.LogCaptureFixture
+        self, servers: Servers, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
@@ -142,7 +134,7 @@ class TestServerThatDies:
         await pid_of(session)
         assert {record.levelno for record in caplog.records if "canary" in record.getMessage()} == {logging.DEBUG}
 
-    async def test_nothing_is_repeated_by_itself(self, servers: Any, tmp_path: Path) -> None:
+    async def test_nothing_is_repeated_by_itself(self, servers: Servers, tmp_path: Path) -> None:
         effects = tmp_path / "effects"
 
         session = servers.session(servers.launch("well", str(effects)))
@@ -152,7 +144,7 @@ class TestServerThatDies:
             assert not error.retryable
         assert effects.read_text() == "done\ndone\n"
 
-    async def test_one_killed_between_two_calls_is_not_noticed(self, servers: Any) -> None:
+    async def test_one_killed_between_two_calls_is_not_noticed(self, servers: Servers) -> None:
         session = servers.session()
         pid = await pid_of(session)
         os.kill(pid, signal.SIGKILL)
@@ -160,19 +152,21 @@ class TestServerThatDies:
         await asyncio.sleep(0.1)
         assert await session.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
 
-    async def test_many_calls_start_it_once(self, servers: Any) -> None:
+    async def test_many_calls_start_it_once(self, servers: Servers) -> None:
         session = servers.session()
         await failure(session.call("die", {}, PATIENCE_S))
         assert len(set(await asyncio.gather(*(pid_of(session) for _ in range(20))))) == 1
 
-    async def test_what_it_started_ends_with_it(self, servers: Any) -> None:
+    async def test_what_it_started_ends_with_it(self, servers: Servers) -> None:
         session = servers.session()
         child = (await session.call("spawn", {}, PATIENCE_S))["pid"]
         assert (await failure(session.call("die", {}, PATIENCE_S))).code == "oracle_unavailable"
         await session.close()
         assert await gone(child)
 
-    async def test_one_that_does_not_come_back_is_tried_ever_more_seldom(self, servers: Any, tmp_path: Path) -> None:
+    async def test_one_that_does_not_come_back_is_tried_ever_more_seldom(
+        self, servers: Servers, tmp_path: Path
+    ) -> None:
         session = servers.session(servers.launch("once", str(tmp_path / "started")))
         await failure(session.call("die", {}, PATIENCE_S))
         waits = []
@@ -186,7 +180,7 @@ class TestServerThatDies:
             await servers.clock.sleep(waits[-1] + 0.1)
         assert [round(wait) for wait in waits] == [1, 2, 4, 8]
 
-    async def test_nor_is_one_hurried_that_comes_back_and_dies_again(self, servers: Any) -> None:
+    async def test_nor_is_one_hurried_that_comes_back_and_dies_again(self, servers: Servers) -> None:
         session = servers.session()
         for _ in range(2):
             error = await failure(session.call("die", {}, PATIENCE_S))
@@ -200,7 +194,7 @@ class TestServerThatDies:
 
 
 class TestServerThatHangs:
-    async def test_a_call_ends_at_its_deadline(self, servers: Any) -> None:
+    async def test_a_call_ends_at_its_deadline(self, servers: Servers) -> None:
         session = servers.session()
         pid = await pid_of(session)
         error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
@@ -209,7 +203,7 @@ class TestServerThatHangs:
         assert error.details == {"retryable": True, "uncertain": True, "outage": False}
         assert await pid_of(session) == pid
 
-    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, servers: Any) -> None:
+    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, servers: Servers) -> None:
         session = servers.session()
         pid = await pid_of(session)
         for _ in range(2):
@@ -217,7 +211,7 @@ class TestServerThatHangs:
         assert await pid_of(session) != pid
         assert not alive(pid)
 
-    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, servers: Any) -> None:
+    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, servers: Servers) -> None:
         session = servers.session()
         stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
         await asyncio.sleep(0.5)
@@ -232,7 +226,7 @@ class TestServerThatHangs:
 class TestServerThatTalksTooMuch:
     @pytest.mark.parametrize("start", ["well", "rubbish"])
     async def test_rubbish_on_stdout_is_passed_over(
-        self, start: str, servers: Any, caplog: pytest.LogCaptureFixture
+        self, start: str, servers: Servers, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
@@ -242,13 +236,13 @@ class TestServerThatTalksTooMuch:
         assert r"debug: \x1b[31m" in lines[0 if start == "well" else 3].getMessage()
         assert all(record.levelno == logging.DEBUG and record.getMessage().isprintable() for record in lines)
 
-    async def test_a_large_answer_comes_through(self, servers: Any) -> None:
+    async def test_a_large_answer_comes_through(self, servers: Servers) -> None:
         answer = await servers.session().call("big", {"size": 35_000_000}, PATIENCE_S)
         assert len(answer["raw"]) == 35_000_000
 
     @pytest.mark.parametrize(("tool", "arguments"), [("big", {"size": 200_000}), ("endless", {})])
     async def test_one_beyond_the_limit_ends_the_server(
-        self, tool: str, arguments: dict[str, int], servers: Any
+        self, tool: str, arguments: dict[str, int], servers: Servers
     ) -> None:
         session = servers.session(max_answer_bytes=100_000)
         pid = await pid_of(session)
@@ -258,7 +252,9 @@ class TestServerThatTalksTooMuch:
         assert not error.retryable
         assert await pid_of(session) != pid
 
-    async def test_stderr_goes_to_the_log_line_by_line(self, servers: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_stderr_goes_to_the_log_line_by_line(
+        self, servers: Servers, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
 
         session = servers.session()
@@ -278,19 +274,19 @@ class TestStart:
         assert caught.value.details["outage"]
         return caught.value.message
 
-    async def test_of_a_program_that_is_not_there(self, servers: Any) -> None:
+    async def test_of_a_program_that_is_not_there(self, servers: Servers) -> None:
         session = servers.session(ServerLaunch("mcp.gmail", "no-such", ("-y", "x")))
         assert await self.message(session) == (
             "oracle: there is no program no-such. Correct mcp.gmail, or what it needs; run: no-such -y x"
         )
 
-    async def test_of_a_file_that_is_no_program(self, servers: Any, tmp_path: Path) -> None:
+    async def test_of_a_file_that_is_no_program(self, servers: Servers, tmp_path: Path) -> None:
         file = tmp_path / "server"
         file.write_text("text")
         message = await self.message(servers.session(ServerLaunch("mcp.gmail", str(file))))
         assert "the server cannot be started (Permission denied)" in message
 
-    async def test_of_a_server_that_ends_at_once(self, servers: Any) -> None:
+    async def test_of_a_server_that_ends_at_once(self, servers: Servers) -> None:
         message = await self.message(servers.session(servers.launch("exit")))
         assert message.startswith(
             'oracle: the server ended at once (exit code 3). It said last: "the key file is missing\\x1b[0m". '
@@ -298,15 +294,15 @@ class TestStart:
         )
         assert message.endswith("stdio_server.py exit")
 
-    async def test_of_a_server_that_never_answers(self, servers: Any) -> None:
+    async def test_of_a_server_that_never_answers(self, servers: Servers) -> None:
         message = await self.message(servers.session(servers.launch("hang"), start_timeout_s=0.5))
         assert "oracle: the server did not answer within 0.5 s. Correct mcp.test" in message
 
-    async def test_of_a_program_that_is_no_mcp_server(self, servers: Any) -> None:
+    async def test_of_a_program_that_is_no_mcp_server(self, servers: Servers) -> None:
         launch = ServerLaunch("mcp.test", sys.executable, ("-c", "print('hello')"))
         assert "oracle: no MCP server answers (" in await self.message(servers.session(launch))
 
-    async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, servers: Any) -> None:
+    async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, servers: Servers) -> None:
         session = servers.session()
         error = await failure(session.call("process", {}, 0.001))
         assert error.code == "oracle_timeout"
@@ -316,7 +312,7 @@ class TestStart:
 
 
 class TestEnd:
-    async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, servers: Any) -> None:
+    async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, servers: Servers) -> None:
         session = servers.session()
         pid = await pid_of(session)
         await session.close()
@@ -324,13 +320,13 @@ class TestEnd:
         error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
         assert error.message == "oracle: the session is closed"
 
-    async def test_one_that_does_not_is_killed(self, servers: Any) -> None:
+    async def test_one_that_does_not_is_killed(self, servers: Servers) -> None:
         session = servers.session(servers.launch("stubborn"), exit_grace_s=0.2)
         pid = await pid_of(session)
         await session.close()
         assert not alive(pid)
 
-    async def test_one_that_starts_just_now_is_stopped_too(self, servers: Any) -> None:
+    async def test_one_that_starts_just_now_is_stopped_too(self, servers: Servers) -> None:
         session = servers.session(servers.launch("hang"))
         starting = asyncio.create_task(session.start())
         await asyncio.sleep(0.5)
@@ -351,6 +347,6 @@ class TestEnd:
             agent.wait(PATIENCE_S)
         assert asyncio.run(gone(pid))
 
-    async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, servers: Any) -> None:
+    async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, servers: Servers) -> None:
         about = await servers.session().call("process", {}, PATIENCE_S)
         assert about["session"] == about["pid"] != os.getsid(0)

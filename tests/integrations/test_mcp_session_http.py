@@ -7,17 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from mcp_sessions import PATIENCE_S, Servers, failure
 
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
-PATIENCE_S = 30.0
 SERVER = Path(__file__).parent / "http_server.py"
 pytestmark = pytest.mark.anyio
 
@@ -64,24 +63,18 @@ def own_http() -> Iterator[HttpServer]:
     server.stop()
 
 
-async def failure(call: Awaitable[Any]) -> IntegrationError:
-    with pytest.raises(IntegrationError) as caught:
-        await call
-    return caught.value
-
-
-async def test_calls_are_answered(servers: Any, http: HttpServer) -> None:
+async def test_calls_are_answered(servers: Servers, http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=http.url))
     answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
     assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
 
 
-async def test_a_large_answer_comes_through(servers: Any, http: HttpServer) -> None:
+async def test_a_large_answer_comes_through(servers: Servers, http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=http.url))
     assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
 
 
-async def test_every_request_bears_the_headers(servers: Any, own_http: HttpServer) -> None:
+async def test_every_request_bears_the_headers(servers: Servers, own_http: HttpServer) -> None:
     launch = ServerLaunch("mcp.x", url=own_http.url, headers={"Authorization": "Bearer token"})
     assert "token" not in repr(launch)
     about = await servers.session(launch).call("about", {}, PATIENCE_S)
@@ -99,7 +92,7 @@ async def test_every_request_bears_the_headers(servers: Any, own_http: HttpServe
     ],
 )
 async def test_a_status_tells_what_kind_of_failure_it_is(
-    status: int, code: str, retryable: bool, servers: Any, http: HttpServer
+    status: int, code: str, retryable: bool, servers: Servers, http: HttpServer
 ) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=http.url))
     works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
@@ -109,7 +102,7 @@ async def test_a_status_tells_what_kind_of_failure_it_is(
     assert await works == {"said": "fine"}
 
 
-async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(servers: Any, http: HttpServer) -> None:
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(servers: Servers, http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=http.url))
     error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
     assert error.code == "oracle_unavailable"
@@ -117,7 +110,7 @@ async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(servers: 
     assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
 
 
-async def test_a_server_that_went_away_is_found_again(servers: Any, own_http: HttpServer) -> None:
+async def test_a_server_that_went_away_is_found_again(servers: Servers, own_http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
     first = (await session.call("about", {}, PATIENCE_S))["pid"]
     os.kill(first, signal.SIGKILL)
@@ -131,7 +124,9 @@ async def test_a_server_that_went_away_is_found_again(servers: Any, own_http: Ht
     assert (await session.call("about", {}, PATIENCE_S))["pid"] != first
 
 
-async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(servers: Any, own_http: HttpServer) -> None:
+async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(
+    servers: Servers, own_http: HttpServer
+) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
     await session.call("echo", {"text": "x"}, PATIENCE_S)
     own_http.stop()
@@ -142,14 +137,14 @@ async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(serve
     assert answer == {"said": "y"}
 
 
-async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Any, own_http: HttpServer) -> None:
+async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Servers, own_http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
     error = await failure(session.call("die", {}, PATIENCE_S, repeatable=False))
     assert error.details["uncertain"]
     assert not error.retryable
 
 
-async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Any) -> None:
+async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Servers) -> None:
     # Port 9, "discard", is free on any machine that is not older than this protocol.
     session = servers.session(ServerLaunch("mcp.warranty_api", url="http://127.0.0.1:9/mcp"))
     with pytest.raises(MCPConnectionError) as caught:

@@ -58,9 +58,7 @@ class CallFailedError(Exception):
 
 def load_sdk() -> None:
     """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
-    logging.getLogger("mcp").setLevel(
-        logging.CRITICAL
-    )  # its tracebacks may quote mails; our own log lines stand for them
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails
     with gc_paused():
         import mcp
         import mcp.client.streamable_http  # noqa: F401
@@ -87,7 +85,6 @@ class McpConnection:
         self.last_stderr_line = ""
         """The last line of the server's stderr, printable."""
         self._reason: BaseException | None = None
-        self._too_large: AnswerTooLargeError | None = None
 
     @property
     def ended(self) -> bool:
@@ -96,7 +93,7 @@ class McpConnection:
     @property
     def reason(self) -> BaseException | None:
         """Why it ended, where there was an error."""
-        return self._too_large or (self._stdio.failure if self._stdio else None) or self._reason
+        return (self._stdio.failure if self._stdio else None) or self._reason
 
     @property
     def exit_code(self) -> int | None:
@@ -174,11 +171,9 @@ class McpConnection:
                 opened.set()
                 await self._stop.wait()
         except asyncio.CancelledError:
-            self._reason = TimeoutError("it did not answer in time")
-        except BaseExceptionGroup as group:
-            self._reason = _root_cause(group)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is why there is no connection
-            self._reason = error
+            self._reason = self._reason or TimeoutError("it did not answer in time")
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever it is, it is why there is no connection
+            self._reason = self._reason or _root_cause(error)
         finally:
             self._stop.set()
 
@@ -220,7 +215,7 @@ class McpConnection:
             response.stream = _limited_stream(response.stream, self._max_answer_bytes, self._end_too_large)
 
     def _end_too_large(self, error: AnswerTooLargeError) -> None:
-        self._too_large = error
+        self._reason = error
         self.end()
 
     def _log_stderr(self, line: str) -> None:
@@ -275,9 +270,8 @@ def _limited_stream(
     return Limited()
 
 
-def _root_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _root_cause(error: BaseException) -> BaseException:
     """Task groups wrap what happened, several levels deep."""
-    error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
