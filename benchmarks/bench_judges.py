@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def one_after_the_other(name: str, judge: Path, runs: int, *, fresh: bool, namespaces: bool) -> None:
     started = perf_counter()
-    with JudgePool(1, fresh=fresh, namespaces=namespaces) as pool:
+    with JudgePool(fresh=fresh, namespaces=namespaces) as pool:
         pool.isolation()
         start_ms = (perf_counter() - started) * 1000
         took_ms = []
@@ -64,7 +64,7 @@ def one_after_the_other(name: str, judge: Path, runs: int, *, fresh: bool, names
 
 def many_at_once(judge: Path, count: int, jobs: int) -> None:
     started = perf_counter()
-    with JudgePool(jobs) as pool, ThreadPoolExecutor(jobs) as threads:
+    with JudgePool() as pool, ThreadPoolExecutor(jobs) as threads:
         verdicts = list(threads.map(lambda _: pool.judge(judge, RECORD).verdict, range(count)))
     took_s = perf_counter() - started
     assert verdicts == ["passed"] * count

@@ -52,7 +52,6 @@ def judge(
     record: Mapping[str, Any],
     timeout_s: float = DEFAULT_TIMEOUT_S,
     *,
-    limits: JudgeLimits = DEFAULT_LIMITS,
     network: bool = False,
 ) -> Verdict:
     """Call `test(record)` of the Python file at `path`; never raises for what the judge does.
@@ -60,7 +59,7 @@ def judge(
     timeout_s: seconds, after which everything that the judge started is killed. The pool behind it is started with the
     first call, grows with the threads that call at the same time, and ends with this process.
     """
-    return _pool().judge(path, record, timeout_s, limits=limits, network=network)
+    return _pool().judge(path, record, timeout_s, network=network)
 
 
 def _pool() -> JudgePool:
@@ -74,19 +73,17 @@ def _pool() -> JudgePool:
 
 
 class JudgePool:
-    """Judges records, several at a time and from any thread. A context manager: leaving it ends its processes.
+    """Judges records, as many at a time as threads ask. A context manager: leaving it ends its processes.
 
-    jobs: judges at the same time, further callers wait; None: as many as there are callers.
     fresh: a new interpreter for every judge instead of a fork of one that is there; None: where forking is not safe.
     namespaces: False does without them, as on a machine that does not allow them.
     """
 
-    def __init__(self, jobs: int | None = None, *, fresh: bool | None = None, namespaces: bool = True) -> None:
+    def __init__(self, *, fresh: bool | None = None, namespaces: bool = True) -> None:
         self._fresh = not LINUX if fresh is None else fresh
         self._no_namespaces_because = (
             None if namespaces and LINUX else "not asked for" if LINUX else "only Linux has them"
         )
-        self._slots = None if jobs is None else threading.BoundedSemaphore(jobs)
         self._lock = threading.Lock()
         self._idle: dict[bool, list[_JudgeServer]] = {False: [], True: []}
         self._closed = False
@@ -126,10 +123,7 @@ class JudgePool:
             "limits": asdict(limits),
             "python": python,
         }
-        if self._slots is None:
-            return self._ask_server(request, body, limits, network)
-        with self._slots:
-            return self._ask_server(request, body, limits, network)
+        return self._ask_server(request, body, limits, network)
 
     def isolation(self, *, network: bool = False) -> Isolation:
         """What holds for judges on this machine, found out by starting a server."""

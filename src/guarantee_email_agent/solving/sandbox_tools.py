@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from guarantee_email_agent.solving.tools import (
     Image,
     SandboxApi,
     Tool,
+    ToolFunction,
     ToolParameter,
     boolean,
     integer,
@@ -63,20 +64,32 @@ def is_alive(sandbox: SandboxApi) -> bool:
     return True
 
 
-def _post(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-    data = sandbox.call("POST", path, arguments, timeout_s=timeout_s)
-    return data if isinstance(data, Mapping) else {"output": data}
+# What the sandbox replied, and the arguments of the call -> what the agent gets.
+_Format = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
 
 
-def _post_program(path: str, sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+def _post(path: str, format_reply: _Format) -> ToolFunction:
+    """A tool that posts its arguments as they are."""
+
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+        return format_reply(_as_mapping(sandbox.call("POST", path, arguments, timeout_s=timeout_s)), arguments)
+
+    return run
+
+
+def _post_program(path: str, sandbox: SandboxApi, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     """The result of a program, also where a sandbox calls its own reply a failure because the program failed."""
     try:
-        return _post(path, sandbox, arguments, timeout_s + REPLY_MARGIN_S)
+        return _as_mapping(sandbox.call("POST", path, request, timeout_s=timeout_s + REPLY_MARGIN_S))
     except TaskError as error:
         data = error.details.get("data")
         if isinstance(data, Mapping) and data.get("exit_code") is not None:
             return data
         raise
+
+
+def _as_mapping(data: Any) -> Mapping[str, Any]:
+    return data if isinstance(data, Mapping) else {"output": data}
 
 
 def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
@@ -85,62 +98,56 @@ def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) 
     # Without the second one, a command that is silent for two minutes would be left running.
     request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1}
     data = _post_program("/v1/shell/exec", sandbox, request, timeout_s)
-    output, status, code = data.get("output") or "", data.get("status"), data.get("exit_code")
+    output, status = data.get("output") or "", data.get("status")
     if status in _STOPPED:
         return _join_lines(output, f"[stopped after {seconds:g} s]")
     if status not in (None, "completed"):
         return _join_lines(output, f"[not ended: {status}]")
-    return _join_lines(output, f"[exit code {code}]" if code else "")
+    return _join_lines(output, _exit_code(data))
 
 
 def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     seconds = int(max(1, min(arguments.get("timeout", timeout_s), timeout_s)))
     data = _post_program("/v1/code/execute", sandbox, {**arguments, "timeout": seconds}, timeout_s)
-    trace, stderr = data.get("traceback") or (), data.get("stderr") or ""
-    parts = [data.get("stdout") or "", stderr or "\n".join(str(line) for line in trace)]
+    traceback = "\n".join(str(line) for line in data.get("traceback") or ())
+    parts = [data.get("stdout") or "", data.get("stderr") or traceback]
     if not any(parts):
         outputs = [output for output in data.get("outputs") or () if isinstance(output, Mapping)]
         parts = [to_text(output.get("text", output)) for output in outputs]
-    code = data.get("exit_code")
-    return _join_lines(*parts, f"[exit code {code}]" if code else "")
+    return _join_lines(*parts, _exit_code(data))
 
 
-def _file_read(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    return str(_post("/v1/file/read", sandbox, arguments, timeout_s).get("content") or "")
+def _content(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
+    return str(data.get("content") or "")
 
 
-def _file_write(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    count = _post("/v1/file/write", sandbox, arguments, timeout_s).get("bytes_written")
+def _written(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    count = data.get("bytes_written")
     return f"Wrote {f'{count} bytes to ' if count is not None else ''}{arguments['file']}"
 
 
-def _file_list(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    files = _post("/v1/file/list", sandbox, arguments, timeout_s).get("files") or ()
-    lines = [
-        f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files if isinstance(file, Mapping)
-    ]
-    return "\n".join(lines) or "(empty)"
+def _file_list(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
+    files = [file for file in data.get("files") or () if isinstance(file, Mapping)]
+    return "\n".join(f"{file.get('path')}{'/' if file.get('is_directory') else ''}" for file in files) or "(empty)"
 
 
-def _replace(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    count = _post("/v1/file/replace", sandbox, arguments, timeout_s).get("replaced_count")
+def _replaced(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    count = data.get("replaced_count")
     if count == 0:
         raise TaskError(f"old_str does not occur in {arguments['file']}", "tool_nothing_replaced")
     return f"Replaced {count if count is not None else 'it'} in {arguments['file']}"
 
 
-def _search(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    data = _post("/v1/file/search", sandbox, arguments, timeout_s)
+def _matches(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     found = zip(data.get("line_numbers") or (), data.get("matches") or (), strict=False)
     return "\n".join(f"{number}: {match}" for number, match in found) or "(no match)"
 
 
-def _find(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    return "\n".join(_post("/v1/file/find", sandbox, arguments, timeout_s).get("files") or ()) or "(no match)"
+def _paths(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
+    return "\n".join(data.get("files") or ()) or "(no match)"
 
 
-def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    data = _post("/v1/file/str_replace_editor", sandbox, arguments, timeout_s)
+def _edited(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     if data.get("error"):
         raise TaskError(str(data["error"]), "tool_editor")
     return str(data.get("output") or "")
@@ -149,6 +156,10 @@ def _editor(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float)
 def _image(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> Image:
     content = sandbox.download("/v1/file/download", {"path": arguments["file"]}, timeout_s=timeout_s)
     return Image.parse(content, arguments["file"])
+
+
+def _exit_code(data: Mapping[str, Any]) -> str:
+    return f"[exit code {code}]" if (code := data.get("exit_code")) else ""
 
 
 def _join_lines(*parts: str) -> str:
@@ -190,13 +201,13 @@ WORK_TOOLS: Final = (
             "start_line": integer("First line, from 0.", required=False),
             "end_line": integer("Line to stop before.", required=False),
         },
-        _file_read,
+        _post("/v1/file/read", _content),
     ),
     Tool(
         "file_write",
         "Write a text file; missing folders are made.",
         {"file": _FILE, "content": string("All of the text."), "append": boolean("Add to what is there.")},
-        _file_write,
+        _post("/v1/file/write", _written),
     ),
     Tool(
         "file_list",
@@ -206,25 +217,25 @@ WORK_TOOLS: Final = (
             "recursive": boolean("Folders inside too."),
             "show_hidden": boolean("Names that begin with a dot too."),
         },
-        _file_list,
+        _post("/v1/file/list", _file_list),
     ),
     Tool(
         "replace_in_file",
         "Replace a text everywhere in a file.",
         {"file": _FILE, "old_str": string("What to replace, exactly."), "new_str": string("What to put there.")},
-        _replace,
+        _post("/v1/file/replace", _replaced),
     ),
     Tool(
         "search_in_file",
         "Find the lines of a file that match a regular expression.",
         {"file": _FILE, "regex": string("The regular expression.")},
-        _search,
+        _post("/v1/file/search", _matches),
     ),
     Tool(
         "find_files",
         "Find files by their names.",
         {"path": string("Absolute path of the folder to look in."), "glob": string("Pattern such as *.py.")},
-        _find,
+        _post("/v1/file/find", _paths),
     ),
     Tool(
         "str_replace_editor",
@@ -242,7 +253,7 @@ WORK_TOOLS: Final = (
                 "array", "For view: first and last line, from 1.", required=False, items="integer"
             ),
         },
-        _editor,
+        _post("/v1/file/str_replace_editor", _edited),
     ),
     Tool("image_read", "Look at a picture file (PNG, JPEG, GIF, WebP).", {"file": _FILE}, _image),
 )

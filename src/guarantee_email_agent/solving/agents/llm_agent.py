@@ -57,14 +57,13 @@ class LlmAgent(Agent):
         model_name: str,
         *,
         temperature: float | None = None,
-        max_tokens: int = ANSWER_TOKENS,
     ) -> None:
         self.context = context
         self._model = model
         self._model_name = model_name
         self._parameters: dict[str, Any] = {
             "model": model_name,
-            "max_tokens": max_tokens,
+            "max_tokens": ANSWER_TOKENS,
             "system": [_with_cache_control(_text_block(_SYSTEM))],
             "tools": [_tool_definition(tool) for tool in context.tools],
             "tool_choice": {"type": "auto"},
