@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
@@ -71,10 +71,8 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
             try:
                 reply, answer = _JudgeRun(environment, control, request).judge(record)
             except OSError as error:
-                reply, answer = (
-                    {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0},
-                    b"",
-                )
+                answer = b""
+                reply = {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0}
             judge_protocol.send(control, reply, answer)
     except (EOFError, BrokenPipeError):
         pass
@@ -101,9 +99,8 @@ class _JudgeRun:
         self.environment.prepare_temp_dir(limits, self.request["judge"])
         output, output_in = os.pipe()
         answers, answers_in = os.pipe()
-        task = (
-            None if self.request["python"] is None else _write_task_file(self.request["judge"], nonce, limits, record)
-        )
+        is_forked = self.request["python"] is None
+        task = None if is_forked else _write_task_file(self.request["judge"], nonce, limits, record)
         started = time.monotonic()
         child = os.fork()
         if child == 0:
@@ -157,7 +154,9 @@ class _JudgeRun:
                 if output in ready and not self._read_output(output, limits):
                     poller.unregister(output)
                 if answers in ready or gone:
-                    if not self._read_available(answers, self._receive):
+                    part, is_open = _read_available(answers)
+                    self.received += part
+                    if not is_open:
                         with suppress(KeyError):
                             poller.unregister(answers)
                     answer = _parse_answer(self.received, nonce)
@@ -184,29 +183,13 @@ class _JudgeRun:
             return False
         return is_larger(folder, most) or unlinked_files_of_descendants(folder) > most
 
-    def _receive(self, part: bytes) -> None:
-        self.received += part
-
     def _read_output(self, output: int, limits: JudgeLimits) -> bool:
-        def keep(part: bytes) -> None:
-            kept = part[: max(0, limits.output_bytes - len(self.output))]
-            self.output += kept
-            self.dropped += len(part) - len(kept)
-
-        return self._read_available(output, keep)
-
-    @staticmethod
-    def _read_available(descriptor: int, use: Callable[[bytes], None]) -> bool:
-        """Read what is there, but not for ever; False at the end."""
-        for _ in range(8):
-            try:
-                part = os.read(descriptor, _CHUNK)
-            except BlockingIOError:
-                return True
-            if not part:
-                return False
-            use(part)
-        return True
+        """False at its end."""
+        part, is_open = _read_available(output)
+        kept = part[: max(0, limits.output_bytes - len(self.output))]
+        self.output += kept
+        self.dropped += len(part) - len(kept)
+        return is_open
 
     def _has_ended(self, child: int) -> bool:
         """Whether the judge itself has ended, without waiting for it; then it is reaped too."""
@@ -292,6 +275,20 @@ def _write_task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes)
         file.write(json.dumps(head).encode() + b"\n" + record)
     os.lseek(task, 0, os.SEEK_SET)
     return task
+
+
+def _read_available(descriptor: int) -> tuple[bytes, bool]:
+    """What is there, but no more than some megabytes; and whether more may come."""
+    data = bytearray()
+    for _ in range(8):
+        try:
+            part = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            break
+        if not part:
+            return bytes(data), False
+        data += part
+    return bytes(data), True
 
 
 def _parse_answer(received: bytearray, nonce: bytes) -> bytes | None:
