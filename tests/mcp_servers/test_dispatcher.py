@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_program import INITIALIZE, CallError, McpProgram
+from mcp_program import CallError, McpProgram, RawServer
 from pydantic import Field, ValidationError
 
 from guarantee_email_agent.mcp_servers.dispatcher import MAX_THREADS, ToolArguments, format_problems
@@ -178,64 +177,10 @@ def program(script: Path) -> Iterator[McpProgram]:
         yield program
 
 
-class RawServer:
-    """The program without any client: lines in, lines out."""
-
-    def __init__(self, script: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        self.request(0, "initialize", INITIALIZE)
-        assert json.loads(self._stdout.readline())["id"] == 0
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def request(self, identity: int, method: str, params: dict[str, Any]) -> None:
-        self.send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
-
-    def call(self, identity: int, tool: str, **arguments: Any) -> None:
-        self.request(identity, "tools/call", {"name": tool, "arguments": arguments})
-
-    def send(self, message: object) -> None:
-        self.write(json.dumps(message).encode() + b"\n")
-
-    def write(self, line: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line)
-        self.process.stdin.flush()
-
-    def await_line(self) -> Any:
-        return json.loads(self._stdout.readline())
-
-    def end(self, *, by: int | None = None) -> tuple[int, dict[int, Any], str]:
-        """Exit code, results by id, and what was said on stderr; after the end of input, or a signal."""
-        if by is not None:
-            self.process.send_signal(by)
-            answers = self._stdout.read()
-        else:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            answers = self._stdout.read()
-        assert self.process.stderr is not None
-        told = self.process.stderr.read().decode()
-        code = self.process.wait(30)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
-        return code, {line["id"]: line.get("result") for line in map(json.loads, answers.splitlines())}, told
-
-    @property
-    def _stdout(self) -> Any:
-        assert self.process.stdout is not None
-        return self.process.stdout
-
-
 @pytest.fixture
 def raw(script: Path) -> Iterator[RawServer]:
-    server = RawServer(script)
-    yield server
-    if server.process.poll() is None:
-        server.process.kill()
-        server.process.communicate()
+    with RawServer(script) as server:
+        yield server
 
 
 def test_tools_are_declared_with_their_schemas(program: McpProgram) -> None:

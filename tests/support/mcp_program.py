@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -21,6 +22,64 @@ def run_program(module: str, *arguments: object, stdin: str = "", **env: str) ->
     return subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=60, check=False, env={"PATH": "", **env}
     )
+
+
+class RawServer:
+    """`python <arguments>` without any client: lines in, lines out. A context manager, which kills what still runs."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.request(0, "initialize", INITIALIZE)
+        assert self.await_line()["id"] == 0
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def request(self, identity: int, method: str, params: dict[str, Any]) -> None:
+        self.send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+
+    def call(self, identity: int, tool: str, **arguments: Any) -> None:
+        self.request(identity, "tools/call", {"name": tool, "arguments": arguments})
+
+    def send(self, message: object) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def await_line(self) -> Any:
+        return json.loads(self._stdout.readline())
+
+    def end(self, *, by: int | None = None) -> tuple[int, dict[int, Any], str]:
+        """Exit code, results by id, and what was said on stderr; after the end of input, or a signal."""
+        if by is not None:
+            self.process.send_signal(by)
+        else:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        answers = self._stdout.read()
+        assert self.process.stderr is not None
+        told = self.process.stderr.read().decode()
+        code = self.process.wait(30)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code, {line["id"]: line.get("result") for line in map(json.loads, answers.splitlines())}, told
+
+    @property
+    def _stdout(self) -> Any:
+        assert self.process.stdout is not None
+        return self.process.stdout
 
 
 class CallError(Exception):

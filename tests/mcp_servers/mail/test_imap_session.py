@@ -52,14 +52,21 @@ def refusal(session: ImapSession, *, repeat: bool = True) -> ToolError:
     return caught.value
 
 
-def test_a_login_refused_for_now_can_be_tried_again(scripted: Scripted) -> None:
-    error = refusal(scripted({"LOGIN": b"NO [UNAVAILABLE] the user database is down"}))
-    assert (error.code, error.retryable) == ("mail_unavailable", True)
-
-
-def test_a_login_refused_for_good_cannot(scripted: Scripted) -> None:
-    error = refusal(scripted({"LOGIN": b"NO [AUTHENTICATIONFAILED] no"}))
-    assert (error.code, error.retryable) == ("mail_auth", False)
+@pytest.mark.parametrize(
+    ("command", "response", "code", "retryable", "told"),
+    [
+        ("LOGIN", b"NO [UNAVAILABLE] the user database is down", "mail_unavailable", True, "user database is down"),
+        ("LOGIN", b"NO [AUTHENTICATIONFAILED] no", "mail_auth", False, "Check the user and IMAP_PASSWORD"),
+        ("NOOP", b"NO [OVERQUOTA] Quota exceeded", "mail_disk_full", True, "has no room left"),
+        ("NOOP", b"NO not today", "mail_unavailable", True, "not today"),
+    ],
+)
+def test_a_refusal_tells_what_to_do(
+    scripted: Scripted, command: str, response: bytes, code: str, retryable: bool, told: str
+) -> None:
+    error = refusal(scripted({command: response}))
+    assert (error.code, error.retryable) == (code, retryable)
+    assert told in error.message
 
 
 def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -> None:
@@ -68,17 +75,6 @@ def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert "no way to log in with the characters of this user or password" in error.message
     assert "LOGIN" not in scripted.heard
-
-
-def test_a_full_mailbox_is_told(scripted: Scripted) -> None:
-    error = refusal(scripted({"NOOP": b"NO [OVERQUOTA] Quota exceeded"}))
-    assert (error.code, error.retryable) == ("mail_disk_full", True)
-
-
-def test_a_refused_command_is_told_in_the_servers_words(scripted: Scripted) -> None:
-    error = refusal(scripted({"NOOP": b"NO not today"}))
-    assert (error.code, error.retryable) == ("mail_unavailable", True)
-    assert "not today" in error.message
 
 
 def test_a_refused_command_is_not_repeated(scripted: Scripted) -> None:
@@ -109,20 +105,15 @@ def test_a_server_that_is_none_or_wants_nobody_is_told(scripted: Scripted, greet
     assert refusal(scripted(greeting=greeting)).code == "mail_unavailable"
 
 
-def test_a_connection_unused_for_long_is_tried_first(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_unused_for_long_is_tested_first_and_what_the_server_tells_then_is_heard(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
     session = scripted()
     session.run(lambda _: None)
     assert "NOOP" not in scripted.heard
     session.run(lambda _: None)
     assert scripted.heard.count("NOOP") == 1
-
-
-def test_what_the_server_tells_while_it_is_tried_is_heard(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imap_session, "_FRESH_S", 0.0)
-    session = scripted()
-    session.run(lambda _: None)
-    session.run(lambda _: None)
     assert scripted.told == [(3, b"EXISTS")]
 
 

@@ -88,14 +88,14 @@ def test_a_certificate_for_another_host_is_refused(secure: MailServer, tmp_path:
     assert "Hostname mismatch" in error.message
 
 
-def test_a_port_without_tls_is_format_response(secure: MailServer, mail_servers: MailServers) -> None:
+def test_a_port_without_tls_is_reported(secure: MailServer, mail_servers: MailServers) -> None:
     port = mail_servers.imap_port if secure.kind == "IMAP" else mail_servers.smtp_port
     error = refusal(dataclasses.replace(secure, port=port))
     assert error.code == "mail_tls"
     assert error.message.endswith(f"Change the port or --{secure.kind.lower()}-security")
 
 
-def test_a_wrong_password_is_format_response(secure: MailServer) -> None:
+def test_a_wrong_password_is_reported(secure: MailServer) -> None:
     error = refusal(dataclasses.replace(secure, password="not it"))
     assert (error.code, error.retryable) == ("mail_auth", False)
     assert f"Check the user and {secure.kind}_PASSWORD" in error.message
@@ -107,13 +107,13 @@ def test_a_password_may_have_any_letters(secure: MailServer) -> None:
     assert error.code == "mail_auth"
 
 
-def test_a_host_that_does_not_exist_is_format_response(absent: MailServer) -> None:
+def test_a_host_that_does_not_exist_is_reported(absent: MailServer) -> None:
     error = refusal(dataclasses.replace(absent, host="mail.invalid"))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
     assert error.message.startswith(f"there is no host of that name for the {absent.kind} server mail.invalid:1.")
 
 
-def test_a_port_where_nothing_listens_is_format_response(absent: MailServer) -> None:
+def test_a_port_where_nothing_listens_is_reported(absent: MailServer) -> None:
     error = refusal(absent)
     assert (error.code, error.retryable) == ("mail_unavailable", True)
     assert "refuses connections" in error.message
@@ -130,13 +130,13 @@ def test_a_server_that_says_nothing_is_given_up(absent: MailServer, monkeypatch:
     assert (error.code, error.retryable) == ("mail_timeout", True)
 
 
-def test_a_server_that_hangs_up_is_format_response(absent: MailServer) -> None:
+def test_a_server_that_hangs_up_is_reported(absent: MailServer) -> None:
     with ScriptedServer(None, lambda _: None) as server:
         error = refusal(dataclasses.replace(absent, port=server.port))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
 
 
-def test_a_server_without_starttls_is_format_response(absent: MailServer) -> None:
+def test_a_server_without_starttls_is_reported(absent: MailServer) -> None:
     greetings = {"IMAP": b"* OK [CAPABILITY IMAP4rev1] hello\r\n", "SMTP": b"220 hello\r\n"}
 
     def answer(line: bytes) -> bytes:

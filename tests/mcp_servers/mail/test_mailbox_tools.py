@@ -269,32 +269,27 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: tuple[str, 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{told}\n")
 
 
-def test_a_password_without_tls_stays_on_this_machine() -> None:
-    done = run_program(MODULE, *IMAP, "--imap-security", "none", IMAP_PASSWORD="secret")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "--imap-security none is for servers on this machine: imap.example.com would get the password\n"
-    )
-
-
-def test_a_missing_file_of_certificates_is_told(tmp_path: Path) -> None:
-    done = run_program(MODULE, *IMAP, "--ca-file", tmp_path / "none.pem", IMAP_PASSWORD="secret")
-    assert (done.returncode, done.stderr) == (2, f"--ca-file {tmp_path}/none.pem: No such file or directory\n")
-
-
-def test_a_file_without_certificates_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            (*IMAP, "--imap-security", "none"),
+            "--imap-security none is for servers on this machine: imap.example.com would get the password\n",
+        ),
+        ((*IMAP, "--ca-file", "{folder}/none.pem"), "--ca-file {folder}/none.pem: No such file or directory\n"),
+        ((*IMAP, "--ca-file", "{folder}/empty.pem"), "--ca-file {folder}/empty.pem: "),
+        (
+            ("--maildir", "{folder}/none", *FROM),
+            "the Maildir {folder}/none does not exist. Make it, with directories cur, new and tmp in it\n",
+        ),
+    ],
+)
+def test_so_is_what_the_command_line_names(arguments: tuple[str, ...], told: str, tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
-    done = run_program(MODULE, *IMAP, "--ca-file", tmp_path / "empty.pem", IMAP_PASSWORD="secret")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"--ca-file {tmp_path}/empty.pem: ")
-
-
-def test_a_missing_maildir_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    done = run_program(MODULE, "--maildir", tmp_path / "none", *FROM)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"the Maildir {tmp_path}/none does not exist. Make it, with directories cur, new and tmp in it\n"
-    )
+    given = [argument.replace("{folder}", str(tmp_path)) for argument in arguments]
+    done = run_program(MODULE, *given, IMAP_PASSWORD="secret")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(told.replace("{folder}", str(tmp_path)))
 
 
 def test_a_maildir_is_made_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mcp_program import INITIALIZE, CallError, McpProgram, run_program
+from mcp_program import CallError, McpProgram, RawServer, run_program
 
 MODULE = "guarantee_email_agent.mcp_servers.ticketing"
 TICKET = {
@@ -40,24 +36,6 @@ def start(file: Path) -> Iterator[Callable[[], McpProgram]]:
 @pytest.fixture
 def program(start: Callable[[], McpProgram]) -> McpProgram:
     return start()
-
-
-def start_bare(file: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", MODULE, "--database", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    exchange(process, "initialize", INITIALIZE)
-    return process
-
-
-def exchange(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """One request and its result, without a client."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
-    process.stdin.flush()
-    result: dict[str, Any] = json.loads(process.stdout.readline())["result"]
-    return result
 
 
 def test_a_ticket_is_created_once(program: McpProgram) -> None:
@@ -102,12 +80,10 @@ def test_several_servers_share_one_database(start: Callable[[], McpProgram]) -> 
 def test_what_was_answered_for_survives_a_kill(file: Path, start: Callable[[], McpProgram]) -> None:
     made = []
     for round_ in range(3):
-        with start_bare(file) as process:
+        with RawServer("-m", MODULE, "--database", file) as server:  # killed at its end
             for step in range(5):
-                ticket = {**TICKET, "idempotency_key": f"{round_}-{step}"}
-                answer = exchange(process, "tools/call", {"name": "create_ticket", "arguments": ticket})
-                made.append(answer["structuredContent"]["ticket_id"])
-            process.kill()
+                server.call(step, "create_ticket", **{**TICKET, "idempotency_key": f"{round_}-{step}"})
+                made.append(server.await_line()["result"]["structuredContent"]["ticket_id"])
     listed = start().call("list_tickets", limit=100)
     assert [ticket["ticket_id"] for ticket in reversed(listed["tickets"])] == made
 
@@ -131,6 +107,5 @@ def test_a_bad_command_line_is_one_line_and_exit_code_2(arguments: list[str], me
 
 
 def test_sigterm_ends_it_well(file: Path) -> None:
-    with start_bare(file) as process:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+    with RawServer("-m", MODULE, "--database", file) as server:
+        assert server.end(by=signal.SIGTERM) == (0, {}, "")
