@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.grading import grade, validate_task
 from guarantee_email_agent.judging.task import load_task
@@ -24,10 +25,7 @@ def test(result):
 
 
 def make_task(folder: Path, judge: str = WANTS_42, task_yaml: str = "instruction: What is six times seven?\n") -> Path:
-    folder.mkdir(parents=True)
-    (folder / "task.yaml").write_text(task_yaml, encoding="utf-8")
-    (folder / "test.py").write_text(judge, encoding="utf-8")
-    return folder
+    return write_task(folder, task_yaml, judge)
 
 
 class TestGrade:

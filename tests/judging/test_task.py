@@ -6,20 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task
 from guarantee_email_agent.utils.errors import TaskError
-
-JUDGE = 'def test(result):\n    return {"passed": True, "feedback": ""}\n'
-
-
-def make_task(folder: Path, task_yaml: str | bytes | None = "instruction: Say 42\n", judge: str | None = JUDGE) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    if task_yaml is not None:
-        (folder / "task.yaml").write_bytes(task_yaml if isinstance(task_yaml, bytes) else task_yaml.encode())
-    if judge is not None:
-        (folder / "test.py").write_text(judge, encoding="utf-8")
-    return folder
 
 
 def refusal(folder: Path) -> TaskError:
@@ -41,11 +31,11 @@ def as_a_plain_user() -> Iterator[None]:
 
 class TestLoad:
     def test_the_least_that_a_task_has(self, tmp_path: Path) -> None:
-        folder = make_task(tmp_path / "answer")
+        folder = write_task(tmp_path / "answer")
         assert load_task(folder) == Task("answer", folder, "Say 42", {}, folder / "test.py")
 
     def test_all_that_a_task_can_have(self, tmp_path: Path) -> None:
-        folder = make_task(
+        folder = write_task(
             tmp_path / "full",
             "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n",
         )
@@ -64,12 +54,12 @@ class TestLoad:
     def test_the_name_is_the_directory_s_however_it_is_written(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.chdir(make_task(tmp_path / "answer"))
+        monkeypatch.chdir(write_task(tmp_path / "answer"))
         (tmp_path / "answer" / "sub").mkdir()
         assert [load_task(written).name for written in (".", "sub/..", "../answer/")] == ["answer"] * 3
 
     def test_a_file_that_is_called_assets_is_none(self, tmp_path: Path) -> None:
-        folder = make_task(tmp_path / "answer")
+        folder = write_task(tmp_path / "answer")
         (folder / "assets").touch()
         assert load_task(folder).assets is None
 
@@ -98,24 +88,24 @@ class TestRefusals:
         ],
     )  # fmt: skip
     def test_of_a_task_file(self, tmp_path: Path, task_yaml: str | bytes | None, code: str, said: str) -> None:
-        error = refusal(make_task(tmp_path / "bad", task_yaml))
+        error = refusal(write_task(tmp_path / "bad", task_yaml))
         assert (error.code, error.exit_code) == (code, 2)
         assert said in error.message
         assert str(tmp_path / "bad") in error.message
         assert len(error.message.splitlines()) == 1
 
     def test_all_problems_at_once(self, tmp_path: Path) -> None:
-        error = refusal(make_task(tmp_path / "bad", "instruction: 1\njudge_network: 2\n"))
+        error = refusal(write_task(tmp_path / "bad", "instruction: 1\njudge_network: 2\n"))
         assert "instruction is the number 1" in error.message
         assert "judge_network must be true or false" in error.message
 
     def test_of_a_task_without_a_judge(self, tmp_path: Path) -> None:
-        error = refusal(make_task(tmp_path / "bad", judge=None))
+        error = refusal(write_task(tmp_path / "bad", judge=None))
         assert error.code == "task_no_test"
         assert "has no test.py. Write it: a function test(result)" in error.message
 
     def test_of_a_judge_that_is_a_folder(self, tmp_path: Path) -> None:
-        folder = make_task(tmp_path / "bad", judge=None)
+        folder = write_task(tmp_path / "bad", judge=None)
         (folder / "test.py").mkdir()
         assert refusal(folder).code == "task_no_test"
 
@@ -148,7 +138,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("mode", [0o000, 0o444])
     def test_of_a_folder_that_is_closed_to_us(self, folder: Path, mode: int) -> None:
-        task = make_task(folder / "closed")
+        task = write_task(folder / "closed")
         task.chmod(mode)
         with as_a_plain_user():
             error = refusal(task)
@@ -160,19 +150,19 @@ class TestRefusals:
         assert "has neither task.yaml nor test.py, so it is no task. Add both" in refusal(tmp_path).message
 
     def test_of_a_folder_of_tasks_says_how_to_grade_that(self, tmp_path: Path) -> None:
-        make_task(tmp_path / "one")
+        write_task(tmp_path / "one")
         assert "name one of them, or grade all with --results DIR" in refusal(tmp_path).message
 
     def test_terminal_escapes_in_a_name_never_get_through(self, tmp_path: Path) -> None:
-        error = refusal(make_task(tmp_path / "bad\x1b[2J", "instruction: 1"))
+        error = refusal(write_task(tmp_path / "bad\x1b[2J", "instruction: 1"))
         assert error.message.isprintable()
 
 
 class TestDiscovery:
     def test_in_the_order_of_their_names_with_the_unusable_ones_among_them(self, tmp_path: Path) -> None:
-        make_task(tmp_path / "b")
-        make_task(tmp_path / "c", "instruction: 1\n")
-        make_task(tmp_path / "a")
+        write_task(tmp_path / "b")
+        write_task(tmp_path / "c", "instruction: 1\n")
+        write_task(tmp_path / "a")
         (tmp_path / "empty").mkdir()
         found = discover_tasks(tmp_path)
         assert [(task.name, isinstance(task, InvalidTask)) for task in found] == [
@@ -187,7 +177,7 @@ class TestDiscovery:
         assert "instruction is the number 1" in broken.message
 
     def test_a_link_is_followed_and_one_that_leads_nowhere_does_not_disappear(self, tmp_path: Path) -> None:
-        make_task(tmp_path / "elsewhere" / "task")
+        write_task(tmp_path / "elsewhere" / "task")
         (tmp_path / "tasks").mkdir()
         (tmp_path / "tasks" / "linked").symlink_to(tmp_path / "elsewhere" / "task")
         (tmp_path / "tasks" / "moved").symlink_to(tmp_path / "absent")
@@ -199,7 +189,7 @@ class TestDiscovery:
 
     def test_names_that_begin_with_a_dot_or_an_underscore_are_no_tasks(self, tmp_path: Path) -> None:
         for name in ("_records", ".git", "task"):
-            make_task(tmp_path / name)
+            write_task(tmp_path / name)
         (tmp_path / "README.md").touch()
         assert [task.name for task in discover_tasks(tmp_path)] == ["task"]
 
@@ -209,7 +199,7 @@ class TestDiscovery:
             (lambda folder: None, "task_not_found", "does not exist"),
             (lambda folder: folder.touch(), "task_not_found", "is not a folder"),
             (lambda folder: folder.mkdir(), "task_none_found", "holds no task directories"),
-            (make_task, "task_is_single", "is a task itself"),
+            (write_task, "task_is_single", "is a task itself"),
         ],
     )  # fmt: skip
     def test_of_something_else(self, tmp_path: Path, make: object, code: str, said: str) -> None:

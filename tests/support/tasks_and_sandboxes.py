@@ -150,14 +150,22 @@ def test(result):
 """
 
 
+def write_task(
+    folder: Path, task_yaml: str | bytes | None = "instruction: Say 42\n", judge: str | None = JUDGE
+) -> Path:
+    """A task directory; None leaves the file out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("task.yaml", task_yaml), ("test.py", judge)):
+        if content is not None:
+            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
 @pytest.fixture
 def make_task(tmp_path: Path) -> MakeTask:
     def make(name: str = "sum", judge: str = JUDGE, settings: str = "", instruction: str = "Add 40 and 2.") -> Task:
-        folder = tmp_path / "tasks" / name
-        folder.mkdir(parents=True)
-        (folder / "task.yaml").write_text(f"instruction: {json.dumps(instruction)}\n{settings}")
-        (folder / "test.py").write_text(judge)
-        return load_task(folder)
+        task_yaml = f"instruction: {json.dumps(instruction)}\n{settings}"
+        return load_task(write_task(tmp_path / "tasks" / name, task_yaml, judge))
 
     return make
 

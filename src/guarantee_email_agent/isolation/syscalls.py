@@ -123,11 +123,11 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
     attributes = struct.pack("=QQQ", changes, 0, scope)[: 24 if version >= LANDLOCK_KEEPS_PROCESSES else 8]
     rules = _call("syscall", _LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
     try:
-        for place, rights in (
+        for path, rights in (
             *((folder, changes) for folder in folders),
             *((file, changes & (_MAY_WRITE_FILE | _MAY_TRUNCATE | _MAY_SET_UP_DEVICE)) for file in files),
         ):
-            descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
                 rule = struct.pack("=Qi", rights, descriptor)
                 _call("syscall", _LANDLOCK_ADD, rules, 1, rule, 0)

@@ -2,8 +2,8 @@
 
     verdict = judge(Path("tasks/greeting/test.py"), {"task_result": "Hello"})
 
-`JudgePool` does the same for many at a time, and says what isolation this machine gives. Its servers are started before
-they are needed, one for each judge at a time.
+`JudgePool` does the same for many at a time, and knows what isolation this machine gives. Its servers, one for each
+judge at a time, are started once and then fork.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _REPLY_MARGIN_S = 10.0
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 # The package may stand where only our own sys.path leads; the judge's must not lead there.
 _PROGRAM = (
-    "import sys; place = {place!r}; sys.path.insert(0, place); "
-    "from guarantee_email_agent.judging.judge_server import main; sys.path.remove(place); "
+    "import sys; root = {root!r}; sys.path.insert(0, root); "
+    "from guarantee_email_agent.judging.judge_server import main; sys.path.remove(root); "
     "main({control}, {temp!r}, network={network}, no_namespaces_because={because!r})"
 )
 
@@ -126,7 +126,7 @@ class JudgePool:
         return self._ask_server(request, body, limits, network)
 
     def isolation(self, *, network: bool = False) -> Isolation:
-        """What holds for judges on this machine, found out by starting a server."""
+        """The isolation of judges on this machine, found out by starting a server."""
         server = self._acquire_server(network)
         self._release_server(server)
         return server.isolation
@@ -206,7 +206,7 @@ class _JudgeServer:
         self._control, theirs = socket.socketpair()
         with theirs:
             program = _PROGRAM.format(
-                place=_PACKAGE_ROOT,
+                root=_PACKAGE_ROOT,
                 control=theirs.fileno(),
                 temp=tempfile.gettempdir(),
                 network=network,

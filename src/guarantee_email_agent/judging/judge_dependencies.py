@@ -31,7 +31,7 @@ class DependencyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Declaration:
-    """What a judge wants. python: a version specifier, empty where any Python will do."""
+    """What a judge needs. python: a version specifier, empty where any Python will do."""
 
     dependencies: tuple[str, ...]
     python: str
@@ -156,5 +156,5 @@ def _run_uv(uv: tuple[str, ...], declared: _Declaration, *arguments: str) -> Non
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DependencyError(f"declares what it needs ({declared}), and uv did not run: {error}") from None
     if done.returncode != 0:
-        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise DependencyError(f"declares what it needs ({declared}), and uv cannot provide it: {said[-1000:]}")
+        output = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise DependencyError(f"declares what it needs ({declared}), and uv cannot provide it: {output[-1000:]}")

@@ -124,12 +124,12 @@ class JudgeEnvironment:
             number = getattr(resource, f"RLIMIT_{name}")
             hard = resource.getrlimit(number)[1]
             unlimited = hard == resource.RLIM_INFINITY
-            wanted = value if unlimited else min(value, hard)
+            soft = value if unlimited else min(value, hard)
             # One second more for the hard limit: at the soft one the process ends with a signal that says why.
             later = value + (name == "CPU")
             at_most = later if unlimited else min(later, hard)
             try:
-                resource.setrlimit(number, (wanted, at_most))
+                resource.setrlimit(number, (soft, at_most))
             except (OSError, ValueError):
                 if LINUX:
                     raise
@@ -228,9 +228,9 @@ def _capabilities_to_read() -> tuple[int, ...]:
     return (kernel.CAP_DAC_OVERRIDE,) if kernel.CAP_DAC_OVERRIDE in has and landlock_holds else ()
 
 
-def _is_shared_memory(place: str) -> bool:
+def _is_shared_memory(path: str) -> bool:
     """Whether a file would be out of sight behind a new folder of shared memory."""
-    return os.path.realpath(place).startswith(f"{_SHARED_MEMORY}/")
+    return os.path.realpath(path).startswith(f"{_SHARED_MEMORY}/")
 
 
 def _prefer_for_oom_kill() -> None:
@@ -241,7 +241,7 @@ def _prefer_for_oom_kill() -> None:
 
 
 def _fingerprint(folder: str) -> tuple[int, ...]:
-    """What tells whether a folder was so much as looked into."""
+    """What changes where a folder is so much as listed."""
     now = os.stat(folder)
     times = (now.st_atime_ns, now.st_mtime_ns, now.st_ctime_ns)
     attributes = os.listxattr(folder) if LINUX else ()
@@ -268,7 +268,7 @@ def _user_for_judges() -> int | None:
         return None
     with open("/proc/self/uid_map", encoding="ascii") as file:
         mapped = [(int(inside), int(count)) for inside, _, count in (line.split() for line in file)]
-    for wanted in (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000):
-        if any(first <= wanted < first + count for first, count in mapped):
-            return wanted
+    for user in (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000):
+        if any(first <= user < first + count for first, count in mapped):
+            return user
     return None

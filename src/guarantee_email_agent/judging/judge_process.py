@@ -31,13 +31,13 @@ LONGEST_MESSAGE = 2000
 LONGEST_INT = 1 << 1024
 
 
-# As they are before a judge can put something in their place.
+# As they are before a judge can replace them.
 _exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
 _as_json, _recursion_limit = json.JSONEncoder(ensure_ascii=False).encode, sys.getrecursionlimit()
 
 
 class JudgeError(Exception):
-    """What is wrong with a judge, said so that it can follow the name of its file."""
+    """What is wrong with a judge, to follow the name of its file."""
 
 
 def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> NoReturn:
@@ -69,7 +69,7 @@ def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int)
     if len(payload) > most_bytes:
         payload = _as_json({"error": f"returned {len(payload):,} bytes; {most_bytes:,} are the most"}).encode()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # closed, or put in place by the judge
+        with suppress(Exception):  # closed, or replaced by the judge
             stream.flush()
     try:
         if _fstat(channel).st_ino != channel_is:
@@ -117,8 +117,8 @@ def _compile(path: str) -> CodeType:
     try:
         return compile(source, path, "exec", dont_inherit=True)
     except SyntaxError as error:
-        place = f" (line {error.lineno} of {os.path.basename(path)})" if error.lineno else ""
-        raise JudgeError(f"does not parse: {type(error).__name__}: {error.msg}{place}") from None
+        location = f" (line {error.lineno} of {os.path.basename(path)})" if error.lineno else ""
+        raise JudgeError(f"does not parse: {type(error).__name__}: {error.msg}{location}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise JudgeError(f"does not parse: {type(error).__name__}: {error}") from None
 
@@ -151,11 +151,11 @@ def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
     if not isinstance(returned, dict):
         raise JudgeError(f"returned {_describe_value(returned)}, not a dict with 'passed' and 'feedback'")
     plain: dict[str, object] = {}
-    for key, wanted in (("passed", bool), ("feedback", str)):
+    for key, expected in (("passed", bool), ("feedback", str)):
         if key not in returned:
             raise JudgeError(f"returned a dict without '{key}'")
-        if not isinstance(returned[key], wanted):
-            raise JudgeError(f"returned a '{key}' that is {_describe_value(returned[key])}, not a {wanted.__name__}")
+        if not isinstance(returned[key], expected):
+            raise JudgeError(f"returned a '{key}' that is {_describe_value(returned[key])}, not a {expected.__name__}")
         plain[key] = returned[key]
     details = returned.get("details", {})
     if not isinstance(details, dict):
@@ -165,7 +165,7 @@ def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
 
 
 class _JsonConverter:
-    """Makes any value plain JSON; what JSON has no word for becomes text that says what it is."""
+    """Makes any value plain JSON; a type that JSON lacks becomes text with the value and its type."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = self._left = most_bytes
@@ -221,26 +221,28 @@ def _describe_error(error: BaseException, path: str) -> str:
         frames = frames.tb_next
     with suppress(Exception):
         traceback.print_exception(type(error), error, frames)
-    place = _error_location(frames, os.path.dirname(path))
+    location = _error_location(frames, os.path.dirname(path))
     if isinstance(error, SystemExit):
-        return f"called sys.exit({'' if error.code is None else _SHORT.repr(error.code)}) instead of returning{place}"
+        return (
+            f"called sys.exit({'' if error.code is None else _SHORT.repr(error.code)}) instead of returning{location}"
+        )
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the judge's own __str__
         text = "an error without words"
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return f"raised {message[:LONGEST_MESSAGE]}{place}"
+    return f"raised {message[:LONGEST_MESSAGE]}{location}"
 
 
 def _error_location(frames: TracebackType | None, folder: str) -> str:
     """The last line of the judge's own files that an error came through."""
-    place = ""
+    location = ""
     while frames is not None:
         file = frames.tb_frame.f_code.co_filename
         if os.path.dirname(file) == folder:
-            place = f" (line {frames.tb_lineno} of {os.path.basename(file)})"
+            location = f" (line {frames.tb_lineno} of {os.path.basename(file)})"
         frames = frames.tb_next
-    return place
+    return location
 
 
 def _main(task_fd: int, channel: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What we and the judge's server tell each other: the limits of a judge, the isolation that it has, and the messages.
+"""What we and the judge's server exchange: the limits of a judge, the isolation that it has, and the messages.
 
 A message is two lengths, a JSON header, and a body that only the two ends read.
 """

@@ -1,6 +1,6 @@
 """The judge's server: a small interpreter, started once, that puts each judge into a process of its own and watches it.
 
-It judges one record at a time, so that whatever still runs afterwards is that judge's, and goes. Messages: see
+It judges one record at a time, so that whatever still runs afterwards is that judge's, and is killed. Messages: see
 `judge_protocol`; a request is `{"judge", "timeout_s", "limits", "python"}` with the record as its body, and the reply
 `{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer. `end` is `answered`, `ended`,
 `timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is an exit code, or a signal's number

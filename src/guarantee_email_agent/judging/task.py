@@ -109,10 +109,10 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
         remedy = "Name the folder that it stands in, or grade this task alone with --result FILE or --answer TEXT"
         raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
     names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
-    folders = [place for name in names if os.path.isdir(place := folder / name) or _is_broken_link(place)]
+    folders = [path for name in names if os.path.isdir(path := folder / name) or _is_broken_link(path)]
     if not folders:
         raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
-    return [_load_or_invalid(place) for place in folders]
+    return [_load_or_invalid(path) for path in folders]
 
 
 def load_tasks(directory: Path) -> list[Task | InvalidTask]:
@@ -163,7 +163,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def _list_directory(folder: Path, what: str) -> set[str]:
-    """What the folder holds. what: what to name instead where it is no folder."""
+    """The names in a folder. what: what an error asks for where it is no folder."""
     try:
         names = set(os.listdir(folder))
         os.stat(os.path.join(folder, "."))  # which takes the right to go through it, beside that to list it
@@ -183,9 +183,9 @@ def _list_directory(folder: Path, what: str) -> set[str]:
         raise _error(folder, f"cannot be read ({reason}). Correct the path", "task_not_found") from None
 
 
-def _is_broken_link(place: Path) -> bool:
+def _is_broken_link(path: Path) -> bool:
     """A task that was moved away under a link must not disappear from the total."""
-    return os.path.islink(place) and not os.path.exists(place)
+    return os.path.islink(path) and not os.path.exists(path)
 
 
 def _name(folder: Path) -> str:
@@ -194,5 +194,5 @@ def _name(folder: Path) -> str:
 
 
 def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:
-    place = str(path) if line is None else f"{path}:{line}"
-    return TaskError(f"{printable(place)}: {printable(problem)}", code, {"path": str(path)})
+    location = str(path) if line is None else f"{path}:{line}"
+    return TaskError(f"{printable(location)}: {printable(problem)}", code, {"path": str(path)})

@@ -1,4 +1,4 @@
-"""What a judge says, and the error where it says nothing that counts."""
+"""The verdict of a judge, and the error where it gave none."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _ERRORS_BY_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says. An error never counts as a pass.
+    """What a judge decided. An error never counts as a pass.
 
-    error: why it says nothing, to follow the name of the judge's file; None where there is one. output: what the judge
+    error: why it decided nothing, to follow the name of the judge's file; None where it did. output: what the judge
     printed, cut to its limit. duration_ms: wall time, from the start of its process until nothing of it was left.
     """
 

@@ -38,12 +38,12 @@ class ClientType(StrEnum):
     @classmethod
     def of(cls, task: Task) -> ClientType:
         """Raises TaskError for another value."""
-        wanted = task.settings.get("client_type", cls.UNIFIED.value)
+        requested = task.settings.get("client_type", cls.UNIFIED.value)
         try:
-            return cls(wanted)
+            return cls(requested)
         except ValueError:
             raise TaskError(
-                f"{task.directory / 'task.yaml'}: client_type must be one of {', '.join(cls)}, not {wanted!r:.60}",
+                f"{task.directory / 'task.yaml'}: client_type must be one of {', '.join(cls)}, not {requested!r:.60}",
                 "task_invalid_value",
             ) from None
 

@@ -37,7 +37,7 @@ _IMAGE_TYPES: Final = {
 
 
 class SandboxApi(Protocol):
-    """The sandbox's HTTP API. Both raise an AgentError for a call that failed, with what the sandbox said."""
+    """The sandbox's HTTP API. Both raise an AgentError for a call that failed, with the sandbox's own message."""
 
     def call(self, method: str, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> Any:
         """The `data` of the reply. payload: JSON of a POST, query of a GET."""
@@ -123,8 +123,8 @@ class ToolParameter:
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {value!r:.60}"
         if self.items is not None and isinstance(value, (list, tuple)):
-            wanted = ToolParameter(self.items, "")
-            return next((f"holds an item that {wrong}" for item in value if (wrong := wanted.problem(item))), None)
+            items = ToolParameter(self.items, "")
+            return next((f"holds an item that {wrong}" for item in value if (wrong := items.problem(item))), None)
         return None
 
 

@@ -1,4 +1,4 @@
-"""The port to whoever works on a task: it decides on the next step, and gets the results of its tool calls."""
+"""The port to an agent that works on a task: it decides on the next step, and gets the results of its tool calls."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ANSWER_TOKENS: Final = 16_000
 """Most tokens of one answer: the thinking of newer models counts too."""
 
 MAX_REMINDERS: Final = 2
-"""How often in a row a model is told that it has to use a tool before the task ends."""
+"""How often in a row a model is reminded to use a tool before the task ends."""
 
 _POLL_S: Final = 0.1
 _CLOSE_S: Final = 5.0

@@ -45,18 +45,18 @@ class ScriptAgent(Agent):
         return ToolCall(f"call_{self._calls}", _TOOL_NAMES.get(name, name), arguments)
 
 
-def script_file(place: Path, task_name: str) -> Path:
-    """The script for a task: `place` itself, or `<task_name>.yaml` in the folder `place`.
+def script_file(path: Path, task_name: str) -> Path:
+    """The script for a task: `path` itself, or `<task_name>.yaml` in the folder `path`.
 
     Raises TaskError where the folder has none.
     """
-    if not place.is_dir():
-        return place
+    if not path.is_dir():
+        return path
     for suffix in _SUFFIXES:
-        if (file := place / f"{task_name}{suffix}").is_file():
+        if (file := path / f"{task_name}{suffix}").is_file():
             return file
     raise TaskError(
-        f"{printable(str(place))}: there is no script {printable(task_name)}.yaml. Write it, or name a file for all "
+        f"{printable(str(path))}: there is no script {printable(task_name)}.yaml. Write it, or name a file for all "
         "tasks",
         "task_no_script",
     )
