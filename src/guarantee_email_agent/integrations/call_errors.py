@@ -14,15 +14,8 @@ MAX_MESSAGE_CHARS: Final = 400
 
 _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OUTAGES: Final = (
-    "_unavailable",
-    "_auth",
-    "_tls",
-    "_rate_limited",
-    "_disk_full",
-    "_folder_missing",
-    "_unsupported",
-    "_stopping",
-)
+    "_unavailable", "_auth", "_tls", "_rate_limited", "_disk_full", "_folder_missing", "_unsupported", "_stopping",
+)  # fmt: skip
 _CALL_MISMATCH: Final = (-32601, -32602)  # JSON-RPC: method not found, invalid parameters
 
 
@@ -43,6 +36,7 @@ TIMEOUT: Final = ErrorKind("timeout", "reports a time-out", retryable=True, unce
 UNAVAILABLE: Final = ErrorKind("unavailable", "reports that what it needs is out of reach", True, True, True)
 INVALID_ARGUMENT: Final = ErrorKind("invalid_argument", "does not take the call as we make it. Check its version")
 FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
+MALFORMED: Final = ErrorKind("malformed", uncertain=True)
 
 # In this order: "401: rate limit exceeded" is about the limit.
 _PATTERNS: Final = (
@@ -89,19 +83,24 @@ def classify_protocol_error(code: int, http_status: int, message: str) -> ErrorK
     return INVALID_ARGUMENT if code in _CALL_MISMATCH else classify_message(message)
 
 
-def service_error(name: str, tool: str, kind: ErrorKind, *, repeatable: bool = True) -> IntegrationError:
+def service_error(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
     """The error that a service reported. Its own message may quote a customer, so that is in the log at most."""
     hint = ". Its own message is in the log at level DEBUG" if kind in (FAILED, INVALID_ARGUMENT, UNAVAILABLE) else ""
-    return integration_error(name, kind, f"{tool}: the service {kind.description}{hint}", repeatable=repeatable)
+    return integration_error(name, kind, f"{tool}: the service {kind.description}{hint}")
 
 
-def integration_error(name: str, kind: ErrorKind, message: str, *, repeatable: bool = True) -> IntegrationError:
-    """name: of the service, as error codes begin. repeatable: whether the call does no harm a second time."""
-    details = _details(kind.retryable, kind.uncertain, kind.outage, repeatable)
+def malformed_error(name: str, tool: str, problem: str) -> IntegrationError:
+    """problem: of the tool's answer, as a verb phrase."""
+    return integration_error(name, MALFORMED, f"the answer of {tool} {problem}. Check the server's version")
+
+
+def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
+    """name: of the service, as error codes begin."""
+    details = {"retryable": kind.retryable, "uncertain": kind.uncertain, "outage": kind.outage}
     return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", details)
 
 
-def declared_error(name: str, structured: Any, *, repeatable: bool = True) -> IntegrationError | None:
+def declared_error(name: str, structured: Any) -> IntegrationError | None:
     """The error that a server declares as `{"error": {"code", "message", "retryable", "uncertain", "outage"}}`.
 
     All our servers do; one of the user's own may. `message` is shown and logged, so it must not quote a customer.
@@ -114,10 +113,15 @@ def declared_error(name: str, structured: Any, *, repeatable: bool = True) -> In
     if not isinstance(code, str) or not isinstance(message, str) or not _CODE.fullmatch(code):
         return None
     code = code if code.startswith(f"{name}_") else f"{name}_{code}"
-    outage = error.get("outage", code.endswith(_OUTAGES)) is True
-    details = _details(error.get("retryable") is True, error.get("uncertain") is True, outage, repeatable)
+    details = {
+        "retryable": error.get("retryable") is True,
+        "uncertain": error.get("uncertain") is True,
+        "outage": error.get("outage", code.endswith(_OUTAGES)) is True,
+    }
     return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
 
 
-def _details(retryable: bool, uncertain: bool, outage: bool, repeatable: bool) -> dict[str, bool]:
-    return {"retryable": retryable and (repeatable or not uncertain), "uncertain": uncertain, "outage": outage}
+def forbid_repeat(error: IntegrationError) -> None:
+    """For a call that does harm a second time: its error is not `retryable` if it is `uncertain`."""
+    if error.details["uncertain"]:
+        error.details["retryable"] = False

@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 from urllib.parse import quote
 
-from guarantee_email_agent.integrations.call_errors import classify_message, service_error
+from guarantee_email_agent.integrations.call_errors import (
+    classify_message,
+    forbid_repeat,
+    malformed_error,
+    service_error,
+)
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.clock import Clock
@@ -32,7 +37,7 @@ LABELS: Final[Mapping[Outcome, str]] = {
     outcome: f"warranty-agent-{outcome.replace('_', '-')}" for outcome in get_args(Outcome)
 }
 DOMAIN: Final = "gmail-mcp-server.invalid"
-"""Of the Message-IDs that stand in for the real ones, which the server does not tell (RFC 2606)."""
+"""Of the Message-IDs that stand in for the real ones, which the server leaves out (RFC 2606)."""
 
 _FAILURE: Final = "Error: "  # an answer like any other, not marked as an error
 _ID: Final = r"[0-9A-Za-z_-]{1,64}"
@@ -67,11 +72,11 @@ class GmailMailbox:
         return [InboxEntry(mail_id, 0) for mail_id in reversed(found)]
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        """A mail made of what the server tells, with a Message-ID that stands in for the real one."""
+        """A mail rebuilt from the server's answer, with a Message-ID that stands in for the real one."""
         text = await self._call("read_email", {"messageId": mail_id})
         found = _MAIL.fullmatch(text)
         if found is None or not re.fullmatch(_ID, mail_id):
-            raise self._error("malformed", "the answer of read_email is not as expected. Check the server's version")
+            raise malformed_error(self._session.name, "read_email", "is not as expected")
         raw = _rebuild_mail(mail_id, found)
         if len(raw) > max_bytes:
             raise self._error("too_large", f"the mail has {len(raw)} bytes; agent.max_mail_bytes allows {max_bytes}")
@@ -96,7 +101,7 @@ class GmailMailbox:
         try:
             await self._call("modify_email", {"messageId": mail_id, "addLabelIds": [label]})
         except IntegrationError:
-            self._label_ids.pop(outcome, None)  # somebody may have deleted the label
+            self._label_ids.pop(outcome, None)  # the label may have been deleted
             raise
 
     async def count_by_outcome(self) -> dict[str, int]:
@@ -107,7 +112,7 @@ class GmailMailbox:
         return counts
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
-        """The server cannot tell, so a look is due once the time is over."""
+        """The server sends no notices, so the inbox counts as changed once the time is over."""
         await self._clock.sleep(timeout_s)
         return True
 
@@ -119,7 +124,7 @@ class GmailMailbox:
         text = await self._call("search_emails", {"query": query, "maxResults": limit})
         found = _FOUND.findall(text)
         if text.strip() and not found:
-            raise self._error("malformed", "the answer of search_emails is not as expected. Check the server's version")
+            raise malformed_error(self._session.name, "search_emails", "is not as expected")
         return list(dict.fromkeys(found))
 
     async def _label_id(self, outcome: Outcome) -> str:
@@ -127,9 +132,7 @@ class GmailMailbox:
             text = await self._call("get_or_create_label", {"name": LABELS[outcome]})
             found = _LABEL_ID.search(text)
             if found is None:
-                raise self._error(
-                    "malformed", "the answer of get_or_create_label has no ID. Check the server's version"
-                )
+                raise malformed_error(self._session.name, "get_or_create_label", "has no ID")
             self._label_ids[outcome] = found[1]
         return self._label_ids[outcome]
 
@@ -143,7 +146,10 @@ class GmailMailbox:
             raise self._error("not_found", f"{tool}: Gmail has no such mail or label (any more)")
         if "address is invalid" in message:
             raise self._error("rejected", f"{tool}: the recipient's address is invalid")
-        raise service_error(self._session.name, tool, classify_message(message), repeatable=repeatable)
+        error = service_error(self._session.name, tool, classify_message(message))
+        if not repeatable:
+            forbid_repeat(error)
+        raise error
 
     def _error(self, kind: str, message: str) -> IntegrationError:
         name = self._session.name

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final, get_args
 
+from guarantee_email_agent.integrations.call_errors import malformed_error
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -84,8 +85,5 @@ class McpMailbox:
                 return InboxEntry(mail_id, size)
         raise self._malformed("list_unprocessed", "message")
 
-    def _malformed(self, tool: str, what: str) -> IntegrationError:
-        return IntegrationError(
-            f"{self._session.name}: the answer of {tool} has no usable {what}. Check the server's version",
-            f"{self._session.name}_malformed",
-        )
+    def _malformed(self, tool: str, field: str) -> IntegrationError:
+        return malformed_error(self._session.name, tool, f"has no usable {field}")

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.call_errors import (
+    MALFORMED,
     ErrorKind,
     classify_message,
     classify_protocol_error,
     declared_error,
+    forbid_repeat,
     integration_error,
+    malformed_error,
     service_error,
 )
 from guarantee_email_agent.integrations.mcp_connection import CallFailedError, McpConnection, ToolAnswer, load_sdk
@@ -41,7 +44,6 @@ _NO_ANSWER: Final = ErrorKind("timeout", retryable=True, uncertain=True)
 _NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
 _NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
 _NOT_SENT: Final = ErrorKind("invalid_argument")
-_MALFORMED: Final = ErrorKind("malformed", uncertain=True)
 
 
 class McpSession:
@@ -123,7 +125,7 @@ class McpSession:
                 content = None
         if not isinstance(content, dict):
             self.log_response(tool, answer.text)
-            raise self._error(_MALFORMED, f"the answer of {tool} is no JSON object. Check its version", repeatable)
+            raise malformed_error(self.name, tool, "is no JSON object")
         return content
 
     async def call_for_text(
@@ -142,25 +144,32 @@ class McpSession:
             await self._connection.close()
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, repeatable: bool) -> ToolAnswer:
+        try:
+            return await self._call_once(tool, arguments, timeout_s)
+        except IntegrationError as error:
+            if not repeatable:
+                forbid_repeat(error)
+            raise
+
+    async def _call_once(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
         connection: McpConnection | None = None
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self._connected()
                 answer = await connection.call(tool, arguments)
         except TimeoutError:
-            raise self._timeout_error(connection, tool, timeout_s, repeatable) from None
+            raise self._timeout_error(connection, tool, timeout_s) from None
         except MCPConnectionError as error:  # which is for the start of the agent
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            raise await self._failed_call_error(connection, failure, tool, repeatable) from None
+            raise await self._failed_call_error(connection, failure, tool) from None
         except ValueError as error:
             self.log_response(tool, str(error))
-            message = f"the answer of {tool} is not as the tool declares it. Check its version"
-            raise self._error(_MALFORMED, message, repeatable) from None
+            raise malformed_error(self.name, tool, "is not as the tool declares it") from None
         self._record_answer()
         if answer.failed:
-            raise self._tool_error(answer, tool, repeatable)
+            raise self._tool_error(answer, tool)
         return answer
 
     def _record_answer(self) -> None:
@@ -168,39 +177,37 @@ class McpSession:
         self._failures = 0
         self._not_before = 0.0
 
-    def _tool_error(self, answer: ToolAnswer, tool: str, repeatable: bool) -> IntegrationError:
-        if error := declared_error(self.name, answer.structured, repeatable=repeatable):
+    def _tool_error(self, answer: ToolAnswer, tool: str) -> IntegrationError:
+        if error := declared_error(self.name, answer.structured):
             error.message = self.launch.with_setting_names(error.message)
             return error
         self.log_response(tool, answer.text)
-        return service_error(self.name, tool, classify_message(answer.text), repeatable=repeatable)
+        return service_error(self.name, tool, classify_message(answer.text))
 
     async def _failed_call_error(
-        self, connection: McpConnection, failure: CallFailedError, tool: str, repeatable: bool
+        self, connection: McpConnection, failure: CallFailedError, tool: str
     ) -> IntegrationError:
         if not failure.ended and not failure.was_sent:
-            return self._error(_NOT_SENT, f"{tool}: {failure}, so the server was not asked", repeatable)
+            return self._error(_NOT_SENT, f"{tool}: {failure}, so the server was not asked")
         if not failure.ended:
             self._record_answer()
             self.log_response(tool, str(failure))
             kind = classify_protocol_error(failure.code, failure.http_status, str(failure))
-            return service_error(self.name, tool, kind, repeatable=repeatable)
+            return service_error(self.name, tool, kind)
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
-            return self._error(_MALFORMED, f"{tool}: the server {connection.reason}", repeatable)
+            return self._error(MALFORMED, f"{tool}: the server {connection.reason}")
         kind = _DIED if failure.was_sent else _NOT_RUNNING
-        return self._error(kind, f"{tool}: {self._describe_end(connection)}", repeatable)
+        return self._error(kind, f"{tool}: {self._describe_end(connection)}")
 
-    def _timeout_error(
-        self, connection: McpConnection | None, tool: str, timeout_s: float, repeatable: bool
-    ) -> IntegrationError:
+    def _timeout_error(self, connection: McpConnection | None, tool: str, timeout_s: float) -> IntegrationError:
         if connection is None:
-            return self._error(_NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s", repeatable)
+            return self._error(_NOT_STARTED, f"{tool}: the server did not start within {timeout_s:g} s")
         self._missed_deadlines += 1
         if self._missed_deadlines >= MAX_MISSED_DEADLINES and not connection.ended:
             logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
             connection.end()
-        return self._error(_NO_ANSWER, f"{tool}: no answer within {timeout_s:g} s", repeatable)
+        return self._error(_NO_ANSWER, f"{tool}: no answer within {timeout_s:g} s")
 
     async def _connected(self) -> McpConnection:
         """The connection, opened anew where it ended: once for all calls, even if the one that began is cancelled."""
@@ -268,8 +275,8 @@ class McpSession:
         )
         return MCPConnectionError(message, f"{self.name}_unavailable", details)
 
-    def _error(self, kind: ErrorKind, message: str, repeatable: bool = True) -> IntegrationError:
-        return integration_error(self.name, kind, message, repeatable=repeatable)
+    def _error(self, kind: ErrorKind, message: str) -> IntegrationError:
+        return integration_error(self.name, kind, message)
 
     def log_response(self, tool: str, text: str) -> None:
         """At DEBUG only, since it may quote a customer."""
