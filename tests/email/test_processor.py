@@ -400,23 +400,18 @@ def test_what_is_meant_to_stop_the_program_does(stop: type[BaseException]) -> No
 # A model that lies -------------------------------------------------------------------------------------------------
 
 
-class ScriptedModel:
+class UntruthfulModel(MockAnthropicClient):
     """Answers each tool with what it was given for it, in order; then follows the instructions."""
 
     def __init__(self, *, record_triage: Sequence[Any] = (), write_reply: Sequence[Any] = ()) -> None:
+        super().__init__()
         self.script = {"record_triage": list(record_triage), "write_reply": list(write_reply)}
-        self.honest = MockAnthropicClient()
-        self.requests: list[dict[str, Any]] = []
 
-    @property
-    def messages(self) -> ScriptedModel:
-        return self
-
-    async def create(self, **request: Any) -> Any:
-        self.requests.append(request)
+    async def create(self, **request: Any) -> Message:
         tool = request["tool_choice"]["name"]
         if not self.script[tool]:
-            return await self.honest.create(**request)
+            return await super().create(**request)
+        self.requests.append(request)
         answer = self.script[tool].pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -432,12 +427,12 @@ def tool_call(tool: str, value: Any) -> Message:
     return Message("msg", "scripted", (TextBlock("Sure!"), ToolUseBlock("toolu", tool, value)), "tool_use")
 
 
-def drafts(*bodies: str) -> ScriptedModel:
-    return ScriptedModel(write_reply=[{"body": body} for body in bodies])
+def drafts(*bodies: str) -> UntruthfulModel:
+    return UntruthfulModel(write_reply=[{"body": body} for body in bodies])
 
 
-def triage(*serial_numbers: str) -> ScriptedModel:
-    return ScriptedModel(record_triage=[{"intent": "warranty", "serial_numbers": list(serial_numbers)}])
+def triage(*serial_numbers: str) -> UntruthfulModel:
+    return UntruthfulModel(record_triage=[{"intent": "warranty", "serial_numbers": list(serial_numbers)}])
 
 
 TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ticket {ticket_number}."
@@ -533,7 +528,7 @@ def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:
     ids=str,
 )
 def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage: Any) -> None:
-    llm = ScriptedModel(record_triage=[triage] * 3)
+    llm = UntruthfulModel(record_triage=[triage] * 3)
     agent = desk(llm)
 
     result = agent.process(mail())
@@ -545,13 +540,13 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
 
 def test_an_answer_through_another_tool_or_in_words_fails() -> None:
     in_words = Message("msg", "scripted", (TextBlock("The intent is warranty."),), "end_turn")
-    llm = ScriptedModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
+    llm = UntruthfulModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
 
     assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 
 
 def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
-    agent = desk(ScriptedModel(write_reply=[{"text": "Hi"}] * 2))
+    agent = desk(UntruthfulModel(write_reply=[{"text": "Hi"}] * 2))
 
     result = agent.process(mail())
 
@@ -562,7 +557,7 @@ def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
 def test_a_model_that_fails_stops_the_mail() -> None:
     overloaded = LLMError("The model is overloaded. Try again later", "llm_overloaded")
 
-    result = desk(ScriptedModel(record_triage=[overloaded])).process(mail())
+    result = desk(UntruthfulModel(record_triage=[overloaded])).process(mail())
 
     assert (result.failed_step, result.error_code) == ("triage", "llm_overloaded")
 

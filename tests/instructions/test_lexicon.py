@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,99 +22,72 @@ def with_content(name: str, content: str) -> str:
     return f"<{name}>{content}</{name}>\n{rest}"
 
 
-@pytest.fixture
-def error_of() -> Callable[[str], MarkupError]:
-    def error(body: str) -> MarkupError:
-        with pytest.raises(MarkupError) as caught:
-            read(body)
-        return caught.value
-
-    return error
+def error_of(body: str) -> MarkupError:
+    with pytest.raises(MarkupError) as caught:
+        read(body)
+    return caught.value
 
 
-Error = Callable[[str], MarkupError]
+def test_the_shipped_lexicon_can_be_read() -> None:
+    lexicon = read(BODY)
 
-
-def test_the_shipped_rules_can_be_read() -> None:
-    rules = read(BODY)
-
-    assert rules.labelled.fullmatch("HT20491")
-    assert rules.never.fullmatch("2024-05-17")
-    assert [hit.payload for hit in rules.labels.find(tokenize("serial number"))] == ["serial"]
-    assert "no" in rules.denials
+    assert lexicon.labelled.fullmatch("HT20491")
+    assert lexicon.never.fullmatch("2024-05-17")
+    assert [hit.payload for hit in lexicon.labels.find(tokenize("serial number"))] == ["serial"]
+    assert "no" in lexicon.denials
 
 
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
-def test_every_element_is_required(name: str, error_of: Error) -> None:
+def test_every_element_is_required(name: str) -> None:
     body = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
 
     assert error_of(body).message.startswith(f"<{name}> is missing. Add the element")
 
 
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
-def test_no_element_may_be_empty(name: str, error_of: Error) -> None:
+def test_no_element_may_be_empty(name: str) -> None:
     error = error_of(with_content(name, "\n \n"))
 
     assert (error.line, error.message) == (1, f"<{name}> is empty. Write at least one entry")
 
 
-def test_an_element_inside_a_list_is_refused(error_of: Error) -> None:
-    error = error_of(with_content("denials", "\nno\n<b>not</b>\n"))
-
-    assert error.line == 3
-    assert error.message.startswith("<b> inside <denials>")
-
-
 @pytest.mark.parametrize(
-    "line", ["warranty", ": warranty", "x: warranty", "0: warranty", "10: warranty", "-1: warranty"]
+    ("name", "content", "line", "message"),
+    [
+        ("denials", "\nno\n<b>not</b>\n", 3, "<b> inside <denials>"),
+        *(
+            ("about-warranty", f"\n3: garanti*\n{line}\n", 3, "has no weight. Begin the line with one from 1 to 9")
+            for line in ("warranty", ": warranty", "x: warranty", "0: warranty", "10: warranty", "-1: warranty")
+        ),
+        ("never-serial", "\n[0-9]{4}\n[A-Z+\n", 3, "pattern '[A-Z+' does not compile"),
+        ("labelled-serial", "\n\n([A-Z]{1,9}){1,9}\n", 3, "may hang"),
+        ("serial-labels", "\nserial, a*\n", 2, "phrase 'a*' has a '*'"),
+        ("about-other", "\n3: job, a*\n", 2, "phrase 'a*' has a '*'"),
+        (
+            "denials",
+            "\nno, not at all\n",
+            2,
+            "'not at all' is not a single word. Only single words may stand in <denials>",
+        ),
+    ],
 )
-def test_a_line_without_a_usable_weight_is_told_with_its_line(line: str, error_of: Error) -> None:
-    error = error_of(with_content("about-warranty", f"\n3: garanti*\n{line}\n"))
+def test_what_cannot_be_used_is_told_with_its_line(name: str, content: str, line: int, message: str) -> None:
+    error = error_of(with_content(name, content))
 
-    assert error.line == 3
-    assert "Begin the line with one from 1 to 9" in error.message
-    assert error.code == "instruction_rule_invalid"
-
-
-def test_a_bad_pattern_is_told_with_its_line(error_of: Error) -> None:
-    error = error_of(with_content("never-serial", "\n[0-9]{4}\n[A-Z+\n"))
-
-    assert error.line == 3
-    assert error.message.startswith("pattern '[A-Z+' does not compile")
-
-
-def test_a_pattern_that_may_hang_is_told_with_its_line(error_of: Error) -> None:
-    error = error_of(with_content("labelled-serial", "\n\n([A-Z]{1,9}){1,9}\n"))
-
-    assert error.line == 3
-    assert "may hang" in error.message
-
-
-@pytest.mark.parametrize(("name", "line"), [("serial-labels", "serial, a*"), ("about-other", "3: job, a*")])
-def test_a_phrase_that_matches_too_much_is_told_with_its_line(name: str, line: str, error_of: Error) -> None:
-    error = error_of(with_content(name, f"\n{line}\n"))
-
-    assert error.line == 2
-    assert error.message.startswith("phrase 'a*' has a '*'")
-
-
-def test_several_words_where_single_ones_belong_are_refused(error_of: Error) -> None:
-    error = error_of(with_content("denials", "\nno, not at all\n"))
-
-    assert error.line == 2
-    assert error.message == "'not at all' is not a single word. Only single words may stand in <denials>"
+    assert (error.line, error.code) == (line, "instruction_rule_invalid")
+    assert message in error.message
 
 
 def test_lines_of_a_pattern_are_alternatives() -> None:
-    rules = read(with_content("unlabelled-serial", "\nQ[0-9]{3}\nZ|Y[0-9]\n"))
+    lexicon = read(with_content("unlabelled-serial", "\nQ[0-9]{3}\nZ|Y[0-9]\n"))
 
-    assert rules.unlabelled.fullmatch("Q123")
-    assert rules.unlabelled.fullmatch("z")
-    assert not rules.unlabelled.fullmatch("Q12")
+    assert lexicon.unlabelled.fullmatch("Q123")
+    assert lexicon.unlabelled.fullmatch("z")
+    assert not lexicon.unlabelled.fullmatch("Q12")
 
 
 def test_a_phrase_carries_its_topic_and_weight() -> None:
-    rules = read(with_content("about-warranty", "\n7: wobbulator*\n"))
-    (hit,) = rules.topics.find(tokenize("my wobbulators"))
+    lexicon = read(with_content("about-warranty", "\n7: wobbulator*\n"))
+    (hit,) = lexicon.topics.find(tokenize("my wobbulators"))
 
     assert (hit.payload.topic, hit.payload.weight) == ("warranty", 7)

@@ -45,56 +45,33 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
     assert element.text == "1 < 2 & 3"
 
 
-def test_an_unclosed_element_is_named_with_the_line_where_it_opens() -> None:
-    error = error_of("prose\n<reply>\nHello\n\nmore\n")
-
-    assert error.line == 2
-    assert error.message == "<reply> is never closed. Add </reply>"
-
-
-def test_an_unclosed_child_is_named_and_not_its_parent() -> None:
-    error = error_of('<reply>\nHello <if coverage="full">yes\n</reply>\n')
-
-    assert (error.line, error.message) == (2, "<if> is never closed. Add </if>")
-
-
-def test_an_element_that_was_never_opened_is_told() -> None:
-    error = error_of("prose\nmore</reply>\n")
-
-    assert error.line == 2
-    assert "never opened" in error.message
-
-
-@pytest.mark.parametrize("text", ["one\n1 < 2\n", "one\nyou & me\n", "one\n<a b=c>x</a>\n", "one\n<a x='1' x='2'/>\n"])
-def test_a_stray_sign_is_told_with_its_line_and_the_remedy(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("prose\n<reply>\nHello\n\nmore\n", 2, "<reply> is never closed. Add </reply>"),
+        # The child, and not its parent.
+        ('<reply>\nHello <if coverage="full">yes\n</reply>\n', 2, "<if> is never closed. Add </if>"),
+        ("prose\nmore</reply>\n", 2, "never opened"),
+        *(
+            (text, 2, "&lt;")
+            for text in ("one\n1 < 2\n", "one\nyou & me\n", "one\n<a b=c>x</a>\n", "one\n<a x='1' x='2'/>\n")
+        ),
+        ('prose\n<!DOCTYPE a [<!ENTITY b "c">]>\n<a>&b;</a>', 2, "does not parse"),
+        ("<a>&bomb;</a>", 1, "does not parse"),
+        ("<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1), 1, "nest deeper"),
+        ("a\x00b", 1, "does not parse"),
+        ("a\ud800b", 1, "cannot be read as XML"),
+    ],
+)
+def test_what_is_not_well_formed_is_told_with_its_line_and_the_remedy(text: str, line: int, message: str) -> None:
     error = error_of(text)
 
-    assert error.line == 2
-    assert "&lt;" in error.message
-    assert error.code == "instruction_markup_invalid"
-
-
-def test_a_doctype_is_refused() -> None:
-    assert error_of('prose\n<!DOCTYPE a [<!ENTITY b "c">]>\n<a>&b;</a>').line == 2
-
-
-def test_an_entity_of_its_own_is_refused() -> None:
-    assert "does not parse" in error_of("<a>&bomb;</a>").message
+    assert (error.line, error.code) == (line, "instruction_markup_invalid")
+    assert message in error.message
 
 
 def test_elements_may_nest_as_deep_as_is_told() -> None:
     assert parse_elements("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)
-
-
-def test_elements_that_nest_deeper_are_refused() -> None:
-    depth = MAX_DEPTH + 1
-
-    assert "nest deeper" in error_of("<a>" * depth + "</a>" * depth).message
-
-
-@pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])
-def test_what_no_xml_can_hold_is_an_error_and_no_crash(text: str) -> None:
-    assert error_of(text).line >= 1
 
 
 @given(st.text())
