@@ -37,6 +37,9 @@ class Desk:
         self.warranties, self.tickets = Warranties(), Tickets()
         self.worker = worker_on(self.mailbox, self.ledger, self.warranties, self.tickets)
 
+    def configure(self, **settings: float) -> None:
+        self.worker = replace(self.worker, settings=replace(self.worker.settings, **settings))
+
     def work(self, name: str = "first") -> WorkResult:
         return asyncio.run(self.worker.work(self.entry(name), self.now))
 
@@ -83,7 +86,7 @@ class TestWhoseFault:
         assert desk.work().disposition == "answered"
 
     def test_a_mail_over_its_time_waits_for_a_service_that_may_be_slow(self, desk: Desk) -> None:
-        desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, budget_s=0.05))
+        desk.configure(mail_budget_s=0.05)
         desk.warranties.hangs = True
         result = desk.work()
         assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
@@ -157,7 +160,7 @@ class TestTheEnd:
     def test_a_mail_left_for_a_person_is_named_even_if_its_mark_fails(
         self, desk: Desk, caplog: pytest.LogCaptureFixture
     ) -> None:
-        desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, max_attempts=1))
+        desk.configure(max_attempts=1)
         desk.warranties.troubles = [trouble("warranty_api_invalid_argument")]
         desk.mailbox.troubles["mark"] = [trouble("mail_unavailable", outage=True)]
         with caplog.at_level(logging.INFO):
@@ -187,7 +190,7 @@ class TestAlone:
                 place = content_identity(f"place {desk.worker.mailbox_name} {name}".encode(), KEY)
                 desk.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
         desk.now += 2
-        desk.worker = replace(desk.worker, limits=replace(desk.worker.limits, max_mail_bytes=10_000_000))
+        desk.configure(max_mail_bytes=10_000_000)
         desk.mailbox.reading_s = 0.1
 
         async def all_at_once() -> list[WorkResult]:

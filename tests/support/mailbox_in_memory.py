@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.config.settings import Agent
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -156,5 +157,5 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
         clock=SkippingClock(),
         identity_key=KEY,
     )
-    limits = WorkLimits(budget_s=30, lease_s=100, copy_wait_s=0, max_attempts=3, max_mail_bytes=1_000_000)
-    return MailWorker(mailbox, ledger, processor, limits, "the inbox", "this:1")
+    settings = Agent(mail_budget_s=30, lease_s=100, max_attempts=3, max_mail_bytes=1_000_000)
+    return MailWorker(mailbox, ledger, processor, settings, 0, "the inbox", "this:1")

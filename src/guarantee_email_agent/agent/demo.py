@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.agent.mail_worker import WorkResult
-from guarantee_email_agent.agent.startup import build_daemon, open_connections
+from guarantee_email_agent.agent.startup import open_daemon
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
-from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, ConfigurationError
 from guarantee_email_agent.utils.logging import configure_logging
 from guarantee_email_agent.utils.text import printable
@@ -96,9 +95,9 @@ async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]],
     def on_result(entry: InboxEntry, result: WorkResult) -> None:
         dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
 
-    async with open_connections(config, SystemClock()) as connections:
-        complete = await build_daemon(config, connections, on_result).drain(asyncio.Event())
-        return dispositions, await connections.services.ticketing.list_tickets(), complete
+    async with open_daemon(config, on_result) as (daemon, services):
+        complete = await daemon.drain(asyncio.Event())
+        return dispositions, await services.ticketing.list_tickets(), complete
 
 
 def _replies(config: Config) -> dict[str, Email]:

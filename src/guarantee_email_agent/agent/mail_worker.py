@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from guarantee_email_agent.agent.outbox import OutboxMailbox, OutboxTicketing
+from guarantee_email_agent.config.settings import Agent
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -47,20 +48,6 @@ _AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer"
 
 
 @dataclass(frozen=True, slots=True)
-class WorkLimits:
-    """budget_s: seconds one mail may take. copy_wait_s: seconds after which a reply not found was not sent.
-
-    lease_s: seconds a claim lasts without a write; more than the other two together.
-    """
-
-    budget_s: float
-    lease_s: float
-    copy_wait_s: float
-    max_attempts: int
-    max_mail_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorkResult:
     """retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario."""
 
@@ -73,14 +60,17 @@ class WorkResult:
 class MailWorker:
     """Works on single mails, any number of them concurrently.
 
-    mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger. owner: names this
-    process in the ledger. exclusive: held for mails that could crash the process, large ones and those that failed.
+    copy_wait_s: seconds after which a reply not found counts as not sent; lease_s has to be longer than that and
+    mail_budget_s together. mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger.
+    owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
+    those that failed.
     """
 
     mailbox: Mailbox
     ledger: Ledger
     processor: EmailProcessor
-    limits: WorkLimits
+    settings: Agent
+    copy_wait_s: float
     mailbox_name: str
     owner: str
     exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -94,7 +84,7 @@ class MailWorker:
             return await self._work(entry, listed_at)
         except LeaseLostError:
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            return WorkResult("busy", self.limits.lease_s)
+            return WorkResult("busy", self.settings.lease_s)
         except AgentError as error:
             if error.code == _NOT_FOUND:
                 logger.info("Email %s is no longer in the inbox", entry.id)
@@ -118,7 +108,7 @@ class MailWorker:
             else:
                 mail, key = self._identify(raw, location_key)
             claim = await asyncio.to_thread(
-                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.limits.lease_s
+                self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.settings.lease_s
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return await self._resume(entry, location_key, claim, listed_at) or WorkResult("busy")
@@ -156,10 +146,10 @@ class MailWorker:
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
         """The mail, or why this one cannot be read while others can."""
-        if entry.size > self.limits.max_mail_bytes:
+        if entry.size > self.settings.max_mail_bytes:
             return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
         try:
-            return await self.mailbox.read_raw(entry.id, self.limits.max_mail_bytes)
+            return await self.mailbox.read_raw(entry.id, self.settings.max_mail_bytes)
         except IntegrationError as error:
             if error.code == _NOT_FOUND or error.details.get("outage"):
                 raise
@@ -181,26 +171,28 @@ class MailWorker:
         if (result := await self._verify_sent(entry, claim)) is not None:
             return result
         if isinstance(mail, AgentError):
-            return await self._handle_unreadable(entry, claim, mail)
-        if claim.attempts > self.limits.max_attempts:
-            return await self._quarantine(entry, claim, claim.reason or "crash")
-        return await self._process(entry, claim, mail)
-
-    async def _handle_unreadable(self, entry: InboxEntry, claim: Claim, error: AgentError) -> WorkResult:
-        if error.code == _TOO_LARGE:
+            if mail.code != _TOO_LARGE:
+                return await self._retry_later(entry, claim, "in step read", mail.code, counts=True)
             logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
             return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
-        return await self._retry_later(entry, claim, "in step read", error.code, counts=True)
+        if claim.attempts > self.settings.max_attempts:
+            return await self._quarantine(entry, claim, claim.reason or "crash")
+        return await self._process(entry, claim, mail)
 
     async def _verify_sent(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
         """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
         if claim.previous == "sending":
             try:
-                proof = await self.mailbox.find_sent(str(claim.reply_message_id), self.limits.copy_wait_s)
+                proof = await self.mailbox.find_sent(str(claim.reply_message_id), self.copy_wait_s)
             except IntegrationError as error:
                 return await self._retry_later(entry, claim, "in step proof", error.code, counts=False)
             if proof == "unknown":
-                return await self._finish_unknown(entry, claim)
+                logger.error(
+                    "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
+                    "it by hand or take its mark away",
+                    entry.id,
+                )
+                return await self._finish(entry, claim, "unknown", "no_proof")
             if proof == "not_sent":
                 await asyncio.to_thread(self.ledger.not_sent, claim)
                 return None
@@ -218,10 +210,12 @@ class MailWorker:
             ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim),
         )
         try:
-            async with asyncio.timeout(self.limits.budget_s):
+            async with asyncio.timeout(self.settings.mail_budget_s):
                 result = await processor.process_email(mail)
         except TimeoutError:
-            return await self._retry_later(entry, claim, f"after {self.limits.budget_s:g} s", _OVER_BUDGET, counts=True)
+            return await self._retry_later(
+                entry, claim, f"after {self.settings.mail_budget_s:g} s", _OVER_BUDGET, counts=True
+            )
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
@@ -249,9 +243,9 @@ class MailWorker:
 
     async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
-        if counts and claim.attempts >= self.limits.max_attempts:
+        if counts and claim.attempts >= self.settings.max_attempts:
             return await self._quarantine(entry, claim, code)
-        attempts = f"try {claim.attempts} of {self.limits.max_attempts}" if counts else "no fault of the mail"
+        attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
         return await self._release(claim, code, _retry_s(claim.attempts, code) if counts else 0.0, counts=counts)
 
@@ -272,14 +266,6 @@ class MailWorker:
         logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
         await self._mark(entry, claim.location_key, "quarantined")
         return WorkResult("quarantined", reason=code)
-
-    async def _finish_unknown(self, entry: InboxEntry, claim: Claim) -> WorkResult:
-        logger.error(
-            "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer it by "
-            "hand or take its mark away",
-            entry.id,
-        )
-        return await self._finish(entry, claim, "unknown", "no_proof")
 
     async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> WorkResult:
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))

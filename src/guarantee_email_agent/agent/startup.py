@@ -10,12 +10,11 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
 from guarantee_email_agent.agent.identity_key import identity_key
-from guarantee_email_agent.agent.mail_worker import MailWorker, WorkLimits
+from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
@@ -65,18 +64,18 @@ async def _run(config: Config, once: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, on_sigterm)
     loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
     try:
-        async with open_connections(config, SystemClock()) as connections:
+        async with open_daemon(config) as (daemon, _):
             started.set()
-            return await _watch(build_daemon(config, connections), connections.ledger, stop, once)
+            return await _watch(daemon, stop, once)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
         raise
 
 
-async def _watch(daemon: Daemon, ledger: Ledger, stop: asyncio.Event, once: bool) -> int:
+async def _watch(daemon: Daemon, stop: asyncio.Event, once: bool) -> int:
     try:
-        await asyncio.to_thread(ledger.prune, KEPT_DAYS)
+        await asyncio.to_thread(daemon.worker.ledger.prune, KEPT_DAYS)
     except LedgerError as error:  # the next start does it
         logger.warning("Old entries stay in the ledger for now: %s", error.code)
     logger.info("Watching the inbox%s", " once" if once else "")
@@ -91,24 +90,16 @@ async def _watch(daemon: Daemon, ledger: Ledger, stop: asyncio.Event, once: bool
     return EXIT_SUCCESS if complete else EXIT_FAILURE
 
 
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """Everything that the agent talks to. key: for the keyed hashes of mails. clock: what all of them wait by."""
-
-    services: Services
-    model: LanguageModel
-    ledger: Ledger
-    key: bytes
-    clock: Clock
-
-
 @asynccontextmanager
-async def open_connections(config: Config, clock: Clock) -> AsyncIterator[Connections]:
-    """Open everything, each connection tried once.
+async def open_daemon(
+    config: Config, on_result: ResultCallback | None = None
+) -> AsyncIterator[tuple[Daemon, Services]]:
+    """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
     Raises ConfigurationError for what is missing or bad, instructions included, and MCPConnectionError, with a line for
     each service that cannot be reached.
     """
+    clock = SystemClock()
     InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
     async with AsyncExitStack() as stack:
         model = language_model(config, clock, InstructionInterpreter())
@@ -119,7 +110,9 @@ async def open_connections(config: Config, clock: Clock) -> AsyncIterator[Connec
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
         await _test_connections(services)
-        yield Connections(services, model, ledger, key, clock)
+        worker = _create_worker(config, services, model, ledger, key, clock)
+        agent = config.agent
+        yield Daemon(services.mail, worker, clock, agent.concurrency, agent.poll_interval_s, on_result), services
 
 
 async def _test_connections(services: Services) -> None:
@@ -151,8 +144,10 @@ async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
     return None
 
 
-def build_daemon(config: Config, connections: Connections, on_result: ResultCallback | None = None) -> Daemon:
-    """The daemon with all its parts. Raises ConfigurationError for limits that contradict each other."""
+def _create_worker(
+    config: Config, services: Services, model: LanguageModel, ledger: Ledger, key: bytes, clock: Clock
+) -> MailWorker:
+    """Raises ConfigurationError for limits that contradict each other."""
     copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
     needed_s = config.agent.mail_budget_s + copy_wait_s
     if config.agent.lease_s <= needed_s:
@@ -161,31 +156,21 @@ def build_daemon(config: Config, connections: Connections, on_result: ResultCall
             "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
             "config_invalid_value",
         )
-    address, services = config.mailbox.from_address, connections.services
+    address = config.mailbox.from_address
     processor = EmailProcessor(
         mail=services.mail,
         warranty=services.warranty,
         ticketing=services.ticketing,
-        llm=connections.model,
+        llm=model,
         instructions=InstructionFiles(config.instructions.main, config.instructions.scenarios_dir),
         model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
-        clock=connections.clock,
+        clock=clock,
         own_addresses=frozenset({*config.agent.own_addresses, *([address] if address else [])}),
-        identity_key=connections.key,
+        identity_key=key,
         reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
     )
-    limits = WorkLimits(
-        budget_s=config.agent.mail_budget_s,
-        lease_s=config.agent.lease_s,
-        copy_wait_s=copy_wait_s,
-        max_attempts=config.agent.max_attempts,
-        max_mail_bytes=config.agent.max_mail_bytes,
-    )
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    worker = MailWorker(services.mail, connections.ledger, processor, limits, _mailbox_name(config), owner)
-    return Daemon(
-        services.mail, worker, connections.clock, config.agent.concurrency, config.agent.poll_interval_s, on_result
-    )
+    return MailWorker(services.mail, ledger, processor, config.agent, copy_wait_s, _mailbox_name(config), owner)
 
 
 def _mailbox_name(config: Config) -> str:

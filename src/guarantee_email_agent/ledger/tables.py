@@ -167,20 +167,13 @@ NOW: Final = Now()
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One mail for people to read. outcome: None while it is not finished. changed_at: seconds since 1970, UTC.
-
-    owner: who works on it, or did when it crashed.
-    """
+    """One mail for people to read. outcome: None while it is not finished. owner: of the claim, even after a crash."""
 
     mail_key: str
-    stage: Stage
     outcome: Outcome | None
     reason: str
     attempts: int
     owner: str | None
-    ticket_id: str | None
-    reply_message_id: str | None
-    changed_at: float
 
 
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
