@@ -180,7 +180,7 @@ class TestParkedMail:
         marked.rename(company.folder / "mailbox" / "new" / "nobody")
         again = company.run("run", "--once")
 
-        assert "Email nobody is taken up anew" in again.stdout
+        assert "Email nobody is processed again" in again.stdout
 
 
 def is_running(pid: int) -> bool:

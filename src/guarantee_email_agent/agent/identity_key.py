@@ -29,10 +29,10 @@ def identity_key(config: Config) -> bytes:
             "the same for every agent on this inbox",
             "config_missing_secret",
         )
-    return _key_beside(Path(location))
+    return _key_from_file(Path(location))
 
 
-def _key_beside(ledger: Path) -> bytes:
+def _key_from_file(ledger: Path) -> bytes:
     file = ledger.with_name(f"{ledger.name}.key")
     try:
         if not file.exists():
@@ -43,7 +43,7 @@ def _key_beside(ledger: Path) -> bytes:
                     "LEDGER_KEY, or name another ledger",
                     "ledger_no_key",
                 )
-            _make(file)
+            _create_key(file)
         key = bytes.fromhex(file.read_text(encoding="ascii"))
     except OSError as error:
         raise ConfigurationError(
@@ -58,8 +58,8 @@ def _key_beside(ledger: Path) -> bytes:
     return key
 
 
-def _make(file: Path) -> None:
-    """All at once, so that of two agents that start together both read the same key."""
+def _create_key(file: Path) -> None:
+    """Atomically, so that two agents that start together read the same key."""
     draft = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as stream:
         stream.write(secrets.token_hex(_KEY_BYTES))

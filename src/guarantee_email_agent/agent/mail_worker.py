@@ -138,9 +138,9 @@ class MailWorker:
         if done.marked and done.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
-            logger.info("Email %s is taken up anew: somebody took its mark away", entry.id)
+            logger.info("Email %s is processed again: its mark was removed", entry.id)
             return WorkResult("busy")
-        logger.info("Email %s was dealt with before: %s", entry.id, done.outcome)
+        logger.info("Email %s was finished before: %s", entry.id, done.outcome)
         await self._mark(entry, location_key, done.outcome)
         return WorkResult(done.outcome)
 

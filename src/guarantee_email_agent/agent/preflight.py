@@ -1,4 +1,4 @@
-"""`check`: everything that `run` needs, tried one by one, each with a line of its own."""
+"""`check`: everything that `run` needs, checked part by part, each reported in a line."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
 
-# While opening, these are the user's to mend (exit code 2); any other may heal.
+# While opening, the user has to correct these (exit code 2); others may pass.
 _CONFIGURATION: Final = frozenset(
     "ledger_" + problem
     for problem in ("auth", "cannot_open", "database_missing", "invalid_location", "permission", "read_only")
@@ -97,7 +97,7 @@ MailState: TypeAlias = Free | Busy | Waiting | Done
 
 
 class LeaseLostError(AgentError):
-    """Somebody else has claimed the mail since: nothing was written, and nothing more may be done for it."""
+    """Another agent has claimed the mail since: nothing was written, and nothing more may be done for it."""
 
 
 class Ledger:
@@ -288,7 +288,7 @@ def open_ledger(
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
     with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
     lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
-    Raises ConfigurationError for what a user has to mend, LedgerError for what may heal.
+    Raises ConfigurationError for what the user has to correct, LedgerError for what may pass.
     """
     if not key:
         raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")

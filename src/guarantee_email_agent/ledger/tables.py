@@ -102,7 +102,7 @@ Index("ledger_places_by_mail", locations.c.mail_key)
 
 
 def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
-    """Create the tables where there are none; check that those there are ours, of a schema we know, made with `key`."""
+    """Create the tables, or check that the existing ones are a ledger of a known schema, made with `key`."""
     fingerprint = hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
     database.lock_for_creation(connection)
     tables = set(inspect(connection).get_table_names())
@@ -142,7 +142,7 @@ class Now(FunctionElement[float]):
 
     Machines differ, so PostgreSQL's own clock counts, or on SQLite that of the machine that the file lies on. It jumps:
 
-    - Backwards: a lease seems to begin in the future. Whoever sees that lets it begin anew (RESTART_FUTURE_SPANS), so
+    - Backwards: a lease seems to begin in the future. Who sees that restarts it (RESTART_FUTURE_SPANS), so
       it ends late, never early, and by no more than its own length.
     - Forwards: leases end early, and a second agent may claim a mail that the first still works on. The fence refuses
       the first one's writes, and the second finds its intent and asks for proof before it repeats anything.
