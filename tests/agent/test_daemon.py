@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, trouble, worker_on
+from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
 from guarantee_email_agent.email.identity import content_identity
@@ -77,7 +77,7 @@ class TestDrain:
 
     def test_a_service_that_is_down_ends_it_soon(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, *(f"mail{number:02d}" for number in range(40)))
-        inbox.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)] * 100
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
         assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in work already
@@ -101,14 +101,14 @@ class TestRun:
     def test_a_mail_that_needs_several_tries_counts_once(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY_BACKOFF", Backoff(0.01))
         inbox = Inbox(ledger, "first")
-        inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
+        inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
 
         inbox.run_until(inbox.answered())
         assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
 
     def test_a_mail_that_is_taken_away_while_it_waits_is_forgotten(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
-        inbox.warranties.troubles = [trouble("warranty_api_invalid_argument")]
+        inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")]
 
         async def taken_away() -> None:
             while not inbox.daemon.unfinished:
@@ -135,7 +135,7 @@ class TestRun:
     ) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
         inbox = Inbox(ledger, "first")
-        inbox.mailbox.troubles["list_unprocessed"] = [trouble("mail_unavailable", outage=True)] * 2
+        inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)] * 2
 
         inbox.run_until(inbox.answered())
         assert inbox.mailbox.marks == {"first": "answered"}

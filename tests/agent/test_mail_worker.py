@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, trouble, worker_on
+from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, worker_on
 
 from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.mail_worker import WorkResult
@@ -61,7 +61,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 class TestWhoseFault:
     @pytest.mark.parametrize("code", ["warranty_api_timeout", "warranty_api_failed", "warranty_api_malformed"])
     def test_what_may_be_a_services_gets_more_time_with_every_try(self, desk: Desk, code: str) -> None:
-        desk.warranties.troubles = [trouble(code)] * 3
+        desk.warranties.errors = [integration_error(code)] * 3
         waits = []
         for _ in range(2):
             result = desk.work()
@@ -72,7 +72,7 @@ class TestWhoseFault:
         assert desk.work().disposition == "quarantined"
 
     def test_what_is_the_mails_own_is_known_soon(self, desk: Desk) -> None:
-        desk.warranties.troubles = [trouble("warranty_api_invalid_argument")] * 2
+        desk.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
         waits = []
         for _ in range(2):
             waits.append(desk.work().retry_s)
@@ -81,7 +81,7 @@ class TestWhoseFault:
 
     def test_an_outage_uses_up_no_try(self, desk: Desk) -> None:
         for _ in range(5):
-            desk.warranties.troubles = [trouble("warranty_api_unavailable", outage=True)]
+            desk.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
             assert desk.work().disposition == "outage"
         assert desk.work().disposition == "answered"
 
@@ -114,17 +114,17 @@ class TestWhoseFault:
 class TestProof:
     def test_a_mail_that_cannot_be_read_again_is_still_known_as_answered(self, desk: Desk) -> None:
         desk.mailbox.lost_answers = 1
-        desk.mailbox.troubles["send"] = [trouble("mail_timeout", uncertain=True)]
-        desk.mailbox.troubles["find_sent"] = [trouble("mail_timeout", retryable=True)]
+        desk.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        desk.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
         assert desk.work().disposition == "failed"
         desk.now += 2000
-        desk.mailbox.troubles["read_raw"] = [trouble("mail_timeout")]
+        desk.mailbox.errors["read_raw"] = [integration_error("mail_timeout")]
         assert (desk.work().disposition, desk.mailbox.marks) == ("answered", {"first": "answered"})
         assert len(desk.mailbox.sent) == len(desk.rows()) == 1
 
     def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, desk: Desk) -> None:
-        desk.mailbox.troubles["send"] = [trouble("mail_unavailable", uncertain=True, outage=True)]
-        desk.mailbox.troubles["find_sent"] = [trouble("mail_unavailable", retryable=True, outage=True)]
+        desk.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]
+        desk.mailbox.errors["find_sent"] = [integration_error("mail_unavailable", retryable=True, outage=True)]
         assert desk.work() == WorkResult("outage")
         assert desk.rows() == [("sending", None, 0, "mail_unavailable")]
 
@@ -149,7 +149,7 @@ class TestProof:
         for module in (mail_worker, processor):
             monkeypatch.setattr(module, "parse_email", parse)
         for disposition in ("failed", "answered"):
-            desk.warranties.troubles = [trouble("warranty_api_invalid_argument")] * (disposition == "failed")
+            desk.warranties.errors = [integration_error("warranty_api_invalid_argument")] * (disposition == "failed")
             result = desk.work()
             desk.now += result.retry_s
             assert (result.disposition, len(parsed)) == (disposition, 1)
@@ -161,15 +161,15 @@ class TestTheEnd:
         self, desk: Desk, caplog: pytest.LogCaptureFixture
     ) -> None:
         desk.configure(max_attempts=1)
-        desk.warranties.troubles = [trouble("warranty_api_invalid_argument")]
-        desk.mailbox.troubles["mark"] = [trouble("mail_unavailable", outage=True)]
+        desk.warranties.errors = [integration_error("warranty_api_invalid_argument")]
+        desk.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
         with caplog.at_level(logging.INFO):
             assert desk.work().disposition == "outage"
         assert "Email first failed 1 times (warranty_api_invalid_argument)" in caplog.text
         assert desk.work().disposition == "quarantined"
 
     def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, desk: Desk) -> None:
-        desk.mailbox.troubles["mark"] = [trouble("mail_not_found")]
+        desk.mailbox.errors["mark"] = [integration_error("mail_not_found")]
         assert desk.work().disposition == "answered"
 
     def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, desk: Desk) -> None:

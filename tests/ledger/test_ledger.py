@@ -34,6 +34,13 @@ def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: st
     return claim
 
 
+def ticketed(ledger: Ledger) -> Claim:
+    claim = claimed(ledger)
+    ledger.intend_ticket(claim, "mail-1")
+    ledger.ticket_created(claim, "TICKET-1")
+    return claim
+
+
 def sending(ledger: Ledger) -> Claim:
     claim = claimed(ledger)
     ledger.intend_send(claim, REPLY)
@@ -107,15 +114,13 @@ def test_a_write_renews_the_lease_in_full(ledger: Ledger, ledger_sql: Any) -> No
 
 
 def test_the_whole_way_of_an_answered_mail(ledger: Ledger) -> None:
-    claim = claimed(ledger)
-    ledger.intend_ticket(claim, "mail-1")
-    ledger.ticket_created(claim, "TICKET-000001")
+    claim = ticketed(ledger)
     ledger.intend_send(claim, REPLY)
     ledger.sent(claim)
     ledger.finish(claim, "answered", "valid-warranty")
-    assert ledger.state(LOCATION) == Done(MAIL, "answered", "valid-warranty", False, "TICKET-000001", REPLY)
+    assert ledger.state(LOCATION) == Done(MAIL, "answered", "valid-warranty", False, "TICKET-1", REPLY)
     ledger.marked(LOCATION)
-    assert ledger.state(LOCATION) == Done(MAIL, "answered", "valid-warranty", True, "TICKET-000001", REPLY)
+    assert ledger.state(LOCATION) == Done(MAIL, "answered", "valid-warranty", True, "TICKET-1", REPLY)
 
 
 def test_a_claim_of_a_finished_mail_changes_nothing(ledger: Ledger) -> None:
@@ -165,9 +170,7 @@ def test_a_second_sending_takes_proof_that_the_first_did_not_happen(ledger: Ledg
 
 
 def test_what_was_not_sent_goes_back_to_its_ticket(ledger: Ledger) -> None:
-    claim = claimed(ledger)
-    ledger.intend_ticket(claim, "mail-1")
-    ledger.ticket_created(claim, "TICKET-1")
+    claim = ticketed(ledger)
     ledger.intend_send(claim, REPLY)
     ledger.not_sent(claim)
     ledger.release(claim, count_attempt=True, retry_after_s=0)
@@ -269,9 +272,7 @@ def test_a_mark_at_a_location_that_nobody_saw(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("outcome", ["quarantined", "unknown"])
 def test_a_parked_mail_whose_mark_was_taken_off_begins_anew(ledger: Ledger, ledger_sql: Any, outcome: Outcome) -> None:
-    claim = claimed(ledger)
-    ledger.intend_ticket(claim, "mail-1")
-    ledger.ticket_created(claim, "TICKET-1")
+    claim = ticketed(ledger)
     if outcome == "unknown":
         ledger.intend_send(claim, REPLY)
     ledger.finish(claim, outcome, "mail_rejected")
@@ -438,9 +439,7 @@ def test_words_of_a_customer_have_no_way_in(ledger: Ledger, write: Any) -> None:
 
 def test_the_file_holds_hashes_codes_and_ids(tmp_path: Path) -> None:
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
-        claim = claimed(ledger)
-        ledger.intend_ticket(claim, "mail-1")
-        ledger.ticket_created(claim, "TICKET-1")
+        claim = ticketed(ledger)
         ledger.intend_send(claim, REPLY)
         with pytest.raises(LedgerError):
             ledger.finish(claim, "unknown", WORDS)

@@ -30,13 +30,13 @@ def mail(name: str, text: str = "Is my dryer SN12345 still under warranty?") -> 
     ).encode()
 
 
-def trouble(code: str, **details: bool) -> IntegrationError:
+def integration_error(code: str, **details: bool) -> IntegrationError:
     """details: `retryable`, `uncertain`, `outage`; what is not named is False."""
     return IntegrationError(code, code, {"retryable": False, "uncertain": False, "outage": False, **details})
 
 
 class MailboxInMemory:
-    """A Mailbox. `troubles` holds for each call by name what it raises, the next one first.
+    """A Mailbox. `errors` holds for each call by name what it raises, the next one first.
 
     `sent` has the Message-ID of every reply that went out. lost_answers: for so many replies the error comes after it.
     `limits` has what each list was limited to; `most_read_at_once` tells how many mails were being read together.
@@ -46,7 +46,7 @@ class MailboxInMemory:
         self.mails = {name: mail(name) for name in names}
         self.marks: dict[str, Outcome] = {}
         self.sent: list[str] = []
-        self.troubles: defaultdict[str, list[Exception]] = defaultdict(list)
+        self.errors: defaultdict[str, list[Exception]] = defaultdict(list)
         self.lost_answers = 0
         self.limits: list[int] = []
         self.reading_s = 0.0
@@ -68,7 +68,7 @@ class MailboxInMemory:
         await asyncio.sleep(self.reading_s)
         self._being_read -= 1
         if mail_id not in self.mails:
-            raise trouble("mail_not_found")
+            raise integration_error("mail_not_found")
         return self.mails[mail_id]
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ class MailboxInMemory:
     async def mark(self, mail_id: str, outcome: Outcome) -> None:
         await self._call("mark")
         if mail_id not in self.mails:
-            raise trouble("mail_not_found")
+            raise integration_error("mail_not_found")
         self.marks[mail_id] = outcome
 
     async def count_by_outcome(self) -> dict[str, int]:
@@ -101,22 +101,22 @@ class MailboxInMemory:
 
     async def _call(self, name: str) -> None:
         await self.hangs.wait()
-        if self.troubles[name]:
-            raise self.troubles[name].pop(0)
+        if self.errors[name]:
+            raise self.errors[name].pop(0)
 
 
 class Warranties:
-    """Everything has a warranty. `troubles`: see above."""
+    """Everything has a warranty. `errors`: see above."""
 
     def __init__(self) -> None:
-        self.troubles: list[Exception] = []
+        self.errors: list[Exception] = []
         self.hangs = False
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
         if self.hangs:
             await asyncio.Event().wait()
-        if self.troubles:
-            raise self.troubles.pop(0)
+        if self.errors:
+            raise self.errors.pop(0)
         return {"status": "valid", "expiration_date": "2099-12-31", "coverage": "full"}
 
     async def test_connection(self) -> bool:
