@@ -13,54 +13,30 @@ from typing import Any
 
 import pytest
 from messages_server import HONEST, MessagesServer, Reply, answer, text, tool_call, trouble
+from scenario_folder import ROOT, ScenarioFolder
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "evals" / "scenarios"
 FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
 """Expects no reply and no scenario, which is also what comes of a mail without a model."""
 
 
-class Suite:
-    """Some shipped scenarios in a folder of their own, evaluated with a model behind the server."""
+class LiveSuite(ScenarioFolder):
+    """Some shipped scenarios, evaluated with a model behind the server."""
 
     def __init__(self, folder: Path, server: MessagesServer) -> None:
-        self.folder = folder / "scenarios"
-        self.folder.mkdir()
+        config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
+        super().__init__(folder / "scenarios", replace(config, llm=replace(config.llm, max_attempts=1), source=None))
         self.recordings = folder / "recordings"
         self.server = server
-        config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
-        llm = replace(config.llm, max_attempts=1)
-        self.config: Config = replace(config, llm=llm, source=None)
-
-    def take(self, *names: str) -> None:
-        for name in names:
-            shutil.copy(SHIPPED / f"{name}.yaml", self.folder)
 
     def evaluate(self, llm: str = "live", **options: Any) -> tuple[int, str]:
-        """Exit code and what was printed, without the line that tells the time."""
-        stream = io.StringIO()
-        given = {"directory": self.folder, "threshold": 99.0, "llm": llm} | options
-        code = evaluate(EvalOptions(**given), self.config, stream)
-        lines = [line for line in stream.getvalue().splitlines() if not line.startswith("Duration: ")]
-        return code, "\n".join(lines)
-
-    def report(self, llm: str, **options: Any) -> dict[str, Any]:
-        path = self.folder.parent / "report.json"
-        self.evaluate(llm, json_file=path, **options)
-        report: dict[str, Any] = json.loads(path.read_bytes())
-        return report
+        return super().evaluate(llm=llm, **options)
 
     def results(self, llm: str, **options: Any) -> list[dict[str, Any]]:
-        """Without what tells the time."""
-        results: list[dict[str, Any]] = self.report(llm, **options)["results"]
-        for result in results:
-            result.pop("processing_time_ms")
-            result["actual_output"].pop("processing_time_ms", None)
+        results: list[dict[str, Any]] = self.timeless_report(llm=llm, **options)["results"]
         return results
 
     def recorded(self) -> dict[str, bytes]:
@@ -69,14 +45,14 @@ class Suite:
 
 
 @pytest.fixture
-def suite(tmp_path: Path, server: MessagesServer) -> Suite:
-    return Suite(tmp_path, server)
+def suite(tmp_path: Path, server: MessagesServer) -> LiveSuite:
+    return LiveSuite(tmp_path, server)
 
 
 # Live ----------------------------------------------------------------------------------------------------------------
 
 
-def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: Suite) -> None:
+def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001")
 
     code, printed = suite.evaluate()
@@ -87,7 +63,7 @@ def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: Suite
     assert not suite.recordings.exists()
 
 
-def test_the_summary_tells_what_it_cost(suite: Suite) -> None:
+def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
 
     assert suite.evaluate()[1].splitlines()[-1] == (
@@ -95,33 +71,33 @@ def test_the_summary_tells_what_it_cost(suite: Suite) -> None:
     )
 
 
-def test_one_answer_is_told_as_one(suite: Suite) -> None:
+def test_one_answer_is_told_as_one(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.server.replies = [HONEST, trouble(500)]
 
     assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
 
-def test_the_report_tells_who_answered_and_what_it_cost(suite: Suite) -> None:
+def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
 
-    report = suite.report("live")
+    report = suite.report(llm="live")
 
     assert (report["llm"], report["model"]) == ("live", "claude-sonnet-4-6")
     assert report["tokens"] == {"input": 24, "output": 10, "cache_read": 14, "cache_write": 6}
     assert report["cost_usd"] == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000, abs=1e-6)
 
 
-def test_the_cost_of_an_unknown_model_is_not_made_up(suite: Suite) -> None:
+def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, model="local-model"))
     suite.server.replies = [answer(tool_call("record_triage", {"intent": "other", "serial_numbers": []}), model="x")]
 
-    assert suite.report("live")["cost_usd"] is None
+    assert suite.report(llm="live")["cost_usd"] is None
     assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
 
 
-def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: Suite) -> None:
+def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSuite) -> None:
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
 
     one_by_one = suite.results("live", jobs=1)
@@ -131,7 +107,7 @@ def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: Suite)
     assert 1 <= suite.server.most_at_once <= 4
 
 
-def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: Suite) -> None:
+def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.server.replies = [trouble(500), HONEST]
 
@@ -145,7 +121,7 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: Suite
     assert "✓ valid_warranty_002" in printed
 
 
-def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:
+def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.server.replies = [trouble(529)]
 
@@ -156,7 +132,7 @@ def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Sui
     assert "HTTP 529" in result["failures"][0]
 
 
-def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: Suite) -> None:
+def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -> None:
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
     suite.config = replace(suite.config, llm=replace(suite.config.llm, when_down="template"))
     suite.server.replies = [trouble(500)]
@@ -168,34 +144,34 @@ def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: Suite) -> No
     assert len(suite.server.requests) == 5
 
 
-def test_waiting_that_the_api_asks_for_is_real(suite: Suite) -> None:
+def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_attempts=2))
     suite.server.replies = [trouble(429, retry_after="0.3"), HONEST]
 
-    (result,) = suite.report("live")["results"]
+    (result,) = suite.report(llm="live")["results"]
 
     assert result["passed"]
     assert 300 <= result["processing_time_ms"] < 60_000
 
 
-def test_waiting_for_mocked_services_is_skipped_but_counts(suite: Suite) -> None:
+def test_waiting_for_mocked_services_is_skipped_but_counts(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
 
-    (result,) = suite.report("live")["results"]
+    (result,) = suite.report(llm="live")["results"]
 
     assert result["passed"]
     assert result["processing_time_ms"] >= 3_000
 
 
-def test_every_run_of_a_repeated_scenario_asks_anew(suite: Suite) -> None:
+def test_every_run_of_a_repeated_scenario_asks_anew(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
 
     assert suite.evaluate(repeat=3)[0] == 0
     assert len(suite.server.requests) == 6
 
 
-def test_records_for_a_judge_hold_the_live_conversation(suite: Suite, tmp_path: Path) -> None:
+def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_path: Path) -> None:
     suite.take("valid_warranty_001")
     (tmp_path / "records").mkdir()
 
@@ -207,7 +183,7 @@ def test_records_for_a_judge_hold_the_live_conversation(suite: Suite, tmp_path: 
     assert calls == ["record_triage", "write_reply"]
 
 
-def test_a_missing_key_is_an_error_before_anything_is_printed(suite: Suite) -> None:
+def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
     stream = io.StringIO()
@@ -220,7 +196,7 @@ def test_a_missing_key_is_an_error_before_anything_is_printed(suite: Suite) -> N
 # Record --------------------------------------------------------------------------------------------------------------
 
 
-def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: Suite) -> None:
+def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001", "no_reply_001")
 
     assert suite.evaluate("record")[0] == 0
@@ -234,7 +210,7 @@ def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: Suite) -> N
     ]
 
 
-def test_the_key_is_recorded_nowhere(suite: Suite) -> None:
+def test_the_key_is_recorded_nowhere(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key="sk-very-secret"))
 
@@ -245,7 +221,7 @@ def test_the_key_is_recorded_nowhere(suite: Suite) -> None:
     assert not [name for name, content in suite.recorded().items() if b"very-secret" in content]
 
 
-def test_recording_twice_gives_the_same_files(suite: Suite) -> None:
+def test_recording_twice_gives_the_same_files(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001")
     suite.evaluate("record")
     first = suite.recorded()
@@ -254,7 +230,7 @@ def test_recording_twice_gives_the_same_files(suite: Suite) -> None:
     assert suite.recorded() == first
 
 
-def test_only_the_scenarios_that_run_are_recorded_anew(suite: Suite) -> None:
+def test_only_the_scenarios_that_run_are_recorded_anew(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001")
     suite.evaluate("record")
     first = suite.recorded()
@@ -266,7 +242,7 @@ def test_only_the_scenarios_that_run_are_recorded_anew(suite: Suite) -> None:
     assert len(suite.recorded()) == len(first)
 
 
-def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Suite) -> None:
+def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.evaluate("record")
     first = suite.recorded()
@@ -282,7 +258,7 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Suit
     assert len(second) == len(first)
 
 
-def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: Suite) -> None:
+def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), HONEST]
     suite.evaluate("record")
@@ -293,7 +269,7 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: Suite) -> None:
     assert suite.evaluate("replay")[0] == 0
 
 
-def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suite: Suite) -> None:
+def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
 
@@ -302,7 +278,7 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
     assert suite.server.requests == []
 
 
-def test_a_recording_that_failed_throughout_leaves_no_folder(suite: Suite) -> None:
+def test_a_recording_that_failed_throughout_leaves_no_folder(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.server.replies = [trouble(500)]
 
@@ -311,7 +287,9 @@ def test_a_recording_that_failed_throughout_leaves_no_folder(suite: Suite) -> No
 
 
 @pytest.mark.parametrize("depth", [400, 100_000])
-def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_before(suite: Suite, depth: int) -> None:
+def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_before(
+    suite: LiveSuite, depth: int
+) -> None:
     suite.take("valid_warranty_001")
     suite.evaluate("record")
     first = suite.recorded()
@@ -323,7 +301,7 @@ def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_be
     assert suite.recorded() == first
 
 
-def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: Suite) -> None:
+def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.recordings.mkdir()
     (suite.recordings / "valid_warranty_001").write_text("a file stands in the way")
@@ -338,7 +316,7 @@ def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: Suite) -> 
 # Replay --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_replay_gives_the_same_results_without_the_api(suite: Suite) -> None:
+def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001", "no_reply_001", FAILING_WARRANTY_SYSTEM)
     recorded = suite.results("record")
     asked = len(suite.server.requests)
@@ -349,17 +327,17 @@ def test_a_replay_gives_the_same_results_without_the_api(suite: Suite) -> None:
     assert len(suite.server.requests) == asked
 
 
-def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: Suite) -> None:
+def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.evaluate("record")
 
-    report = suite.report("replay")
+    report = suite.report(llm="replay")
 
     assert (report["llm"], report["model"]) == ("replay", "claude-sonnet-4-6")
     assert (report["tokens"]["input"], report["cost_usd"]) == (0, 0.0)
 
 
-def test_a_replay_of_what_was_never_recorded_is_an_error(suite: Suite) -> None:
+def test_a_replay_of_what_was_never_recorded_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
 
     with pytest.raises(
@@ -368,7 +346,7 @@ def test_a_replay_of_what_was_never_recorded_is_an_error(suite: Suite) -> None:
         suite.evaluate("replay")
 
 
-def test_a_replay_of_an_empty_folder_is_an_error(suite: Suite) -> None:
+def test_a_replay_of_an_empty_folder_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     (suite.recordings / "valid_warranty_001").mkdir(parents=True)
 
@@ -376,7 +354,7 @@ def test_a_replay_of_an_empty_folder_is_an_error(suite: Suite) -> None:
         suite.evaluate("replay")
 
 
-def test_a_file_in_place_of_the_recordings_is_an_error(suite: Suite) -> None:
+def test_a_file_in_place_of_the_recordings_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
 
@@ -384,7 +362,7 @@ def test_a_file_in_place_of_the_recordings_is_an_error(suite: Suite) -> None:
         suite.evaluate("replay")
 
 
-def test_a_miss_tells_a_command_that_a_shell_takes(suite: Suite, tmp_path: Path) -> None:
+def test_a_miss_tells_a_command_that_a_shell_takes(suite: LiveSuite, tmp_path: Path) -> None:
     suite.folder = suite.folder.rename(tmp_path / "my scenarios")
     suite.take("valid_warranty_001")
     suite.evaluate("record")
@@ -400,7 +378,7 @@ def test_a_miss_tells_a_command_that_a_shell_takes(suite: Suite, tmp_path: Path)
     ]
 
 
-def test_each_repetition_has_a_recording_of_its_own(suite: Suite) -> None:
+def test_each_repetition_has_a_recording_of_its_own(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     draft = {"body": "Your warranty is valid until 2025-12-31 for SN12345, fully covered. Ticket: {ticket_number}."}
     suite.server.replies = [HONEST, HONEST, HONEST, answer(tool_call("write_reply", draft))]
@@ -417,7 +395,7 @@ def test_each_repetition_has_a_recording_of_its_own(suite: Suite) -> None:
     assert f"Record it anew: {command}\n" in printed
 
 
-def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: Path) -> None:
+def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, tmp_path: Path) -> None:
     suite.take("valid_warranty_001", "missing_info_001")
     shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
     places = replace(
@@ -442,7 +420,7 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: Suite, tmp_path: P
     assert failure.endswith(f". Record it anew: eval --llm record --eval-dir {suite.folder} --only missing_info_001")
 
 
-def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> None:
+def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM, "valid_warranty_001")
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
@@ -453,7 +431,7 @@ def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: Suite) -> No
     assert "nothing else of this scenario" in result["failures"][0]
 
 
-def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: Suite) -> None:
+def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.evaluate("record")
     name = sorted(suite.recorded())[1]
@@ -467,14 +445,14 @@ def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: Suite) ->
     assert second["passed"]
 
 
-def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: Suite) -> None:
+def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.evaluate("record", repeat=2)
 
     assert suite.evaluate("replay")[0] == 0
 
 
-def test_who_answers_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_answers_is_told_in_the_log(suite: LiveSuite, caplog: pytest.LogCaptureFixture) -> None:
     suite.take("valid_warranty_001")
 
     with caplog.at_level(logging.INFO):
@@ -484,7 +462,7 @@ def test_who_answers_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureF
     assert "Executing 1/1: valid_warranty_001" in caplog.messages
 
 
-def test_silence_is_a_failed_scenario(suite: Suite) -> None:
+def test_silence_is_a_failed_scenario(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, timeout_s=0.5))
     suite.server.replies = [Reply(b"", hangs=True)]

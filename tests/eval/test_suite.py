@@ -1,24 +1,15 @@
 from __future__ import annotations
 
-import io
-import json
 import logging
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from scenario_folder import ROOT, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.suite import MAX_CHUNK, EvalOptions, evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError, InstructionError
-
-ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "evals" / "scenarios"
-TEMPLATE = (SHIPPED / "valid_warranty_001.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -26,56 +17,15 @@ def config() -> Config:
     return load_config(cwd=ROOT, environ={})
 
 
-class Suite:
-    """A folder of scenarios made from one that passes."""
-
-    def __init__(self, folder: Path, config: Config) -> None:
-        self.folder = folder
-        self.config = config
-
-    def write(self, number: int, edit: Callable[[str], str] = str) -> Path:
-        path = self.folder / f"valid_warranty_{number:03}.yaml"
-        text = TEMPLATE.replace("scenario_id: valid_warranty_001", f"scenario_id: valid_warranty_{number:03}")
-        path.write_text(edit(text), encoding="utf-8")
-        return path
-
-    def evaluate(self, **options: Any) -> tuple[int, str]:
-        """Exit code and what was printed, without the line that tells the time."""
-        stream = io.StringIO()
-        code = evaluate(EvalOptions(**({"directory": self.folder, "threshold": 99.0} | options)), self.config, stream)
-        lines = [line for line in stream.getvalue().splitlines() if not line.startswith("Duration: ")]
-        return code, "\n".join(lines)
-
-    def report(self, **options: Any) -> dict[str, Any]:
-        path = self.folder / "report.json"
-        self.evaluate(json_file=path, run_id="run", started="2026-01-18T10:00:00Z", **options)
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        content.pop("duration_s")
-        for result in content["results"]:
-            result.pop("processing_time_ms")
-            result["actual_output"].pop("processing_time_ms", None)
-        return content
-
-
-def failing(text: str) -> str:
-    return text.replace('"warranty is valid"', '"no such phrase"')
-
-
-def broken(text: str) -> str:
-    return text.replace("scenario_id:", "scenario_id: [")
-
-
 @pytest.fixture
-def suite(tmp_path: Path, config: Config) -> Suite:
-    folder = tmp_path / "scenarios"
-    folder.mkdir()
-    return Suite(folder, config)
+def suite(tmp_path: Path, config: Config) -> ScenarioFolder:
+    return ScenarioFolder(tmp_path / "scenarios", config)
 
 
 # The gate ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_suite_that_passes_ends_in_0(suite: Suite) -> None:
+def test_a_suite_that_passes_ends_in_0(suite: ScenarioFolder) -> None:
     suite.write(1)
 
     code, printed = suite.evaluate()
@@ -87,7 +37,7 @@ def test_a_suite_that_passes_ends_in_0(suite: Suite) -> None:
     assert "🎉 Eval passed! (≥99% threshold)" in printed
 
 
-def test_a_suite_below_the_threshold_ends_in_4(suite: Suite) -> None:
+def test_a_suite_below_the_threshold_ends_in_4(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, failing)
 
@@ -98,7 +48,7 @@ def test_a_suite_below_the_threshold_ends_in_4(suite: Suite) -> None:
     assert "⚠️  Eval failed (<99% threshold)" in printed
 
 
-def test_a_suite_just_at_the_threshold_passes(suite: Suite) -> None:
+def test_a_suite_just_at_the_threshold_passes(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, failing)
 
@@ -106,20 +56,20 @@ def test_a_suite_just_at_the_threshold_passes(suite: Suite) -> None:
     assert suite.evaluate(threshold=50.1)[0] == 4
 
 
-def test_an_empty_folder_is_a_pass_rate_of_0(suite: Suite) -> None:
+def test_an_empty_folder_is_a_pass_rate_of_0(suite: ScenarioFolder) -> None:
     code, printed = suite.evaluate()
 
     assert code == 4
     assert "Pass rate: 0/0 (0.0%)" in printed
 
 
-def test_a_missing_folder_is_an_error(suite: Suite, tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> None:
     with pytest.raises(EvalError, match="does not exist") as caught:
         suite.evaluate(directory=tmp_path / "nowhere")
     assert caught.value.code == "eval_file_not_found"
 
 
-def test_bad_instructions_are_an_error_before_anything_is_printed(suite: Suite, tmp_path: Path) -> None:
+def test_bad_instructions_are_an_error_before_anything_is_printed(suite: ScenarioFolder, tmp_path: Path) -> None:
     suite.write(1)
     suite.config = replace(suite.config, instructions=replace(suite.config.instructions, main=tmp_path / "main.md"))
 
@@ -130,7 +80,7 @@ def test_bad_instructions_are_an_error_before_anything_is_printed(suite: Suite, 
 # What is printed -----------------------------------------------------------------------------------------------------
 
 
-def test_passed_scenarios_come_first_and_failed_ones_with_their_reasons(suite: Suite) -> None:
+def test_passed_scenarios_come_first_and_failed_ones_with_their_reasons(suite: ScenarioFolder) -> None:
     suite.write(1, failing)
     suite.write(2)
 
@@ -144,7 +94,7 @@ def test_passed_scenarios_come_first_and_failed_ones_with_their_reasons(suite: S
     assert lines[5].startswith("      actual:   'Hello, Thank you")
 
 
-def test_an_invalid_file_counts_and_is_named(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_file_counts_and_is_named(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
     suite.write(1)
     suite.write(2, broken)
 
@@ -156,7 +106,7 @@ def test_an_invalid_file_counts_and_is_named(suite: Suite, caplog: pytest.LogCap
     assert any(message.startswith("Invalid eval file: valid_warranty_002.yaml - ") for message in caplog.messages)
 
 
-def test_scenarios_run_in_the_order_of_their_files(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_scenarios_run_in_the_order_of_their_files(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
     for number in (10, 2, 1):
         suite.write(number)
 
@@ -170,7 +120,7 @@ def test_scenarios_run_in_the_order_of_their_files(suite: Suite, caplog: pytest.
     ]
 
 
-def test_a_run_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_is_told_in_the_log(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
     suite.write(1)
 
     with caplog.at_level(logging.INFO):
@@ -189,7 +139,7 @@ def test_a_run_is_told_in_the_log(suite: Suite, caplog: pytest.LogCaptureFixture
 # Options -------------------------------------------------------------------------------------------------------------
 
 
-def test_only_runs_what_its_glob_matches(suite: Suite) -> None:
+def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
     for number in (1, 2, 12):
         suite.write(number)
 
@@ -199,7 +149,7 @@ def test_only_runs_what_its_glob_matches(suite: Suite) -> None:
     assert "valid_warranty_012" in printed
 
 
-def test_only_counts_an_invalid_file_that_matches(suite: Suite) -> None:
+def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
     suite.write(1, broken)
     suite.write(2)
 
@@ -207,14 +157,18 @@ def test_only_counts_an_invalid_file_that_matches(suite: Suite) -> None:
     assert suite.evaluate(only="*_002")[0] == 0
 
 
-def test_only_that_matches_nothing_fails_with_a_warning(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_that_matches_nothing_fails_with_a_warning(
+    suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
+) -> None:
     suite.write(1)
 
     assert suite.evaluate(only="nothing_*")[0] == 4
     assert "--only nothing_* matches none of the 1 scenario files" in caplog.messages
 
 
-def test_repeat_runs_each_scenario_as_often_and_counts_it_once(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
+def test_repeat_runs_each_scenario_as_often_and_counts_it_once(
+    suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
+) -> None:
     suite.write(1)
 
     with caplog.at_level(logging.INFO):
@@ -224,98 +178,8 @@ def test_repeat_runs_each_scenario_as_often_and_counts_it_once(suite: Suite, cap
     assert "Pass rate: 1/1 (100%)" in printed
 
 
-def test_two_runs_give_the_same_report_byte_for_byte(suite: Suite) -> None:
-    suite.write(1)
-    suite.write(2, failing)
-    suite.write(3, broken)
-
-    assert json.dumps(suite.report()) == json.dumps(suite.report())
-
-
-@pytest.mark.parametrize("jobs", [2, 3, 50])
-def test_several_processes_give_the_same_results_in_the_same_order(jobs: int, suite: Suite) -> None:
-    for number in range(1, 14):
-        suite.write(number, failing if number % 5 == 0 else broken if number == 7 else str)
-
-    assert suite.report(jobs=jobs) == suite.report(jobs=1)
-    assert suite.evaluate(jobs=jobs) == suite.evaluate(jobs=1)
-
-
-def test_the_shipped_suite_gives_the_same_replies_from_several_processes(suite: Suite) -> None:
-    suite.folder = shutil.copytree(SHIPPED, suite.folder, dirs_exist_ok=True)
-
-    assert suite.report(jobs=3) == suite.report(jobs=1)
-
-
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_a_duplicate_id_is_found_across_all_files(jobs: int, suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(1, 31):
-        suite.write(number)
-    suite.write(99, lambda text: text.replace("valid_warranty_099", "valid_warranty_001"))
-
-    code, printed = suite.evaluate(jobs=jobs)
-
-    assert code == 4
-    assert "Pass rate: 30/31" in printed
-    assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
-
-
-def test_invalid_files_are_logged_from_every_process(suite: Suite, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(1, 9):
-        suite.write(number, broken)
-
-    suite.evaluate(jobs=3)
-
-    assert sum(message.startswith("Invalid eval file: ") for message in caplog.messages) == 8
-
-
-def test_more_scenarios_than_a_chunk_keep_their_order(suite: Suite) -> None:
-    count = 2 * MAX_CHUNK + 3
-    for number in range(1, count + 1):
-        suite.write(number)
-
-    ids = [result["scenario_id"] for result in suite.report(jobs=2)["results"]]
-
-    assert ids == [f"valid_warranty_{number:03}" for number in range(1, count + 1)]
-
-
-def test_the_json_report_holds_every_result(suite: Suite) -> None:
-    suite.write(1)
-    suite.write(2, broken)
-
-    report = suite.report()
-
-    assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1}
-    assert (report["gate"], report["llm"], report["run_id"]) == ("failed", "offline", "run")
-    assert [result["passed"] for result in report["results"]] == [True, False]
-
-
-def test_a_junit_report_is_written(suite: Suite, tmp_path: Path) -> None:
-    suite.write(1)
-
-    suite.evaluate(junit_file=tmp_path / "report.xml")
-
-    assert "valid_warranty_001" in (tmp_path / "report.xml").read_text(encoding="utf-8")
-
-
-def test_a_report_that_cannot_be_written_is_an_error(suite: Suite, tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_written_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> None:
     suite.write(1)
 
     with pytest.raises(ConfigurationError):
         suite.evaluate(json_file=tmp_path / "nowhere" / "report.json")
-
-
-# The suite that ships ------------------------------------------------------------------------------------------------
-
-
-def test_the_shipped_suite_passes(suite: Suite) -> None:
-    code, printed = suite.evaluate(directory=SHIPPED)
-
-    assert code == 0, printed
-
-
-def test_the_shipped_suite_covers_every_scenario_instruction(suite: Suite) -> None:
-    results = suite.evaluate(directory=SHIPPED)[1]
-
-    for name in ("valid", "invalid", "missing_info", "graceful_degradation", "out_of_scope", "no_reply"):
-        assert f"✓ {name}_" in results
