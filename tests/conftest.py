@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("without_deadline")
 
-pytest_plugins = ["postgresql", "shipped_instructions", "tasks_and_sandboxes"]  # of tests/support
+pytest_plugins = ["command_line", "postgresql", "shipped_instructions", "tasks_and_sandboxes"]  # of tests/support
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs us in the background has us ignore Ctrl-C, and every program that we start.

@@ -161,6 +161,7 @@ def _terminate_once(begun: Path) -> None:
         ({"command": "echo '"}, "Close the quotes"),
         ({"command": "nonesuch-program"}, "there is no program 'nonesuch-program'"),
         ({"json_file": Path("/nonesuch/report.json")}, "the folder does not exist"),
+        ({"json_file": Path("/tmp/r"), "junit_file": Path("/tmp/../tmp/r")}, "name the same file"),
     ],
 )
 def test_bad_usage_shows_before_anything_starts(
