@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 KEY = b"the key of the tests"
+Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 
 
 @pytest.fixture
@@ -58,3 +62,15 @@ def open_mailbox(
 @pytest.fixture
 def mailbox(open_mailbox: Callable[..., ImapMailbox]) -> ImapMailbox:
     return open_mailbox()
+
+
+@pytest.fixture
+def proxied(open_mailbox: Callable[..., ImapMailbox], imap_server: MailServer) -> Proxied:
+    """A mailbox behind a proxy, which takes the arguments."""
+
+    @contextmanager
+    def start(*arguments: Any, **options: Any) -> Iterator[tuple[ImapMailbox, TcpProxy]]:
+        with TcpProxy(imap_server.port, *arguments, **options) as proxy:
+            yield open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port)), proxy
+
+    return start

@@ -5,7 +5,7 @@ import email
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
 Opener = Callable[..., ImapMailbox]
+Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 
 
 def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN12345") -> bytes:
@@ -212,28 +213,23 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
         other.close()
 
 
-def test_a_server_without_keywords_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
-    with TcpProxy(imap_server.port, rewrite={rb" \*)": b")", b"$Agent": b"$Other"}) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
-        with refused("mail_unsupported") as caught:
-            mailbox.count_by_outcome()
+def test_a_server_without_keywords_is_told(proxied: Proxied) -> None:
+    with proxied(rewrite={rb" \*)": b")", b"$Agent": b"$Other"}) as (mailbox, _), refused("mail_unsupported") as caught:
+        mailbox.count_by_outcome()
     assert "keeps no keywords in folder INBOX" in caught.value.message
 
 
-def test_a_folder_that_may_only_be_read_is_told(open_mailbox: Opener, imap_server: MailServer) -> None:
-    with TcpProxy(imap_server.port, rewrite={b"[READ-WRITE]": b"[READ-ONLY]"}) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
-        with refused("mail_unsupported") as caught:
-            mailbox.count_by_outcome()
+def test_a_folder_that_may_only_be_read_is_told(proxied: Proxied) -> None:
+    with proxied(rewrite={b"[READ-WRITE]": b"[READ-ONLY]"}) as (mailbox, _), refused("mail_unsupported") as caught:
+        mailbox.count_by_outcome()
     assert "may only be read" in caught.value.message
 
 
 @pytest.mark.parametrize("rewrite", [{b" MOVE": b""}, {b" MOVE": b"", b" UIDPLUS": b""}])
 def test_copies_are_filed_without_the_move_extension(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, rewrite: dict[bytes, bytes]
+    proxied: Proxied, mail_servers: MailServers, rewrite: dict[bytes, bytes]
 ) -> None:
-    with TcpProxy(imap_server.port, rewrite=rewrite) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied(rewrite=rewrite) as (mailbox, _):
         mailbox.send(REPLY)
         mail_servers.wait_until_sent()
         assert ids(mailbox) == []
@@ -256,12 +252,9 @@ def test_a_missing_folder_is_told(open_mailbox: Opener) -> None:
     assert caught.value.message.endswith("Check --imap-folder")
 
 
-def test_a_lost_connection_is_made_anew(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
-) -> None:
+def test_a_lost_connection_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied() as (mailbox, proxy):
         (mail_id,) = ids(mailbox)
         proxy.cut()
         assert mailbox.read_raw(mail_id, 10_000)
@@ -271,12 +264,9 @@ def test_a_lost_connection_is_made_anew(
         assert mailbox.count_by_outcome()["answered"] == 1
 
 
-def test_a_server_that_is_away_is_told_and_found_again(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
-) -> None:
+def test_a_server_that_is_away_is_told_and_found_again(proxied: Proxied, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail())
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied() as (mailbox, _):
         ids(mailbox)
     with refused("mail_unavailable") as caught:
         mailbox.count_by_outcome()
@@ -348,7 +338,7 @@ def test_a_refused_recipient_stops_the_copy_too(
 
 
 def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, monkeypatch: pytest.MonkeyPatch
+    proxied: Proxied, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imap, "_PAGE", 2)
     mail_servers.deliver(*[mail(number, mail_servers.address) for number in range(6)])
@@ -360,19 +350,15 @@ def test_mails_looked_at_for_copies_are_not_looked_at_again_after_a_break(
             return len(looks) != 2
         return True
 
-    with TcpProxy(imap_server.port, look) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied(look) as (mailbox, _):
         assert len(ids(mailbox)) == 6
         assert len(looks) == 4  # three pages, the second of them twice
 
 
-def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
-) -> None:
+def test_the_text_of_a_mail_that_claims_no_proof_is_not_fetched(proxied: Proxied, mail_servers: MailServers) -> None:
     mail_servers.deliver(mail(sender=mail_servers.address))
     asked: list[bytes] = []
-    with TcpProxy(imap_server.port, lambda data: asked.append(data) is None) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied(lambda data: asked.append(data) is None) as (mailbox, _):
         assert len(ids(mailbox)) == 1
     told = b"".join(asked)
     assert b"X-SENT-PROOF" in told

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,14 +11,13 @@ from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail import imap_idle, imap_session
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
-from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
 
 MAIL = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
-Opener = Callable[..., ImapMailbox]
+Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 LONG_S = 60.0  # nothing here waits that long, unless it fails
 
 
@@ -86,11 +84,10 @@ def test_waiting_does_not_keep_other_calls(mailbox: ImapMailbox, mail_servers: M
 
 
 def test_a_server_without_idle_is_looked_at_again_and_again(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, monkeypatch: pytest.MonkeyPatch
+    proxied: Proxied, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imap_idle, "_POLL_S", 0.1)
-    with TcpProxy(imap_server.port, rewrite={b" IDLE": b""}) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied(rewrite={b" IDLE": b""}) as (mailbox, _):
         wait(mailbox)
         assert not wait(mailbox, 0.2)
         with soon(lambda: mail_servers.deliver(MAIL)):
@@ -105,11 +102,8 @@ def test_an_idle_is_renewed(mailbox: ImapMailbox, mail_servers: MailServers, mon
         assert wait(mailbox)
 
 
-def test_a_connection_lost_while_waiting_is_made_anew(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
-) -> None:
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+def test_a_connection_lost_while_waiting_is_made_anew(proxied: Proxied, mail_servers: MailServers) -> None:
+    with proxied() as (mailbox, proxy):
         wait(mailbox)
         with soon(proxy.cut):
             assert not wait(mailbox, 1.0)
@@ -118,11 +112,8 @@ def test_a_connection_lost_while_waiting_is_made_anew(
             assert wait(mailbox)
 
 
-def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer
-) -> None:
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+def test_a_mail_that_came_while_there_was_no_connection_is_noticed(proxied: Proxied, mail_servers: MailServers) -> None:
+    with proxied() as (mailbox, proxy):
         wait(mailbox)
         proxy.cut()
         mail_servers.deliver(MAIL)
@@ -131,11 +122,10 @@ def test_a_mail_that_came_while_there_was_no_connection_is_noticed(
 
 @pytest.mark.parametrize("left", [1, 2, 3])
 def test_a_mail_that_came_without_a_connection_is_noticed_also_where_others_left(
-    open_mailbox: Opener, mail_servers: MailServers, imap_server: MailServer, left: int
+    proxied: Proxied, mail_servers: MailServers, left: int
 ) -> None:
     mail_servers.deliver(*[MAIL] * left)
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+    with proxied() as (mailbox, proxy):
         wait(mailbox)
         proxy.cut()
         mail_servers.empty()
@@ -153,9 +143,8 @@ def test_a_mail_that_the_trial_of_an_old_connection_tells_of_is_noticed(
     assert wait(mailbox)
 
 
-def test_waiting_without_a_server_is_an_error_and_no_busy_loop(open_mailbox: Opener, imap_server: MailServer) -> None:
-    with TcpProxy(imap_server.port) as proxy:
-        mailbox = open_mailbox(server=dataclasses.replace(imap_server, port=proxy.port))
+def test_waiting_without_a_server_is_an_error_and_no_busy_loop(proxied: Proxied) -> None:
+    with proxied() as (mailbox, _):
         wait(mailbox)
     with pytest.raises(ToolError) as caught:
         wait(mailbox)

@@ -74,9 +74,9 @@ class Maildir:
     def list_unprocessed(self, limit: int) -> MailListing:
         with _os_errors_as_tool_errors("list", self._directory):
             changed_at = (self._directory / "new").stat().st_mtime_ns
-            marked = self._marked()
+            outcomes = self._outcomes()
             mails = self._scan()
-            waiting = [mail for mail in mails if marked.isdisjoint(mail.flags)]
+            waiting = [mail for mail in mails if outcomes.keys().isdisjoint(mail.flags)]
             self._paths = {mail.base: mail.path for mail in waiting}
             self._seen_new = (changed_at, frozenset(mail.base for mail in mails))
             entries: list[InboxEntry] = []
@@ -114,8 +114,7 @@ class Maildir:
 
     def count_by_outcome(self) -> Mapping[str, int]:
         with _os_errors_as_tool_errors("count", self._directory):
-            letters = self._letters.load()
-            outcomes = {letters[keyword]: outcome for outcome, keyword in KEYWORDS.items() if keyword in letters}
+            outcomes = self._outcomes()
             counts: dict[str, int] = {"unprocessed": 0, **dict.fromkeys(KEYWORDS, 0)}
             for mail in self._scan():
                 outcome = next((outcomes[flag] for flag in mail.flags if flag in outcomes), None)
@@ -176,9 +175,10 @@ class Maildir:
     def close(self) -> None:
         pass
 
-    def _marked(self) -> frozenset[str]:
+    def _outcomes(self) -> Mapping[str, Outcome]:
+        """By the letter of its keyword."""
         letters = self._letters.load()
-        return frozenset(letters[keyword] for keyword in KEYWORDS.values() if keyword in letters)
+        return {letters[keyword]: outcome for outcome, keyword in KEYWORDS.items() if keyword in letters}
 
     def _scan(self) -> list[_MaildirFile]:
         """Every mail that is not trashed. `new` first: a mail moved to `cur` meanwhile is seen there, not missed."""
