@@ -78,7 +78,7 @@ async def test_an_answer_between_failures_keeps_it_closed(between: Callable[[], 
     assert await circuit.call(works) == "answer"
 
 
-async def test_errors_that_tell_nothing_of_the_service_never_open_it() -> None:
+async def test_refusals_never_open_it() -> None:
     circuit = Circuit()
     for _ in range(20):
         with pytest.raises(ArgumentError):
@@ -166,7 +166,7 @@ def error(code: str, **details: bool) -> IntegrationError:
         error("mail_auth", outage=True),
     ],
 )
-async def test_what_is_service_failure_opens_it(failure: IntegrationError) -> None:
+async def test_a_failure_of_the_service_opens_it(failure: IntegrationError) -> None:
     async def fails() -> None:
         raise failure
 
@@ -186,7 +186,7 @@ async def test_what_is_service_failure_opens_it(failure: IntegrationError) -> No
 @pytest.mark.parametrize(
     "failure", [error("mail_not_found"), error("mail_rejected"), error("mail_invalid_argument"), ValueError("bug")]
 )
-def test_what_one_call_is_to_blame_for_does_not(failure: Exception) -> None:
+def test_a_refusal_of_one_call_does_not(failure: Exception) -> None:
     assert not is_service_failure(failure)
 
 
@@ -195,7 +195,7 @@ def test_what_one_call_is_to_blame_for_does_not(failure: Exception) -> None:
     [(0, [False, False, False, False, True]), (700, [True] * 5)],
     ids=["that has just answered", "that has not answered for long"],
 )
-async def test_a_failure_of_a_service_is_an_outage_or_perhaps_not(idle_s: float, expected: list[bool]) -> None:
+async def test_a_failure_is_an_outage_unless_the_service_answered_lately(idle_s: float, expected: list[bool]) -> None:
     clock = SkippingClock()
     circuit = CircuitBreaker("warranty_api", clock)
 

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 import pytest
 
 from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
+
+pytestmark = pytest.mark.anyio
 
 
 class RecordingClock:
@@ -46,72 +45,44 @@ def failure(retryable: bool | None = True) -> IntegrationError:
     return IntegrationError("The service is away", "warranty_api_unavailable", details)
 
 
-def run(service: Callable[[], object], clock: RecordingClock, policy: RetryPolicy | None = None) -> object:
-    return asyncio.run(call_with_retry(service, policy or RetryPolicy(), clock))  # type: ignore[arg-type]
+@pytest.mark.parametrize("slept", [[], [1.0], [1.0, 2.0]])
+async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[float], clock: RecordingClock) -> None:
+    service = Service(*(failure() for _ in slept))
+
+    assert await call_with_retry(service, RetryPolicy(), clock) == "answer"
+    assert (service.calls, clock.slept) == (len(slept) + 1, slept)
 
 
-def test_an_answer_comes_at_once(clock: RecordingClock) -> None:
-    service = Service()
-
-    assert run(service, clock) == "answer"
-    assert (service.calls, clock.slept) == (1, [])
-
-
-def test_waits_one_second_and_then_two(clock: RecordingClock) -> None:
-    service = Service(failure(), failure())
-
-    assert run(service, clock) == "answer"
-    assert (service.calls, clock.slept) == (3, [1.0, 2.0])
-
-
-def test_gives_up_after_three_attempts_and_says_how_many_there_were(clock: RecordingClock) -> None:
-    last = failure()
-    service = Service(failure(), failure(), last)
-
-    with pytest.raises(IntegrationError) as caught:
-        run(service, clock)
-
-    assert caught.value is last
-    assert caught.value.details["attempts"] == 3
-    assert (service.calls, clock.slept) == (3, [1.0, 2.0])
-
-
-@pytest.mark.parametrize("retryable", [False, None])
-def test_does_not_repeat_what_no_retry_can_heal(retryable: bool | None, clock: RecordingClock) -> None:
-    service = Service(failure(retryable))
+@pytest.mark.parametrize(
+    ("errors", "policy", "slept"),
+    [
+        ([failure(), failure(), failure()], RetryPolicy(), [1.0, 2.0]),
+        ([failure() for _ in range(5)], RetryPolicy(attempts=5, backoff=Backoff(0.5)), [0.5, 1.0, 2.0, 4.0]),
+        ([failure(retryable=False)], RetryPolicy(), []),
+        ([failure(retryable=None)], RetryPolicy(), []),
+        ([failure(), failure(retryable=False)], RetryPolicy(), [1.0]),
+    ],
+    ids=["three attempts", "as the policy sets", "not retryable", "not said to be", "no longer retryable"],
+)
+async def test_the_last_error_says_how_many_attempts_there_were(
+    errors: list[IntegrationError], policy: RetryPolicy, slept: list[float], clock: RecordingClock
+) -> None:
+    service = Service(*errors)
 
     with pytest.raises(IntegrationError) as caught:
-        run(service, clock)
+        await call_with_retry(service, policy, clock)
 
-    assert caught.value.details["attempts"] == 1
-    assert (service.calls, clock.slept) == (1, [])
-
-
-def test_stops_as_soon_as_a_failure_cannot_heal(clock: RecordingClock) -> None:
-    service = Service(failure(), failure(retryable=False))
-
-    with pytest.raises(IntegrationError) as caught:
-        run(service, clock)
-
-    assert caught.value.details["attempts"] == 2
-    assert clock.slept == [1.0]
+    assert caught.value is errors[-1]
+    assert caught.value.details["attempts"] == service.calls == len(errors)
+    assert clock.slept == slept
 
 
-def test_lets_any_other_error_through_unchanged(clock: RecordingClock) -> None:
+async def test_lets_any_other_error_through_unchanged(clock: RecordingClock) -> None:
     service = Service(KeyError("bug"))
 
     with pytest.raises(KeyError):
-        run(service, clock)
+        await call_with_retry(service, RetryPolicy(), clock)
     assert service.calls == 1
-
-
-def test_a_policy_sets_attempts_and_delays(clock: RecordingClock) -> None:
-    service = Service(*[failure() for _ in range(5)])
-
-    with pytest.raises(IntegrationError):
-        run(service, clock, RetryPolicy(attempts=5, backoff=Backoff(0.5)))
-
-    assert clock.slept == [0.5, 1.0, 2.0, 4.0]
 
 
 @pytest.mark.parametrize(
