@@ -143,74 +143,61 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("- a\n", "config.yaml:1: must hold sections such as 'llm:' with keys and values"),
-            ("a: 1\n---\nb: 1\n", "config.yaml: holds more than one YAML document; keep one"),
-            ("llm: offline\n", "config.yaml:1: llm: must be a mapping of keys to values, not the text 'offline'"),
+            ("- a\n", ":1: must hold sections such as 'llm:' with keys and values"),
+            ("a: 1\n---\nb: 1\n", ": holds more than one YAML document; keep one"),
+            ("llm: offline\n", ":1: llm: must be a mapping of keys to values, not the text 'offline'"),
+            ("llm: {max_token: 5}", ":1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?"),
+            ("llm: {max_attempts: 0}", ":1: llm.max_attempts: must be at least 1 and at most 10, not 0"),
+            ("llm: {timeout_s: 0}", ":1: llm.timeout_s: must be above 0 and at most 600, not 0"),
+            ("llm: {temperature: 1.5}", ":1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
             (
-                "mcp:\n  gmail: {command: a, url: 'http://x'}\n",
-                "config.yaml:2: mcp.gmail: has both command and url; keep the one that you use",
-            ),
-            (
-                "mcp:\n  gmail:\n    args: [a]\n",
-                (
-                    "config.yaml:2: mcp.gmail: has args but no command; add the command,"
-                    " or remove the section to use the built-in server"
-                ),
-            ),
-            (
-                "mcp: {gmail: {url: 'localhost:8000'}}",
-                (
-                    "config.yaml:1: mcp.gmail.url: must be a URL such as https://mcp.example.com/warranty,"
-                    " not 'localhost:8000'"
-                ),
-            ),
-            (
-                "mcp: {gmail: {url: 'https://me:hidden@example.com'}}",
-                (
-                    "config.yaml:1: mcp.gmail.url: holds a user name or password;"
-                    " pass it as an environment variable that `env` names"
-                ),
-            ),
-            (
-                "mcp: {gmail: {command: a, env: [OK, TOKEN=hidden]}}",
-                (
-                    "config.yaml:1: mcp.gmail.env: must list names of environment variables, without values;"
-                    " item 2 is no name"
-                ),
-            ),
-            (
-                "mcp: {gmail: {password: hidden}}",
-                (
-                    "config.yaml:1: mcp.gmail.password: secrets come from the environment:"
-                    " set a variable there and name it in mcp.gmail.env, and remove this key"
-                ),
-            ),
-            ("mcp: {gmail: {command: ' '}}", "config.yaml:1: mcp.gmail.command: must not be blank"),
-            (
-                "llm: {max_token: 5}",
-                "config.yaml:1: llm.max_token: unknown key 'max_token' – did you mean 'max_tokens'?",
-            ),
-            ("llm: {max_attempts: 0}", "config.yaml:1: llm.max_attempts: must be at least 1 and at most 10, not 0"),
-            ("llm: {timeout_s: 0}", "config.yaml:1: llm.timeout_s: must be above 0 and at most 600, not 0"),
-            ("llm: {temperature: 1.5}", "config.yaml:1: llm.temperature: must be at least 0 and at most 1, not 1.5"),
-            (
-                "agent: {own_addresses: ['Support <support@example.com>']}",
-                (
-                    "config.yaml:1: agent.own_addresses: must list bare addresses such as support@example.com,"
-                    " not 'Support <support@example.com>'"
-                ),
+                "agent: {own_addresses: ['Me <me@a.com>']}",
+                ":1: agent.own_addresses: must list bare addresses such as support@example.com, not 'Me <me@a.com>'",
             ),
             (
                 "logging: {level: info}",
                 (
-                    "config.yaml:1: logging.level: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR', not the text 'info'"
+                    ":1: logging.level: must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR', not the text 'info'"
                     " – did you mean 'INFO'?"
                 ),
             ),
         ],
     )
     def test_message(self, cwd: Path, text: str, message: str) -> None:
-        assert refusal(cwd, text).message == message
+        assert refusal(cwd, text).message == f"config.yaml{message}"
+
+    @pytest.mark.parametrize(
+        ("server", "message"),
+        [
+            ("{command: a, url: 'http://x'}", ": has both command and url; keep the one that you use"),
+            (
+                "{args: [a]}",
+                ": has args but no command; add the command, or remove the section to use the built-in server",
+            ),
+            (
+                "{url: 'localhost:8000'}",
+                ".url: must be a URL such as https://mcp.example.com/warranty, not 'localhost:8000'",
+            ),
+            (
+                "{url: 'https://me:hidden@example.com'}",
+                ".url: holds a user name or password; pass it as an environment variable that `env` names",
+            ),
+            (
+                "{command: a, env: [OK, TOKEN=hidden]}",
+                ".env: must list names of environment variables, without values; item 2 is no name",
+            ),
+            (
+                "{password: hidden}",
+                (
+                    ".password: secrets come from the environment:"
+                    " set a variable there and name it in mcp.gmail.env, and remove this key"
+                ),
+            ),
+            ("{command: ' '}", ".command: must not be blank"),
+        ],
+    )
+    def test_message_about_a_server(self, cwd: Path, server: str, message: str) -> None:
+        assert refusal(cwd, f"mcp:\n  gmail: {server}\n").message == f"config.yaml:2: mcp.gmail{message}"
 
     def test_the_examples_of_the_documentation_are_real(self, cwd: Path) -> None:
         text = (
