@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -36,53 +37,40 @@ SANDBOX_LOST: Final = FailureReason("sandbox_lost", "the sandbox ended before th
 OpenSandbox = Callable[[Task], AbstractContextManager[Sandbox]]
 
 
+@dataclass(eq=False, slots=True)
 class TaskRunner:
     """Works through tasks with one kind of agent; `run` may be called from several threads at once.
 
-    make_agent: makes an agent for a task; agent_name is what the record calls it. out_dir: where the records go, as
-    `<task_name>.json`. connect: a client for the address of a sandbox. started: when a run began (ISO 8601).
+    agent_name: in the record. out_dir: where the records go, as `<task_name>.json`. started: when a run began (ISO).
+    connect: a client for the address of a sandbox. judge_timeout_s: None as the task says.
     """
 
-    def __init__(
-        self,
-        make_agent: AgentFactory,
-        agent_name: str,
-        open_sandbox: OpenSandbox,
-        limits: RunLimits,
-        out_dir: Path,
-        *,
-        started: Callable[[], str],
-        connect: Callable[[str], SandboxApi],
-        sandbox_kind: str = "embedded",
-        judge_timeout_s: float | None = None,
-        clock: Clock | None = None,
-        interruption: Interruption | None = None,
-    ) -> None:
-        self._make_agent = make_agent
-        self._agent_name = agent_name
-        self._open_sandbox = open_sandbox
-        self._limits = limits
-        self._out_dir = out_dir
-        self._started = started
-        self._connect = connect
-        self._sandbox_kind = sandbox_kind
-        self._judge_timeout_s = judge_timeout_s
-        self._clock = clock or SystemClock()
-        self._interruption = interruption or Interruption()
-        self._running: set[Sandbox] = set()
-        self._logged_limitations: set[str] = set()
+    make_agent: AgentFactory
+    agent_name: str
+    open_sandbox: OpenSandbox
+    limits: RunLimits
+    out_dir: Path
+    _: KW_ONLY
+    started: Callable[[], str]
+    connect: Callable[[str], SandboxApi]
+    sandbox_kind: str = "embedded"
+    judge_timeout_s: float | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    interruption: Interruption = field(default_factory=Interruption)
+    _running: set[Sandbox] = field(default_factory=set, init=False)
+    _logged_limitations: set[str] = field(default_factory=set, init=False)
 
     def interrupt(self) -> None:
         """End all runs as soon as possible, from another thread than theirs; a judge at work is not waited for."""
-        self._interruption.request()
+        self.interruption.request()
         for sandbox in tuple(self._running):
             # Whatever it was told to do would be waited for.
             with suppress(AgentError):
                 sandbox.stop()
-        self._interruption.wait(CLEANUP_TIMEOUT_S)
+        self.interruption.wait(CLEANUP_TIMEOUT_S)
 
     def record_file(self, task: Task) -> Path:
-        return self._out_dir / f"{task.name}.json"
+        return self.out_dir / f"{task.name}.json"
 
     def finished(self, task: Task) -> Graded | None:
         """The verdict of an earlier call, if the task was finished and judged then."""
@@ -101,23 +89,23 @@ class TaskRunner:
         Raises TaskError where the record cannot be written, and KeyboardInterrupt; the record on disk is then as of
         the step before. Whatever else goes wrong is part of the record and of the verdict.
         """
-        with self._interruption.awaited():
-            if self._interruption.requested():  # then the former record, if there is one, stays as it is
+        with self.interruption.awaited():
+            if self.interruption.requested():  # then the former record, if there is one, stays as it is
                 return Graded(task.name, _unfinished(INTERRUPTED))
             return Graded(task.name, self._run(task))
 
     def _run(self, task: Task) -> Verdict:
-        recorder = RunRecorder(self.record_file(task), task, self._agent_name, self._limits, self._started())
+        recorder = RunRecorder(self.record_file(task), task, self.agent_name, self.limits, self.started())
         try:
             client_type = ClientType.of(task)
         except TaskError as error:
             return Verdict("error", error=error.message)
         recorder.write()
         verdict: Verdict | None = None
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         try:
-            with self._open_sandbox(task) as sandbox:
-                recorder.add_time("sandbox_s", self._clock.monotonic() - began)
+            with self.open_sandbox(task) as sandbox:
+                recorder.add_time("sandbox_s", self.clock.monotonic() - began)
                 self._log_limitations(sandbox.limitations)
                 self._running.add(sandbox)
                 try:
@@ -127,7 +115,7 @@ class TaskRunner:
                         logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
                     verdict = self._judge(task, recorder, reason)
                     # Ctrl-C ends the judges too, so an error after it says nothing about this one.
-                    if verdict.verdict != "error" or not self._interruption.requested():
+                    if verdict.verdict != "error" or not self.interruption.requested():
                         recorder.add_verdict(verdict)
                 finally:
                     self._running.discard(sandbox)
@@ -135,7 +123,7 @@ class TaskRunner:
             if isinstance(error, AgentError) and error.code == RECORD_UNWRITABLE:
                 raise
             logger.debug("%s", printable(task.name), exc_info=True)
-            reason = INTERRUPTED if self._interruption.requested() else _failure_reason(error)
+            reason = INTERRUPTED if self.interruption.requested() else _failure_reason(error)
             if verdict is not None:
                 message = printable(reason.message)
                 logger.warning("%s: the sandbox did not end cleanly: %s", printable(task.name), message)
@@ -155,28 +143,28 @@ class TaskRunner:
     def _judge(self, task: Task, recorder: RunRecorder, reason: FailureReason | None) -> Verdict:
         if reason is not None and reason.retryable:
             return _unfinished(reason)
-        began = self._clock.monotonic()
-        with self._interruption.not_awaited():
-            verdict = grade_task(task, recorder.record, timeout_s=self._judge_timeout_s)
-        recorder.add_time("judge_s", self._clock.monotonic() - began)
+        began = self.clock.monotonic()
+        with self.interruption.not_awaited():
+            verdict = grade_task(task, recorder.record, timeout_s=self.judge_timeout_s)
+        recorder.add_time("judge_s", self.clock.monotonic() - began)
         return verdict
 
     def _run_agent(
         self, task: Task, sandbox: Sandbox, client_type: ClientType, recorder: RunRecorder
     ) -> FailureReason | None:
         """Why the agent did not finish the task; None where it did."""
-        tools = Toolset(tools_for(client_type), self._connect(sandbox.base_url))
+        tools = Toolset(tools_for(client_type), self.connect(sandbox.base_url))
         facts = {
             "docker_port": sandbox.docker_port,
             "client_type": client_type.value,
             "base_url": sandbox.base_url,
-            "kind": self._sandbox_kind,
+            "kind": self.sandbox_kind,
             "gaps": list(sandbox.limitations),
         }
-        deadline = Deadline(self._limits.wall_time_s, self._clock, self._interruption)
+        deadline = Deadline(self.limits.wall_time_s, self.clock, self.interruption)
         context = TaskContext(task.name, task.instruction, tools.all, facts, sandbox.base_url, deadline)
         try:
-            agent = self._make_agent(context)
+            agent = self.make_agent(context)
         except AgentStepError as error:
             return error.reason
         with closing(agent):
@@ -187,21 +175,21 @@ class TaskRunner:
         self, agent: Agent, tools: Toolset, deadline: Deadline, recorder: RunRecorder
     ) -> FailureReason | None:
         results: Sequence[ToolResult] = ()
-        for _ in range(self._limits.max_iterations):
+        for _ in range(self.limits.max_iterations):
             if reason := self._out_of_time(deadline):
                 return reason
-            began = self._clock.monotonic()
+            began = self.clock.monotonic()
             try:
                 step = agent.next_step(results)
             except AgentStepError as error:
                 return self._out_of_time(deadline) or error.reason
             finally:
-                recorder.add_time("agent_s", self._clock.monotonic() - began)
+                recorder.add_time("agent_s", self.clock.monotonic() - began)
             recorder.add_step(step)
             results = self._use_tools(step, tools, deadline, recorder)
             if step.failure is not None:
                 return self._out_of_time(deadline) or step.failure
-            if reason := self._limits.exceeded_by(recorder.tokens, recorder.cost_usd):
+            if reason := self.limits.exceeded_by(recorder.tokens, recorder.cost_usd):
                 return reason
             if any(result.done for result in results):
                 return None
@@ -209,23 +197,23 @@ class TaskRunner:
                 return self._out_of_time(deadline) or SANDBOX_LOST
             if step.reply is not None:
                 recorder.add_reply(step.reply)
-        return self._out_of_time(deadline) or self._limits.out_of_steps()
+        return self._out_of_time(deadline) or self.limits.out_of_steps()
 
     def _use_tools(self, step: Step, tools: Toolset, deadline: Deadline, recorder: RunRecorder) -> list[ToolResult]:
         """The result of each call of a step, in their order; that of the first `task_complete` is the answer.
 
         A step that broke a limit is not carried out any more, but its answer counts as the last word.
         """
-        is_over_limit = self._limits.exceeded_by(recorder.tokens, recorder.cost_usd) is not None
+        is_over_limit = self.limits.exceeded_by(recorder.tokens, recorder.cost_usd) is not None
         results: list[ToolResult] = []
         for call in step.calls:
             if is_over_limit and call.name != TASK_COMPLETE:
                 continue
             if deadline.is_over():
                 break
-            began = self._clock.monotonic()
+            began = self.clock.monotonic()
             result = tools.use(call, min(TOOL_TIMEOUT_S, deadline.remaining_s()))
-            seconds = self._clock.monotonic() - began
+            seconds = self.clock.monotonic() - began
             recorder.add_time("tools_s", seconds)
             if result.done and not any(earlier.done for earlier in results):
                 recorder.set_answer(result.message)
@@ -234,9 +222,9 @@ class TaskRunner:
         return results
 
     def _out_of_time(self, deadline: Deadline) -> FailureReason | None:
-        if self._interruption.requested():
+        if self.interruption.requested():
             return INTERRUPTED
-        return self._limits.out_of_time() if deadline.is_over() else None
+        return self.limits.out_of_time() if deadline.is_over() else None
 
 
 def _unfinished(reason: FailureReason) -> Verdict:
