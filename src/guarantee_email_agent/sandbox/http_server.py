@@ -28,55 +28,48 @@ _PAUSE_S: Final = 0.05
 _HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
 
 
-class ApiServer:
-    """Listens on a free port of 127.0.0.1."""
+class ApiServer(socketserver.ThreadingTCPServer):
+    """Listens on a free port of 127.0.0.1, and serves it once started."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    process: SandboxProcess
+    reply_s: float
 
     def __init__(self) -> None:
-        self._server = _ApiTcpServer((HOST, 0), _RequestHandler, bind_and_activate=False)
-        self._server.server_bind()
-        self._server.server_activate()
-        self.port: int = self._server.server_address[1]
+        super().__init__((HOST, 0), _RequestHandler)
+        self.port: int = self.server_address[1]
         self._thread: threading.Thread | None = None
+        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+        self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
+        self._slot_of: dict[Any, threading.Semaphore] = {}
 
-    def start(self, process: SandboxProcess, timeout_s: float) -> None:
-        """timeout_s: seconds that a request may take."""
-        self._server.process, self._server.timeout_s = process, timeout_s
+    def start(self, process: SandboxProcess, reply_s: float) -> None:
+        """reply_s: seconds that a request may take."""
+        self.process, self.reply_s = process, reply_s
         self._thread = threading.Thread(target=self._accept, name="sandbox-api", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         # Wakes whoever waits for a connection, at once.
         with contextlib.suppress(OSError):
-            self._server.socket.shutdown(socket.SHUT_RDWR)
+            self.socket.shutdown(socket.SHUT_RDWR)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        self._server.server_close()
+        self.server_close()
 
     def _accept(self) -> None:
         while True:
             try:
-                connection, address = self._server.get_request()
+                connection, address = self.get_request()
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOMEM):
                     time.sleep(_PAUSE_S)  # until a connection ends
                     continue
                 return
-            self._server.process_request(connection, address)
-
-
-class _ApiTcpServer(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-    process: SandboxProcess
-    timeout_s: float
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
-        self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
-        self._slot_of: dict[Any, threading.Semaphore] = {}
+            self.process_request(connection, address)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # Whoever opens connections without end must not make us start threads without end, nor keep others out.
@@ -123,14 +116,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Requests are in the record of the run."""
 
     def _forward(self) -> None:
-        server = cast("_ApiTcpServer", self.server)
+        server = cast("ApiServer", self.server)
         try:
             if reason := self._rejection_reason():
                 raise RequestError(403, reason)
             body, content_type = self._body(), self.headers.get("Content-Type", "")
             try:
                 status, kind, content = server.process.request(
-                    self.command, self.path, content_type, body, server.timeout_s
+                    self.command, self.path, content_type, body, server.reply_s
                 )
             except TaskError as error:
                 raise RequestError(504 if error.code == "sandbox_timeout" else 503, error.message) from None

@@ -25,8 +25,8 @@ def list_path(files: Files, arguments: Arguments) -> Result:
     depth = arguments.integer("max_depth") if arguments.flag("recursive") else 1
     hidden, endings = arguments.flag("show_hidden"), arguments.texts("file_types")
     found = []
-    for entry in _walk(path, depth):
-        if not hidden and _is_hidden(entry.path, path):
+    for entry, relative in _walk(path, depth):
+        if not hidden and _is_hidden(relative):
             continue
         folder = entry.is_dir(follow_symlinks=False)
         if endings and (folder or not entry.name.endswith(tuple(endings))):
@@ -50,7 +50,7 @@ def find(files: Files, arguments: Arguments) -> Result:
     """A pattern without a slash fits names anywhere below the folder, one with a slash fits paths below it."""
     path, pattern = _folder(files, arguments), arguments.text("glob")
     fits = _path_pattern(pattern) if "/" in pattern else _name_pattern(pattern)
-    found = [entry.path for entry in _walk(path) if fits(os.path.relpath(entry.path, path))][:MAX_RESULTS]
+    found = [entry.path for entry, relative in _walk(path) if fits(relative)][:MAX_RESULTS]
     return {"path": path, "files": found}, f"{len(found)} files found"
 
 
@@ -60,9 +60,8 @@ def glob(files: Files, arguments: Arguments) -> Result:
     excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
     only_files, hidden = arguments.flag("files_only", default=True), arguments.flag("include_hidden")
     found = []
-    for entry in _walk(path):
-        inside = os.path.relpath(entry.path, path)
-        if not fits(inside) or (not hidden and _is_hidden(entry.path, path)) or any(skip(inside) for skip in excluded):
+    for entry, relative in _walk(path):
+        if not fits(relative) or (not hidden and _is_hidden(relative)) or any(skip(relative) for skip in excluded):
             continue
         if not (only_files and entry.is_dir(follow_symlinks=False)):
             found.append(_describe(entry, size=True, permissions=False))
@@ -136,11 +135,13 @@ def _folder(files: Files, arguments: Arguments) -> str:
     return path
 
 
-def _walk(path: str, depth: int | None = None) -> Iterator[os.DirEntry[str]]:
+def _walk(top: str, depth: int | None = None) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """Everything below a folder, each with its path from there."""
     try:
-        yield from walk(path, depth)
+        for entry in walk(top, depth):
+            yield entry, entry.path.removeprefix(top).lstrip("/")
     except OSError as error:
-        raise file_error(error, path) from None
+        raise file_error(error, top) from None
 
 
 def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
@@ -152,11 +153,10 @@ def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
         included.append(_name_pattern(f"*.{ending}"))
     excluded = [_name_pattern(text) for text in arguments.texts("exclude")]
     largest = _parse_size(arguments.optional_text("max_file_size"))
-    for entry in _walk(path, None if arguments.flag("recursive", default=True) else 1):
-        inside = os.path.relpath(entry.path, path)
-        if not entry.is_file(follow_symlinks=False) or any(skip(inside) for skip in excluded):
+    for entry, relative in _walk(path, None if arguments.flag("recursive", default=True) else 1):
+        if not entry.is_file(follow_symlinks=False) or any(skip(relative) for skip in excluded):
             continue
-        if (not included or any(fits(inside) for fits in included)) and entry.stat().st_size <= largest:
+        if (not included or any(fits(relative) for fits in included)) and entry.stat().st_size <= largest:
             yield entry.path
 
 
@@ -169,11 +169,11 @@ def _parse_size(text: str | None) -> int:
     return int(match[1]) << _SIZES.get(match[2], 0)
 
 
-def _compile(place: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
+def _compile(argument: str, pattern: str, flags: int = 0) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidArgumentError(place, f"is no regular expression: {error}") from None
+        raise InvalidArgumentError(argument, f"is no regular expression: {error}") from None
 
 
 def _name_pattern(pattern: str) -> Callable[[str], bool]:
@@ -205,8 +205,8 @@ def _name_expression(pattern: str) -> str:
     return "".join(pieces)
 
 
-def _is_hidden(path: str, top: str) -> bool:
-    return any(part.startswith(".") for part in os.path.relpath(path, top).split("/"))
+def _is_hidden(relative: str) -> bool:
+    return any(part.startswith(".") for part in relative.split("/"))
 
 
 def _describe(entry: os.DirEntry[str], *, size: bool, permissions: bool) -> dict[str, Any]:

@@ -47,22 +47,12 @@ def unpack_head(head: bytes) -> tuple[str, str, str]:
 
 
 def pack_reply(number: int, status: int, kind: int, content: bytes) -> bytes:
-    return b"".join(
-        (
-            number.to_bytes(4, "big"),
-            status.to_bytes(2, "big"),
-            kind.to_bytes(2, "big"),
-            len(content).to_bytes(8, "big"),
-            content,
-        )
-    )
+    head = number.to_bytes(4, "big") + status.to_bytes(2, "big") + kind.to_bytes(2, "big")
+    return b"".join((head, len(content).to_bytes(8, "big"), content))
 
 
 def reply_parts(start: bytes | bytearray) -> tuple[int, int, int, int]:
     """Number, HTTP status, kind of content, length of the content."""
-    return (
-        int.from_bytes(start[:4], "big"),
-        int.from_bytes(start[4:6], "big"),
-        int.from_bytes(start[6:8], "big"),
-        int.from_bytes(start[8:16], "big"),
-    )
+    ends = ((0, 4), (4, 6), (6, 8), (8, 16))
+    number, status, kind, length = (int.from_bytes(start[begin:end], "big") for begin, end in ends)
+    return number, status, kind, length
