@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tasks_and_sandboxes import MakeTask
+from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.solving.run_limits import RunLimits
@@ -129,7 +127,7 @@ def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask,
     for name in ("one", "two"):
         make_task(name)
     begun = bench.results.parent / "begun"
-    watcher = threading.Thread(target=_terminate_once, args=(begun,))
+    watcher = threading.Thread(target=terminate_once, args=(begun,))
     watcher.start()
     code = bench.solve(command=f"sh -c 'touch {begun}; sleep 300'", jobs=jobs)
     watcher.join()
@@ -139,14 +137,6 @@ def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask,
     assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
     assert all(sandbox.stops for sandbox in bench.sandboxes.opened.values())
     assert bench.solve() == 0
-
-
-def _terminate_once(begun: Path) -> None:
-    for _ in range(2000):
-        if begun.exists():
-            break
-        threading.Event().wait(0.01)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.mark.parametrize(
