@@ -34,7 +34,7 @@ from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_add
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapIdle
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
 from guarantee_email_agent.mcp_servers.mail.sent_copies import (
     SentFolder,
@@ -107,12 +107,11 @@ class ImapMailbox:
             if size is None:
                 size = client.fetch([uid], [b"RFC822.SIZE"]).get(uid, {}).get(b"RFC822.SIZE")
             if size is None:
-                raise _not_found(mail_id)
-            if size > max_bytes:
-                raise ToolError("mail_too_large", f"mail {mail_id} has {size} bytes, over the limit of {max_bytes}")
+                raise mail_not_found(mail_id)
+            check_size(mail_id, size, max_bytes)
             raw: bytes | None = client.fetch([uid], [b"BODY.PEEK[]"]).get(uid, {}).get(b"BODY[]")
             if raw is None:
-                raise _not_found(mail_id)
+                raise mail_not_found(mail_id)
             return raw
 
         return self._inbox.run(work)
@@ -124,7 +123,7 @@ class ImapMailbox:
             if flags is None:  # the server tells the flags of mails that it changed, and does not mind a missing one
                 flags = client.get_flags([uid]).get(uid)
             if flags is None:
-                raise _not_found(mail_id)
+                raise mail_not_found(mail_id)
             lowered = {flag.decode("ascii", "replace").lower() for flag in flags}
             if KEYWORDS[outcome].lower() not in lowered:
                 raise ToolError("mail_unsupported", "the IMAP server did not keep the keyword that was set")
@@ -303,14 +302,10 @@ class ImapMailbox:
     def _uid(self, mail_id: str) -> int:
         match = _ID.fullmatch(mail_id)
         if match is None or int(match[1]) != self._validity:
-            raise _not_found(mail_id)
+            raise mail_not_found(mail_id)
         return int(match[2])
 
     def _remember_size(self, uid: int, size: int) -> None:
         if len(self._sizes) >= _SIZES_KEPT:
             self._sizes.clear()
         self._sizes[uid] = size
-
-
-def _not_found(mail_id: str) -> ToolError:
-    return ToolError("mail_not_found", f"there is no mail {mail_id[:80]!r} in the inbox any more")

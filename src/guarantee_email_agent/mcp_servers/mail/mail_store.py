@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 KEYWORDS: Final[Mapping[Outcome, str]] = {
     "answered": "$AgentAnswered",
@@ -61,3 +62,13 @@ class MailStore(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+
+
+def mail_not_found(mail_id: str) -> ToolError:
+    return ToolError("mail_not_found", f"there is no mail {mail_id[:80]!r} in the inbox any more")
+
+
+def check_size(mail_id: str, size: int, max_bytes: int) -> None:
+    """Raises mail_too_large."""
+    if size > max_bytes:
+        raise ToolError("mail_too_large", f"mail {mail_id} has {size} bytes, over the limit of {max_bytes}")

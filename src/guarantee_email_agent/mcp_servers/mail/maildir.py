@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -90,9 +90,7 @@ class Maildir:
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         def read(path: str) -> bytes:
             with open(path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                if size > max_bytes:
-                    raise ToolError("mail_too_large", f"mail {mail_id} has {size} bytes, over the limit of {max_bytes}")
+                check_size(mail_id, os.fstat(file.fileno()).st_size, max_bytes)
                 return file.read()
 
         return self._with_file(mail_id, "read", read)
@@ -212,7 +210,7 @@ class Maildir:
                     break
                 with suppress(FileNotFoundError):
                     return work(self._paths[mail_id])
-        raise ToolError("mail_not_found", f"there is no mail {mail_id!r} in the inbox any more")
+        raise mail_not_found(mail_id)
 
     def _find_sent(self, message_id: str) -> bool:
         base = _sent_name(message_id)
