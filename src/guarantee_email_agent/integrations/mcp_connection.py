@@ -5,29 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.integrations.http_transport import http_transport, record_error_statuses
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncByteStream, Response
     from mcp import Client
     from mcp.client import Transport
 
 logger = logging.getLogger(__name__)
 
 MAX_TOOL_PAGES: Final = 100
-CONNECT_S: Final = 10.0  # for one HTTP connection to come about
-
-# The SDK sends an HTTP request in the context of the call that it serves, so the call learns of its own status alone.
-_http_statuses: ContextVar[list[int] | None] = ContextVar("http_statuses", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +139,7 @@ class McpConnection:
             raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
         if self._client is None or self.ended:
             raise CallFailedError("the connection has ended", ended=True, was_sent=False)
-        statuses: list[int] = []
-        _http_statuses.set(statuses)
+        statuses = record_error_statuses()
         try:
             result = await self._client.call_tool(tool, dict(arguments))
         except MCPError as error:
@@ -181,38 +175,16 @@ class McpConnection:
         from mcp import Client
         from mcp_types import Implementation
 
-        transport = self._stdio = self._stdio_transport() if self._launch.command is not None else None
-        client = Client(
-            transport if transport is not None else await self._http_transport(stack),
-            cache=None,
-            client_info=Implementation(name="guarantee-email-agent", version=__version__),
-        )
-        return await stack.enter_async_context(client)
-
-    def _stdio_transport(self) -> StdioTransport:
-        return StdioTransport(
-            self._launch, self._max_answer_bytes, self._exit_grace_s, self._log_stderr, self._stop.set
-        )
-
-    async def _http_transport(self, stack: AsyncExitStack) -> Transport:
-        from httpx2 import AsyncClient, Timeout
-        from mcp.client.streamable_http import streamable_http_client
-
-        # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
-        headers = {"Accept-Encoding": "identity", **self._launch.headers}
-        http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
-        http.event_hooks["response"] += [_record_status, self._limit_size]
-        assert self._launch.url is not None
-        await stack.enter_async_context(http)
-        return streamable_http_client(self._launch.url, http_client=http, max_sse_event_size=self._max_answer_bytes)
-
-    async def _limit_size(self, response: Response) -> None:
-        """The SDK limits an event of a stream, and no answer that is JSON as a whole."""
-        from httpx2 import AsyncByteStream
-
-        if response.request.method == "POST" and isinstance(response.stream, AsyncByteStream):
-            response.headers.pop("Content-Encoding", None)
-            response.stream = _limited_stream(response.stream, self._max_answer_bytes, self._end_too_large)
+        limit = self._max_answer_bytes
+        transport: Transport
+        if self._launch.command is None:
+            transport = await http_transport(self._launch, limit, self._end_too_large, stack)
+        else:
+            transport = self._stdio = StdioTransport(
+                self._launch, limit, self._exit_grace_s, self._log_stderr, self._stop.set
+            )
+        client_info = Implementation(name="guarantee-email-agent", version=__version__)
+        return await stack.enter_async_context(Client(transport, cache=None, client_info=client_info))
 
     def _end_too_large(self, error: AnswerTooLargeError) -> None:
         self._reason = error
@@ -239,35 +211,6 @@ async def _list_tools(client: Client) -> dict[str, frozenset[str] | None]:
         if cursor is None:
             break
     return tools
-
-
-async def _record_status(response: Response) -> None:
-    statuses = _http_statuses.get()
-    if statuses is not None and response.status_code >= 400:
-        statuses.append(response.status_code)
-
-
-def _limited_stream(
-    stream: AsyncByteStream, limit: int, on_too_large: Callable[[AnswerTooLargeError], None]
-) -> AsyncByteStream:
-    """The same bytes up to `limit`, beyond which the error goes to `on_too_large` and is raised."""
-    from httpx2 import AsyncByteStream
-
-    class Limited(AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for part in stream:
-                size += len(part)
-                if size > limit:
-                    error = AnswerTooLargeError(f"wrote a message of more than {limit} bytes")
-                    on_too_large(error)
-                    raise error
-                yield part
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Limited()
 
 
 def _root_cause(error: BaseException) -> BaseException:
