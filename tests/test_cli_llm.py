@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -10,17 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command_line import MODULE, TIMEOUT_S, environment, run_program
 from messages_server import HONEST, MessagesServer, Reply, running_messages_server
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "evals" / "scenarios"
-MODULE = [sys.executable, "-m", "guarantee_email_agent", "eval"]
+EVAL = [*MODULE, "eval"]
 KEY = "sk-a-very-secret-key"
-OURS = ("CONFIG_PATH", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "NO_COLOR")
-TIMEOUT_S = 120
 
 
 @pytest.fixture
@@ -42,21 +39,12 @@ class Desk:
             shutil.copy(SHIPPED / f"{name}.yaml", self.scenarios)
 
     def environment(self, key: str | None = KEY) -> dict[str, str]:
-        plain = {name: value for name, value in os.environ.items() if name not in OURS}
-        plain |= {"PYTHONIOENCODING": "utf-8", "ANTHROPIC_BASE_URL": self.server.url}
-        return plain if key is None else {**plain, "ANTHROPIC_API_KEY": key}
+        return {"ANTHROPIC_BASE_URL": self.server.url} | ({} if key is None else {"ANTHROPIC_API_KEY": key})
 
-    def run(self, *arguments: str, key: str | None = KEY, command: list[str] = MODULE, **variables: str) -> Any:
-        return subprocess.run(
-            [*command, *arguments],
-            cwd=self.folder,
-            env=self.environment(key) | variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+    def run(
+        self, *arguments: str, key: str | None = KEY, command: list[str] = EVAL, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return run_program(self.folder, *arguments, program=command, env=self.environment(key) | variables)
 
     def recorded(self) -> list[Path]:
         return sorted(path for path in self.recordings.rglob("*") if path.is_file())
@@ -122,9 +110,9 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
 def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:
     desk.server.replies = [HONEST, HONEST, HONEST, Reply(b"", hangs=True)]  # the second scenario's draft
     process = subprocess.Popen(
-        [*MODULE, "--llm", "record"],
+        [*EVAL, "--llm", "record"],
         cwd=desk.folder,
-        env=desk.environment(),
+        env=environment(**desk.environment()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

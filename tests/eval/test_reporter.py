@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -45,6 +45,12 @@ def suite(outcome: Outcome) -> list[EvalResult]:
 def invalid() -> EvalResult:
     broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
     return EvalResult.of_invalid(broken)
+
+
+def summary(results: list[EvalResult], duration_s: float = 0, **options: Any) -> str:
+    stream = io.StringIO()
+    EvalReporter(stream, **options).print_summary(results, duration_s)
+    return stream.getvalue()
 
 
 PASSED_LINES = "".join(f"✓ valid_warranty_{number:03}: Works\n" for number in range(1, 35))
@@ -93,28 +99,20 @@ class TestOutput:
         assert stream.getvalue() == FAILED_LINES
 
     def test_a_passed_gate(self, outcome: Outcome) -> None:
-        stream = io.StringIO()
-        EvalReporter(stream).print_summary([outcome()] * 99 + [outcome(MISS)], 1)
-        assert "Pass rate: 99/100 (99.0%)\n" in stream.getvalue()
-        assert "🎉 Eval passed! (≥99% threshold)\n" in stream.getvalue()
+        text = summary([outcome()] * 99 + [outcome(MISS)])
+        assert "Pass rate: 99/100 (99.0%)\n" in text
+        assert "🎉 Eval passed! (≥99% threshold)\n" in text
 
     def test_all_passed_is_100_without_decimals(self, outcome: Outcome) -> None:
-        stream = io.StringIO()
-        EvalReporter(stream).print_summary([outcome()], 0)
-        assert "Pass rate: 1/1 (100%)\n✓ Passed: 1\n✗ Failed: 0\nDuration: 0.0s\n🎉 Eval passed!" in stream.getvalue()
+        text = summary([outcome()])
+        assert "Pass rate: 1/1 (100%)\n✓ Passed: 1\n✗ Failed: 0\nDuration: 0.0s\n🎉 Eval passed!" in text
 
     @pytest.mark.parametrize(("threshold", "written"), [(99.5, "99.5"), ("90.0", "90"), (100, "100"), (0, "0")])
     def test_the_threshold_has_no_needless_zeros(self, outcome: Outcome, threshold: float | str, written: str) -> None:
-        stream = io.StringIO()
-        EvalReporter(stream, threshold=threshold).print_summary([outcome()], 0)
-        assert f"(≥{written}% threshold)" in stream.getvalue()
+        assert f"(≥{written}% threshold)" in summary([outcome()], threshold=threshold)
 
     def test_no_scenario_is_a_failed_gate(self) -> None:
-        stream = io.StringIO()
-        reporter = EvalReporter(stream)
-        reporter.print_scenario_results([])
-        reporter.print_summary([], 0)
-        assert stream.getvalue() == (
+        assert summary([]) == (
             "Pass rate: 0/0 (0.0%)\n"
             "✓ Passed: 0\n"
             "✗ Failed: 0\n"
@@ -259,28 +257,28 @@ class TestColor:
 
 
 class TestWarnings:
-    @pytest.fixture
-    def warnings(self, caplog: pytest.LogCaptureFixture) -> Callable[[list[EvalResult], float], list[str]]:
-        def collect(results: list[EvalResult], duration_s: float) -> list[str]:
-            with caplog.at_level(logging.WARNING):
-                EvalReporter(io.StringIO()).print_summary(results, duration_s)
-            return [record.getMessage() for record in caplog.records]
-
-        return collect
-
-    def test_a_small_suite_that_took_long(
-        self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]]
+    @pytest.mark.parametrize(
+        ("count", "took_ms", "duration_s", "warnings"),
+        [
+            (50, 60_000, 300, []),
+            (51, 60_000, 1_000, []),
+            (50, 3, 300.1, ["The suite of 50 scenarios took 300.1s, over 300s"]),
+            (1, 60_001, 61, ["Scenario valid_warranty_001 took 60.0s, over 60s"]),
+        ],
+    )
+    def test_what_took_long(
+        self,
+        outcome: Outcome,
+        caplog: pytest.LogCaptureFixture,
+        count: int,
+        took_ms: int,
+        duration_s: float,
+        warnings: list[str],
     ) -> None:
-        assert warnings([outcome()] * 50, 300.1) == ["The suite of 50 scenarios took 300.1s, over 300s"]
-
-    @pytest.mark.parametrize(("count", "duration_s"), [(50, 300), (51, 1000)])
-    def test_nothing_to_warn_of(
-        self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]], count: int, duration_s: float
-    ) -> None:
-        assert warnings([outcome(took_ms=60_000)] * count, duration_s) == []
-
-    def test_a_slow_scenario(self, outcome: Outcome, warnings: Callable[[list[EvalResult], float], list[str]]) -> None:
-        assert warnings([outcome(took_ms=60_001)], 61) == ["Scenario valid_warranty_001 took 60.0s, over 60s"]
+        summary([outcome(took_ms=took_ms)] * count, duration_s)
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            ("WARNING", warning) for warning in warnings
+        ]
 
     def test_a_slow_scenario_is_named_once_as_it_comes(
         self, outcome: Outcome, caplog: pytest.LogCaptureFixture

@@ -241,60 +241,41 @@ class Crashing(EmailProcessor):
         raise ZeroDivisionError
 
 
-def with_agent(agent: type[EmailProcessor], monkeypatch: pytest.MonkeyPatch) -> None:
+ANOTHER_EMAIL_SENT = "agent_report: the agent reports another email_sent"
+ANOTHER_TICKET = "agent_report: the agent reports another ticket_created"
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected", "failures"),
+    [
+        (TwiceSending, ANSWERED, ["email_sent: 2 mails were sent"]),
+        (Misquoting, ANSWERED, ["agent_report: the agent reports another reply than the one that was sent"]),
+        (Boasting, NOT_ANSWERED, [ANOTHER_EMAIL_SENT, ANOTHER_TICKET]),
+        (
+            Boasting,
+            replace(NOT_ANSWERED, email_sent=True),
+            ["email_sent: no mail was sent", ANOTHER_EMAIL_SENT, ANOTHER_TICKET],
+        ),
+        (
+            Crashing,
+            EvalExpectedOutput(False, False, "none"),
+            ["crash: stopped in step parse: Unexpected ZeroDivisionError in step parse"],
+        ),
+    ],
+)
+def test_an_agent_is_judged_by_what_happened_even_where_nothing_was_to_happen(
+    config: Config,
+    good: EvalTestCase,
+    monkeypatch: pytest.MonkeyPatch,
+    agent: type[EmailProcessor],
+    expected: EvalExpectedOutput,
+    failures: list[str],
+) -> None:
     monkeypatch.setattr(runner_module, "EmailProcessor", agent)
-
-
-def test_an_agent_that_answers_twice_fails(config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_agent(TwiceSending, monkeypatch)
-
-    assert run(config, good).failures[0].startswith("email_sent: 2 mails were sent")
-
-
-def test_an_agent_that_only_says_it_answered_fails(
-    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_agent(Boasting, monkeypatch)
-
-    failures = run(config, good).failures
-
-    assert any(failure.startswith("email_sent: no mail was sent") for failure in failures)
-    assert any(failure.startswith("agent_report: the agent reports another email_sent") for failure in failures)
-    assert any(failure.startswith("agent_report: the agent reports another ticket_created") for failure in failures)
-
-
-def test_a_report_that_differs_is_a_failure_even_where_nothing_was_to_happen(
-    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_agent(Boasting, monkeypatch)
-
-    result = run(config, replace(good, expected_output=NOT_ANSWERED))
-
-    assert [failure.partition("\n")[0] for failure in result.failures] == [
-        "agent_report: the agent reports another email_sent",
-        "agent_report: the agent reports another ticket_created",
-    ]
-
-
-def test_an_agent_that_reports_another_reply_fails(
-    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_agent(Misquoting, monkeypatch)
-
-    assert run(config, good).failures == [
-        "agent_report: the agent reports another reply than the one that was sent",
-    ]
-
-
-def test_a_crash_is_a_failure_even_where_nothing_was_to_happen(
-    config: Config, good: EvalTestCase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_agent(Crashing, monkeypatch)
-    expected = EvalExpectedOutput(False, False, "none")
 
     result = run(config, replace(good, expected_output=expected))
 
-    assert result.failures == ["crash: stopped in step parse: Unexpected ZeroDivisionError in step parse"]
+    assert [failure.partition("\n")[0] for failure in result.failures] == failures
 
 
 # Instructions --------------------------------------------------------------------------------------------------------
@@ -397,7 +378,7 @@ def test_a_repeated_scenario_fails_with_the_number_of_the_run(
                 raise ZeroDivisionError
             await super()._process(*arguments)
 
-    with_agent(FailingTheSecondTime, monkeypatch)
+    monkeypatch.setattr(runner_module, "EmailProcessor", FailingTheSecondTime)
 
     result = asyncio.run(EvalRunner(config).run_entry(good, repeat=3))
 
