@@ -24,12 +24,12 @@ START = (
     "cd ~/site && python3 -m http.server 8000 >/dev/null 2>&1 & "
     "for i in $(seq 100); do curl -s 127.0.0.1:8000 && break; sleep 0.05; done"
 )
-HAS_BROWSER = any(shutil.which(name) for name in BROWSERS)
-needs_browser = pytest.mark.skipif(not HAS_BROWSER, reason=f"this machine has none of {', '.join(BROWSERS)}")
 
 
 @pytest.fixture(scope="module")
-def shop(box: Box) -> Any:
+def shop(box: Box) -> Box:
+    if not any(map(shutil.which, BROWSERS)):
+        pytest.skip(f"this machine has none of {', '.join(BROWSERS)}")
     box.real.file.write_file(file="/home/gem/site/index.html", content=PAGE)
     box.real.file.write_file(file="/home/gem/site/two.html", content=OTHER)
     box.shell(START)
@@ -37,20 +37,18 @@ def shop(box: Box) -> Any:
 
 
 @pytest.fixture
-def page(shop: Any) -> Any:
+def page(shop: Box) -> Any:
     assert shop.real.browser_page.navigate(url="http://127.0.0.1:8000/").data["title"] == "Shop"
     return shop.real.browser_page
 
 
-@needs_browser
-def test_it_tells_about_the_browser(page: Any, shop: Any) -> None:
+def test_it_tells_about_the_browser(page: Any, shop: Box) -> None:
     information = shop.real.browser.get_info().data
     assert "Chrome" in information.user_agent
     assert (information.viewport.width, information.viewport.height) == (1280, 1024)
 
 
-@needs_browser
-def test_screenshots_are_pictures(page: Any, shop: Any) -> None:
+def test_screenshots_are_pictures(page: Any, shop: Box) -> None:
     seen = b"".join(shop.real.browser.screenshot())
     whole = shop.ours.download("/v1/browser/page/screenshot", {"full_page": True}, timeout_s=30)
     assert seen.startswith(b"\x89PNG")
@@ -58,7 +56,6 @@ def test_screenshots_are_pictures(page: Any, shop: Any) -> None:
     assert shop.ours.download("/v1/browser/page/screenshot", {"format": "jpeg"}, timeout_s=30).startswith(b"\xff\xd8")
 
 
-@needs_browser
 def test_a_page_is_read(page: Any) -> None:
     assert page.get_text().data.startswith("Coffee")
     assert page.get_html().data.startswith("<html>")
@@ -67,7 +64,6 @@ def test_a_page_is_read(page: Any) -> None:
     assert tags == ["input", "button", "select", "input", "a", "a"]
 
 
-@needs_browser
 def test_a_form_is_filled_in_and_sent(page: Any) -> None:
     page.fill(selector="#q", text='with "quotes"')
     page.select_option(selector="#size", value="l")
@@ -80,29 +76,25 @@ def test_a_form_is_filled_in_and_sent(page: Any) -> None:
     assert page.back().data["title"] == "Shop"
 
 
-@needs_browser
 def test_history_has_the_parts_of_a_page_too(page: Any) -> None:
     page.navigate(url="http://127.0.0.1:8000/#part")
     assert page.back().data["url"] == "http://127.0.0.1:8000/"
     assert page.forward().data["url"] == "http://127.0.0.1:8000/#part"
 
 
-@needs_browser
 def test_elements_are_clicked_by_their_number(page: Any) -> None:
     numbers = {element["id"]: element["index"] for element in page.get_elements().data}
     page.click(index=numbers["agree"])
     assert page.evaluate(expression="agree.checked").data is True
 
 
-@needs_browser
 def test_a_new_tab_comes_to_the_front(page: Any) -> None:
     page.click(selector="#new")
     page.wait(type="function", expression="location.search === '?new'", timeout=5000)
     assert page.evaluate(expression="document.title").data == "Two"
 
 
-@needs_browser
-def test_mouse_and_keyboard_do_what_a_person_does(page: Any, shop: Any) -> None:
+def test_mouse_and_keyboard_do_what_a_person_does(page: Any, shop: Box) -> None:
     place = page.evaluate(expression="(r => [r.x + r.width / 2, r.y + r.height / 2])(q.getBoundingClientRect())").data
     act = shop.real.browser.execute_action
     done = act(request=Action_Click(x=place[0], y=place[1]))
@@ -116,7 +108,6 @@ def test_mouse_and_keyboard_do_what_a_person_does(page: Any, shop: Any) -> None:
     assert page.evaluate(expression="location.search").data == "?q=second"
 
 
-@needs_browser
 def test_scrolling_and_waiting(page: Any) -> None:
     assert page.scroll(direction="down", amount=300).data["y"] == 300
     page.wait(type="selector", selector="#late", timeout=5000)
@@ -124,8 +115,7 @@ def test_scrolling_and_waiting(page: Any) -> None:
         page.wait(type="selector", selector="#never", timeout=200)
 
 
-@needs_browser
-def test_what_goes_wrong_is_said(page: Any, shop: Any) -> None:
+def test_what_goes_wrong_is_said(page: Any, shop: Box) -> None:
     for call, words in (
         (lambda: page.navigate(url="http://10.0.0.1/"), "net::ERR_"),
         (lambda: page.click(selector="#nothing"), "no element matches '#nothing'"),
@@ -137,13 +127,11 @@ def test_what_goes_wrong_is_said(page: Any, shop: Any) -> None:
         assert words in str(refused.value.body)
 
 
-@needs_browser
 def test_a_dialog_holds_nothing_up(page: Any) -> None:
     assert page.evaluate(expression="(alert('hello'), 5)").data == 5
 
 
-@needs_browser
-def test_a_browser_that_was_killed_is_started_again(page: Any, shop: Any) -> None:
+def test_a_browser_that_was_killed_is_started_again(page: Any, shop: Box) -> None:
     shop.output("pkill -9 -f chrom[i]um")
     with refused(502):
         page.get_text()

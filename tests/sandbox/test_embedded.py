@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running_sandbox import Box, MakeBox, wait_until
+from running_sandbox import Box, MakeBox, sandbox_of_another_process, wait_until
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
@@ -82,23 +80,10 @@ def test_nothing_is_left_running(make_box: MakeBox, running: Callable[[str], lis
 
 
 def test_nothing_is_left_running_when_we_are_killed(running: Callable[[str], list[int]], token: str) -> None:
-    program = (
-        "import sys, time\n"
-        "from guarantee_email_agent.sandbox import SandboxSettings\n"
-        "from guarantee_email_agent.sandbox.client import SandboxClient\n"
-        "from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox\n"
-        "sandbox = EmbeddedSandbox(SandboxSettings())\n"
-        "sandbox.start()\n"
-        "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
-        f"    {{'command': 'setsid sleep {token} & sleep {token}', 'async_mode': True}}, timeout_s=10)\n"
-        "print('up', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"up\n"
+    command = f"setsid sleep {token} & sleep {token}"
+    with sandbox_of_another_process(EmbeddedSandbox, command) as process:
         wait_until(lambda: len(running(token)) >= 2)
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
     wait_until(lambda: running(token) == [])
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running_sandbox import MakeBox, wait_until
+from running_sandbox import MakeBox, sandbox_of_another_process, wait_until
 
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.host import HostSandbox
@@ -39,22 +37,8 @@ def test_even_so_nothing_is_left_running(make_box: MakeBox, running: Callable[[s
 
 
 def test_nothing_is_left_where_we_are_killed(running: Callable[[str], list[int]], token: str, tmp_path: Path) -> None:
-    program = (
-        "import os, sys, time\n"
-        "from guarantee_email_agent.sandbox import SandboxSettings\n"
-        "from guarantee_email_agent.sandbox.client import SandboxClient\n"
-        "from guarantee_email_agent.sandbox.host import HostSandbox\n"
-        "sandbox = HostSandbox(SandboxSettings())\n"
-        "sandbox.start()\n"
-        "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
-        f"    {{'command': 'env -i setsid sleep {token} & sleep {token}', 'async_mode': True}}, timeout_s=10)\n"
-        "print('up', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"up\n"
+    command = f"env -i setsid sleep {token} & sleep {token}"
+    with sandbox_of_another_process(HostSandbox, command, TMPDIR=str(tmp_path)) as process:
         wait_until(lambda: len(running(token)) >= 2)
         assert len(list(tmp_path.iterdir())) == 1
         process.kill()

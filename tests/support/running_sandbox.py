@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,3 +71,27 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@contextmanager
+def sandbox_of_another_process(
+    kind: type[ServedSandbox], command: str, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that started a sandbox, for a test to kill; a command runs in it in the background."""
+    program = (
+        "import sys, time\n"
+        "from guarantee_email_agent.sandbox import SandboxSettings\n"
+        "from guarantee_email_agent.sandbox.client import SandboxClient\n"
+        f"from {kind.__module__} import {kind.__name__}\n"
+        f"sandbox = {kind.__name__}(SandboxSettings())\n"
+        "sandbox.start()\n"
+        "SandboxClient(sandbox.base_url).call('POST', '/v1/shell/exec',\n"
+        f"    {{'command': {command!r}, 'async_mode': True}}, timeout_s=10)\n"
+        "print('up', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command_line, variables = [sys.executable, "-c", program], {**os.environ, **environment}
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, env=variables) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        yield process
