@@ -69,85 +69,76 @@ def test_missing_file_is_told_to_the_agent(use: Use) -> None:
     assert "No such file" in result.message
 
 
+EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
+
+
 @pytest.mark.parametrize(
-    ("tool", "arguments", "path", "data", "told"),
+    ("tool", "arguments", "path", "data", "message"),
     [
         (
             "file_list",
             {"path": "/d"},
-            "/v1/file/list",
+            "file/list",
             {"files": [{"path": "/d/a", "is_directory": False}, {"path": "/d/b", "is_directory": True}]},
             "/d/a\n/d/b/",
         ),
-        ("file_list", {"path": "/d"}, "/v1/file/list", {"files": None}, "(empty)"),
+        ("file_list", {"path": "/d"}, "file/list", {"files": None}, "(empty)"),
+        ("replace_in_file", EDIT, "file/replace", {"replaced_count": 2}, "Replaced 2 in /f"),
         (
             "replace_in_file",
-            {"file": "/f", "old_str": "a", "new_str": "b"},
-            "/v1/file/replace",
-            {"replaced_count": 2},
-            "Replaced 2 in /f",
-        ),
-        (
-            "replace_in_file",
-            {"file": "/f", "old_str": "a", "new_str": "b"},
-            "/v1/file/replace",
+            EDIT,
+            "file/replace",
             {"replaced_count": 0},
             "replace_in_file: old_str does not occur in /f",
         ),
         (
             "search_in_file",
             {"file": "/f", "regex": "a+"},
-            "/v1/file/search",
+            "file/search",
             {"line_numbers": [3, 9], "matches": ["aa", "a"]},
             "3: aa\n9: a",
         ),
-        ("search_in_file", {"file": "/f", "regex": "a+"}, "/v1/file/search", {"matches": []}, "(no match)"),
-        ("find_files", {"path": "/", "glob": "*.py"}, "/v1/file/find", {"files": ["/a.py", "/b.py"]}, "/a.py\n/b.py"),
+        ("search_in_file", {"file": "/f", "regex": "a+"}, "file/search", {"matches": []}, "(no match)"),
+        ("find_files", {"path": "/", "glob": "*.py"}, "file/find", {"files": ["/a.py", "/b.py"]}, "/a.py\n/b.py"),
         (
             "str_replace_editor",
             {"command": "view", "path": "/f"},
-            "/v1/file/str_replace_editor",
+            "file/str_replace_editor",
             {"output": "1 a", "error": None},
             "1 a",
         ),
         (
             "str_replace_editor",
             {"command": "str_replace", "path": "/f", "old_str": "a"},
-            "/v1/file/str_replace_editor",
+            "file/str_replace_editor",
             {"output": "", "error": "a occurs twice"},
             "str_replace_editor: a occurs twice",
         ),
-        ("browser_navigate", {"url": "http://127.0.0.1"}, "/v1/browser/page/navigate", None, "Done."),
-        ("browser_click", {"x": 1, "y": 2.5}, "/v1/browser/page/click", None, "Done."),
-        ("browser_type", {"text": "a"}, "/v1/browser/page/type", None, "Done."),
-        ("browser_press", {"key": "Enter"}, "/v1/browser/page/press_key", None, "Done."),
-        ("browser_hotkey", {"keys": ["Control", "a"]}, "/v1/browser/page/hot_key", None, "Done."),
-        ("browser_scroll", {"direction": "down"}, "/v1/browser/page/scroll", None, "Done."),
-        ("dom_click", {"index": 3}, "/v1/browser/page/click", None, "Done."),
-        ("dom_fill", {"selector": "input", "text": "a"}, "/v1/browser/page/fill", None, "Done."),
-        ("dom_get_text", {}, "/v1/browser/page/text", "All of it", "All of it"),
-        ("dom_get_html", {}, "/v1/browser/page/html", "<p>", "<p>"),
-        ("dom_get_text", {"selector": "h1"}, "/v1/browser/page/evaluate", "Title", "Title"),
-        (
-            "dom_get_text",
-            {"selector": "h2"},
-            "/v1/browser/page/evaluate",
-            None,
-            "dom_get_text: no element matches 'h2'",
-        ),
-        ("dom_query_selector", {"selector": "p"}, "/v1/browser/page/evaluate", {"count": 0}, '{\n "count": 0\n}'),
-        ("dom_extract_links", {}, "/v1/browser/page/evaluate", [], "[]"),
-        ("dom_mark_elements", {}, "/v1/browser/page/elements", "[0]<a>Next</a>", "[0]<a>Next</a>"),
-        ("dom_evaluate", {"expression": "1+1"}, "/v1/browser/page/evaluate", {"result": 2}, "2"),
-        ("dom_wait_for", {"selector": "p"}, "/v1/browser/page/wait", None, "It is there."),
+        ("browser_navigate", {"url": "http://127.0.0.1"}, "browser/page/navigate", None, "Done."),
+        ("browser_click", {"x": 1, "y": 2.5}, "browser/page/click", None, "Done."),
+        ("browser_type", {"text": "a"}, "browser/page/type", None, "Done."),
+        ("browser_press", {"key": "Enter"}, "browser/page/press_key", None, "Done."),
+        ("browser_hotkey", {"keys": ["Control", "a"]}, "browser/page/hot_key", None, "Done."),
+        ("browser_scroll", {"direction": "down"}, "browser/page/scroll", None, "Done."),
+        ("dom_click", {"index": 3}, "browser/page/click", None, "Done."),
+        ("dom_fill", {"selector": "input", "text": "a"}, "browser/page/fill", None, "Done."),
+        ("dom_get_text", {}, "browser/page/text", "All of it", "All of it"),
+        ("dom_get_html", {}, "browser/page/html", "<p>", "<p>"),
+        ("dom_get_text", {"selector": "h1"}, "browser/page/evaluate", "Title", "Title"),
+        ("dom_get_text", {"selector": "h2"}, "browser/page/evaluate", None, "dom_get_text: no element matches 'h2'"),
+        ("dom_query_selector", {"selector": "p"}, "browser/page/evaluate", {"count": 0}, '{\n "count": 0\n}'),
+        ("dom_extract_links", {}, "browser/page/evaluate", [], "[]"),
+        ("dom_mark_elements", {}, "browser/page/elements", "[0]<a>Next</a>", "[0]<a>Next</a>"),
+        ("dom_evaluate", {"expression": "1+1"}, "browser/page/evaluate", {"result": 2}, "2"),
+        ("dom_wait_for", {"selector": "p"}, "browser/page/wait", None, "It is there."),
     ],
 )
 def test_tool_asks_its_endpoint(
-    use: Use, stub_sandbox: Any, tool: str, arguments: dict[str, Any], path: str, data: Any, told: str
+    use: Use, stub_sandbox: Any, tool: str, arguments: dict[str, Any], path: str, data: Any, message: str
 ) -> None:
-    stub_sandbox.pages[path] = data
-    assert use(tool, **arguments).message == told
-    assert [asked for asked, _ in stub_sandbox.asked] == [path]
+    stub_sandbox.pages[f"/v1/{path}"] = data
+    assert use(tool, **arguments).message == message
+    assert [asked for asked, _ in stub_sandbox.asked] == [f"/v1/{path}"]
 
 
 def test_selector_cannot_become_code(use: Use, stub_sandbox: Any) -> None:

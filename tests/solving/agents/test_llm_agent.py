@@ -86,7 +86,7 @@ def test_temperature_is_sent_where_one_is_set(make_agent: MakeAgent) -> None:
     assert model.requests[0]["temperature"] == 0.0
 
 
-def test_turn_has_text_calls_tokens_and_cost(make_agent: MakeAgent) -> None:
+def test_step_has_text_calls_tokens_and_cost(make_agent: MakeAgent) -> None:
     step = make_agent(Model(said(TextBlock("Let me see."), SHELL, READ))).next_step(())
     assert step.text == "Let me see."
     assert [(call.id, call.name) for call in step.calls] == [("toolu_1", "shell_execute"), ("toolu_2", "file_read")]

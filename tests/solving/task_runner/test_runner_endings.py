@@ -17,7 +17,7 @@ from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 
 
-def test_turns_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptureFixture) -> None:
+def test_steps_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptureFixture) -> None:
     record = bench.run(make_task(), Step("a"), Step("b"), Step("c"), limits=RunLimits(max_iterations=2))
     assert (record["status"], record["iterations"], record["finished"]) == ("failed", 2, True)
     assert record["reason"] == {"code": "max_iterations", "message": "was not done after 2 steps"}
@@ -50,14 +50,14 @@ def test_cost_runs_out(bench: Any, make_task: MakeTask) -> None:
     assert (record["status"], record["cost_usd"], record["reason"]["code"]) == ("failed", 1.2, "max_cost")
 
 
-def test_answer_in_the_turn_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
+def test_answer_in_the_step_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
     step = Step(calls=(shell("touch late"), complete()), usage=TokenUsage(input_tokens=101))
     record = bench.run(make_task(), step, limits=RunLimits(max_tokens=100))
     assert (record["status"], record["task_result"], record["reason"]["code"]) == ("failed", "42", "max_tokens")
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []
 
 
-def test_one_turn_without_a_known_price_leaves_the_cost_unknown(bench: Any, make_task: MakeTask) -> None:
+def test_one_step_without_a_known_price_leaves_the_cost_unknown(bench: Any, make_task: MakeTask) -> None:
     record = bench.run(make_task(), Step("a", cost_usd=None), Step(calls=(complete(),), cost_usd=1.0))
     assert record["cost_usd"] is None
 
