@@ -11,8 +11,8 @@ from urllib.parse import urlencode, urlsplit
 
 from guarantee_email_agent.utils.errors import TaskError
 
-_LONGEST_REPLY: Final = 128 << 20
-_SHOWN: Final = 300
+_MAX_REPLY_BYTES: Final = 128 << 20
+_MESSAGE_CHARACTERS: Final = 300
 
 
 class SandboxClient:
@@ -36,13 +36,15 @@ class SandboxClient:
         `sandbox_reply` or `sandbox_unreachable`.
         """
         status, content = self._exchange(method, path, payload, timeout_s)
-        reply = _reply(content)
+        reply = _parse_reply(content)
         if reply is None:
             raise TaskError(
                 f"{path}: the sandbox answered {status} with something that is no JSON object", "sandbox_reply"
             )
         if status >= 400 or reply.get("success") is False:
-            raise TaskError(_said(reply, status), "sandbox_refused", {"status": status, "data": reply.get("data")})
+            raise TaskError(
+                _refusal_message(reply, status), "sandbox_refused", {"status": status, "data": reply.get("data")}
+            )
         return reply.get("data")
 
     def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
@@ -50,7 +52,9 @@ class SandboxClient:
         status, content = self._exchange("GET", path, payload, timeout_s)
         # A refusal comes as JSON even where bytes were asked for.
         if status >= 400:
-            raise TaskError(_said(_reply(content) or {}, status), "sandbox_refused", {"status": status})
+            raise TaskError(
+                _refusal_message(_parse_reply(content) or {}, status), "sandbox_refused", {"status": status}
+            )
         return content
 
     def _exchange(
@@ -58,15 +62,15 @@ class SandboxClient:
     ) -> tuple[int, bytes]:
         target, body, headers = self._prefix + path, None, {}
         if method == "GET":
-            given = {key: _as_query(value) for key, value in (payload or {}).items() if value is not None}
-            target += f"?{urlencode(given)}" if given else ""
+            query = {key: _query_value(value) for key, value in (payload or {}).items() if value is not None}
+            target += f"?{urlencode(query)}" if query else ""
         else:
             body, headers = json.dumps(dict(payload or {})).encode(), {"Content-Type": "application/json"}
         connection = http.client.HTTPConnection(self._host, self._port, timeout=max(timeout_s, 0.001))
         try:
             connection.request(method, target, body, headers)
             response = connection.getresponse()
-            content = response.read(_LONGEST_REPLY + 1)
+            content = response.read(_MAX_REPLY_BYTES + 1)
         except TimeoutError:
             raise TaskError(f"{path}: the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None
         except (OSError, http.client.HTTPException, socket.gaierror) as error:
@@ -76,12 +80,14 @@ class SandboxClient:
             ) from None
         finally:
             connection.close()
-        if len(content) > _LONGEST_REPLY:
-            raise TaskError(f"{path}: the sandbox answered with more than {_LONGEST_REPLY >> 20} MiB", "sandbox_reply")
+        if len(content) > _MAX_REPLY_BYTES:
+            raise TaskError(
+                f"{path}: the sandbox answered with more than {_MAX_REPLY_BYTES >> 20} MiB", "sandbox_reply"
+            )
         return response.status, content
 
 
-def _reply(content: bytes) -> dict[str, Any] | None:
+def _parse_reply(content: bytes) -> dict[str, Any] | None:
     try:
         reply = json.loads(content)
     except (ValueError, RecursionError):
@@ -89,10 +95,10 @@ def _reply(content: bytes) -> dict[str, Any] | None:
     return reply if isinstance(reply, dict) else None
 
 
-def _said(reply: Mapping[str, Any], status: int) -> str:
+def _refusal_message(reply: Mapping[str, Any], status: int) -> str:
     message = reply.get("message") or reply.get("detail")
-    return str(message)[:_SHOWN] if message else f"the sandbox answered {status}"
+    return str(message)[:_MESSAGE_CHARACTERS] if message else f"the sandbox answered {status}"
 
 
-def _as_query(value: Any) -> str:
+def _query_value(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

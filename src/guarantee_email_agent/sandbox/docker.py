@@ -23,7 +23,7 @@ INNER_PORT: Final = 8080
 LABEL: Final = "guarantee-email-agent"
 """On every container that is started here, so that one which outlived us can be found."""
 
-_LONGEST_NAME: Final = 100
+_MAX_NAME_CHARACTERS: Final = 100
 # What the image's own services take, a desktop with a browser among them, besides what the agent may.
 _OWN_MEMORY: Final = 2 << 30
 _OWN_PROCESSES: Final = 1024
@@ -196,7 +196,7 @@ class DockerSandbox:
 
 def container_name(task_name: str, port: int) -> str:
     """What Docker takes as the name of a container, an image and a project, another one for each sandbox at a time."""
-    return f"task-{re.sub(r'[^a-z0-9]+', '-', task_name.lower())[:_LONGEST_NAME].strip('-')}-{port}"
+    return f"task-{re.sub(r'[^a-z0-9]+', '-', task_name.lower())[:_MAX_NAME_CHARACTERS].strip('-')}-{port}"
 
 
 def _run_command(image: str, name: str, port: int, settings: SandboxSettings) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ _TABLES: Final = (("/proc/self/net/tcp", ""), ("/proc/self/net/tcp6", "000000000
 
 def is_same_user(connection: socket.socket) -> bool:
     """Whether the other end is ours to serve: our user's, root's, and, for root, those of no account (our judges')."""
-    user = user_of(connection)
+    user = _user_of(connection)
     if user is None:
         return False
     if user in (0, os.geteuid()):
@@ -32,17 +32,17 @@ def is_same_user(connection: socket.socket) -> bool:
     return True
 
 
-def user_of(connection: socket.socket) -> int | None:
+def _user_of(connection: socket.socket) -> int | None:
     """The user at the other end; None where the kernel does not tell, as once that end is closed."""
     try:
-        near, far = connection.getsockname(), connection.getpeername()
+        ours, theirs = connection.getsockname(), connection.getpeername()
     except OSError:
         return None
     for path, prefix in _TABLES:
-        wanted = f"{prefix}{_hex(far)} {prefix}{_hex(near)} ".encode()
+        entry = f"{prefix}{_hex(theirs)} {prefix}{_hex(ours)} ".encode()
         with contextlib.suppress(OSError), open(path, "rb") as file:
             for line in file:
-                if wanted in line:
+                if entry in line:
                     fields = line.split()
                     # Of a closed one it says root, whoever's it was.
                     return int(fields[7]) if fields[3] == _ESTABLISHED else None

@@ -151,8 +151,8 @@ class BrowserPage:
         )
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
-            said = details.get("exception", {}).get("description") or details.get("text") or "it failed"
-            raise RequestError(400, f"the page: {str(said)[:2000]}")
+            description = details.get("exception", {}).get("description") or details.get("text") or "it failed"
+            raise RequestError(400, f"the page: {str(description)[:2000]}")
         return result.get("result", {}).get("value")
 
     def text(self) -> str:

@@ -67,10 +67,10 @@ class MemoryGuard:
         self._check()
 
     def _check(self) -> None:
-        left = available_memory()
+        available = available_memory()
         # What was given back may be taken again by others.
-        self._available_then = max(self._available_then, left)
-        possible = self._used + self._available_then - left
+        self._available_then = max(self._available_then, available)
+        possible = self._used + self._available_then - available
         if possible > self._memory or self._loop.now() >= self._count_at:
             self._measure(hurry=possible > self._memory)
         for path in self._file_systems:
@@ -78,7 +78,7 @@ class MemoryGuard:
             if state.f_files and state.f_files - state.f_ffree > self._files:
                 self._on_end(f"the sandbox held more than {self._files} files")
                 return
-        room = self._memory - self._used - self._available_then + left
+        room = self._memory - self._used - self._available_then + available
         pause = min(max(room / (_FILL_BYTES_S * self._cores), _MIN_PAUSE_S), _MAX_PAUSE_S)
         self._loop.after(pause, self._check)
 

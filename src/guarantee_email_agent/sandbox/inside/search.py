@@ -67,10 +67,10 @@ def glob(files: Files, arguments: Arguments) -> Result:
             found.append(_describe(entry, size=True, permissions=False))
     _sort(found, arguments)
     limit = min(arguments.integer("max_results") or MAX_RESULTS, MAX_RESULTS)
-    shown = found[:limit]
+    listed = found[:limit]
     if not arguments.flag("include_metadata"):
-        shown = [{key: item[key] for key in ("path", "name", "is_directory")} for item in shown]
-    result = {"path": path, "pattern": pattern, "files": shown, "total_count": len(found)}
+        listed = [{key: item[key] for key in ("path", "name", "is_directory")} for item in listed]
+    result = {"path": path, "pattern": pattern, "files": listed, "total_count": len(found)}
     return result | {"truncated": len(found) > limit}, f"{len(found)} matches"
 
 
