@@ -38,13 +38,22 @@ class TestAtTheStart:
         (company.folder / "mailbox").rename(company.folder / "elsewhere")
         assert "mailbox" in refusal(company, 3)
 
-    def test_no_address_to_answer_from(self, company: Company) -> None:
-        company.configure(mailbox={})
-        assert "mailbox.from_address is missing" in refusal(company, 2)
-
-    def test_a_password_that_is_missing(self, company: Company) -> None:
-        company.configure(mailbox={"from_address": ADDRESS, "imap": {"host": "localhost"}}, agent={})
-        assert "IMAP_PASSWORD is not set" in refusal(company, 2)
+    @pytest.mark.parametrize(
+        ("sections", "code", "message"),
+        [
+            ({"mailbox": {}}, 2, "mailbox.from_address is missing"),
+            ({"mailbox": {"from_address": ADDRESS, "imap": {"host": "localhost"}}}, 2, "IMAP_PASSWORD is not set"),
+            ({"agent": {"ledger": "nowhere/ledger.db"}}, 2, "nowhere"),
+            ({"mcp": {"warranty_api": {"command": "no-such-program"}}}, 3, "no-such-program"),
+            ({"mcp": {"warranty_api": {"command": "echo", "args": ["rubbish"]}}}, 3, "warranty_api"),
+        ],
+        ids=["no address", "no password", "no folder for the ledger", "no server program", "a server that ends"],
+    )
+    def test_a_setting_that_cannot_work(
+        self, company: Company, sections: dict[str, object], code: int, message: str
+    ) -> None:
+        company.configure(**({"agent": {}} | sections))
+        assert message in refusal(company, code)
 
     def test_a_mail_server_that_is_not_there(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("IMAP_PASSWORD", "hush")
@@ -75,7 +84,7 @@ class TestAtTheStart:
         assert "IMAP_PASSWORD" in line
         assert "not it" not in line
 
-    def test_everything_that_is_wrong_is_told_at_once(self, company: Company) -> None:
+    def test_all_problems_are_reported_at_once(self, company: Company) -> None:
         (company.folder / "warranties.csv").unlink()
         company.configure(mailbox={}, logging={"file": "nowhere/agent.log"})
         checked = company.run("check")
@@ -85,14 +94,6 @@ class TestAtTheStart:
             "✗ Mailbox",
             "✗ Warranty system",
         ]
-
-    def test_a_server_program_that_is_missing(self, company: Company) -> None:
-        company.configure(mcp={"warranty_api": {"command": "no-such-program"}})
-        assert "no-such-program" in refusal(company, 3)
-
-    def test_a_server_that_prints_rubbish_and_ends(self, company: Company) -> None:
-        company.configure(mcp={"warranty_api": {"command": sys.executable, "args": ["-c", "print('rubbish')"]}})
-        assert "warranty_api" in refusal(company, 3)
 
     def test_a_warranty_list_that_is_missing(self, company: Company) -> None:
         (company.folder / "warranties.csv").unlink()
@@ -105,10 +106,6 @@ class TestAtTheStart:
         done = company.run("run", "--once")
         assert done.returncode == 2
         assert "main.md" in done.stderr
-
-    def test_a_ledger_without_a_folder(self, company: Company) -> None:
-        company.configure(agent={"ledger": "nowhere/ledger.db"})
-        assert "nowhere" in refusal(company, 2)
 
     def test_a_ledger_that_is_none(self, company: Company) -> None:
         company.run("check")
