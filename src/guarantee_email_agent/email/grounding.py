@@ -50,8 +50,8 @@ _STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
 }
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)
-_JOINING_SIGNS = ("-", "/", "_")
-_FORBIDDEN_SIGNS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_JOINERS = ("-", "/", "_")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ def _find_claims(
 ) -> tuple[str, ...]:
     """Claims in a reply whose facts were removed. Pure, and most replies differ in their facts alone, hence cached."""
     found: list[str] = []
-    if _FORBIDDEN_SIGNS.search(text):
+    if _CONTROL_CHARACTERS.search(text):
         found.append("The reply holds control characters.")
-    found.extend(f"'{sign}' looks like an unfilled placeholder." for sign in ("{", "}", "[[", "]]") if sign in text)
+    found.extend(f"'{mark}' looks like an unfilled placeholder." for mark in ("{", "}", "[[", "]]") if mark in text)
     if match := _STATUS_WORDS.get(status, _STATUS_WORDS[None]).search(text):
         found.append(f"The facts do not say '{match[0]}'.")
     if not is_full and _FULLY_COVERED.search(text):
@@ -125,6 +125,6 @@ def _remove_value(text: str, value: str) -> str:
     """The text with a blank for `value`, except where it is part of something longer: SN12345-B is not SN12345."""
     first, *others = text.split(value)
     for other in others:
-        is_part = first[-1:].isalnum() or other[:1].isalnum() or (other[:1] in _JOINING_SIGNS and other[1:2].isalnum())
+        is_part = first[-1:].isalnum() or other[:1].isalnum() or (other[:1] in _JOINERS and other[1:2].isalnum())
         first = f"{first}{value if is_part else ' '}{other}"
     return first

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from guarantee_email_agent.email.parsing.email import Email
 
-_ASCII_SIGNS = {code: None for code in range(128) if not chr(code).isalnum()}
+_ASCII_PUNCTUATION = {code: None for code in range(128) if not chr(code).isalnum()}
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
 
@@ -42,5 +42,5 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str,
 
 def _alphanumeric(text: str) -> str:
     if text.isascii():
-        return text.upper().translate(_ASCII_SIGNS)
+        return text.upper().translate(_ASCII_PUNCTUATION)
     return _NOT_ALPHANUMERIC.sub("", text.upper())

@@ -70,43 +70,38 @@ def parse_elements(text: str) -> tuple[Element, ...]:
 
     parser = ParserCreate()
     parser.buffer_text = True
-    stack: list[_OpenElement] = []
-    roots: list[Element] = []
+    document = _OpenElement("", {}, 0)
+    stack = [document]
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if len(stack) > MAX_DEPTH:
+        if len(stack) > MAX_DEPTH + 1:
             raise _error(parser.CurrentLineNumber, f"elements nest deeper than {MAX_DEPTH}. Flatten them")
         stack.append(_OpenElement(name, attributes, parser.CurrentLineNumber))
 
     def end(_: str) -> None:
         closed = stack.pop()
-        element = Element(closed.name, closed.attributes, tuple(closed.content), closed.line)
-        if stack:
-            stack[-1].content.append(element)
-        else:
-            roots.append(element)
-
-    def characters(data: str) -> None:
-        stack[-1].content.append(data)
+        stack[-1].content.append(Element(closed.name, closed.attributes, tuple(closed.content), closed.line))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = characters
+    parser.CharacterDataHandler = lambda text: stack[-1].content.append(text)
     try:
         parser.Parse(f"<{_ROOT}>{text}</{_ROOT}>", True)
     except ExpatError as error:
         reason = messages[error.code]
         if reason == "mismatched tag":
-            name = stack[-1].name if stack else "an element"
-            if name == _ROOT:
+            unclosed = stack[-1]
+            if unclosed.name == _ROOT:
                 raise _error(error.lineno, "an element is closed that was never opened. Remove it") from None
-            raise _error(stack[-1].line, f"<{name}> is never closed. Add </{name}>") from None
+            raise _error(unclosed.line, f"<{unclosed.name}> is never closed. Add </{unclosed.name}>") from None
         raise _error(
             error.lineno, f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text"
         ) from None
     except ValueError as error:  # a NUL byte or a lone surrogate
         raise _error(1, f"the text cannot be read as XML ({error}). Save the file as UTF-8 text") from None
-    return roots[0].children
+    (root,) = document.content
+    assert isinstance(root, Element)
+    return root.children
 
 
 def _error(line: int, message: str) -> MarkupError:

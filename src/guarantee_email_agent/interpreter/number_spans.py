@@ -17,8 +17,8 @@ MAX_GROUPS = 6
 MIN_DIGITS_OF_GROUPS = 5
 MIN_DISTINCTIVE_LENGTH = 5
 
-SIGNS_INSIDE_ONE_NUMBER = frozenset("-_‐‑–—−")
-_JOINING_SIGNS = SIGNS_INSIDE_ONE_NUMBER | frozenset("/.")
+HYPHENS = frozenset("-_‐‑–—−")
+_JOINING_CHARACTERS = HYPHENS | frozenset("/.")
 _LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _ADDRESS = re.compile(r"@|://|www\.")
 _BLANK = re.compile(r"\s")
@@ -85,21 +85,21 @@ class NumberSpanReader:
         if not _DIGIT.search(span.text) or self._lexicon.never.fullmatch(span.text):
             return None
         if "/" in span.text and not self._lexicon.self_labelled.fullmatch(span.text):
-            short = self.span_at(index, SIGNS_INSIDE_ONE_NUMBER)
+            short = self.span_at(index, HYPHENS)
             if self._lexicon.self_labelled.fullmatch(short.text):
                 span = short  # SN111/SN222 are two
         return self._extend_over_groups(span) if self._lexicon.labelled.fullmatch(span.text) else None
 
-    def span_at(self, index: int, signs: frozenset[str] = _JOINING_SIGNS) -> NumberSpan:
-        """The longest span of words from `index` on that single joining signs hold together."""
+    def span_at(self, index: int, joined_by: frozenset[str] = _JOINING_CHARACTERS) -> NumberSpan:
+        """The longest span of words from `index` on that a single character of `joined_by` holds together."""
         words, end = self._words, index + 1
-        while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in signs:
+        while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in joined_by:
             end += 1
         return NumberSpan(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
 
     def span_start(self, index: int) -> int:
         first = index
-        while first and index - first < MAX_WORDS_IN_NUMBER and self._words.gap_before(first) in _JOINING_SIGNS:
+        while first and index - first < MAX_WORDS_IN_NUMBER and self._words.gap_before(first) in _JOINING_CHARACTERS:
             first -= 1
         return first
 

@@ -16,7 +16,7 @@ from itertools import islice
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 from guarantee_email_agent.interpreter.number_spans import (
-    SIGNS_INSIDE_ONE_NUMBER,
+    HYPHENS,
     NumberSpan,
     NumberSpanReader,
     find_address_words,
@@ -143,7 +143,7 @@ class _Extractor:
             if word.startswith("sn") and self._is_free(index):
                 span = self._reader.span_at(index)
                 if not self._lexicon.self_labelled.fullmatch(span.text):
-                    span = self._reader.span_at(index, SIGNS_INSIDE_ONE_NUMBER)
+                    span = self._reader.span_at(index, HYPHENS)
                 if self._lexicon.self_labelled.fullmatch(span.text) and not self._lexicon.never.fullmatch(span.text):
                     self._add(span)
 

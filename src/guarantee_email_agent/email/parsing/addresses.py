@@ -61,13 +61,13 @@ def strip_comments(value: str) -> str:
         return value
     kept: list[str] = []
     depth = 0
-    for sign in value:
-        if sign == "(":
+    for character in value:
+        if character == "(":
             depth += 1
-        elif sign == ")" and depth:
+        elif character == ")" and depth:
             depth -= 1
         elif not depth:
-            kept.append(sign)
+            kept.append(character)
     return "".join(kept)
 
 
@@ -78,39 +78,39 @@ def _split_mailboxes(value: str) -> list[tuple[str, str | None]]:
     inside: list[str] | None = None
     in_quotes = in_angle = escaped = False
     comments = 0
-    for sign in value:
+    for character in value:
         target = inside if in_angle and inside is not None else outside
         if escaped:
             escaped = False
             if not comments:
-                target.append(sign)
-        elif sign == "\\" and (in_quotes or comments):
+                target.append(character)
+        elif character == "\\" and (in_quotes or comments):
             escaped = True
         elif in_quotes:
-            if sign == '"':
+            if character == '"':
                 in_quotes = False
             else:
-                target.append(sign)
-        elif sign == "(":
+                target.append(character)
+        elif character == "(":
             comments += 1
         elif comments:
-            comments -= sign == ")"
-        elif sign == '"':
+            comments -= character == ")"
+        elif character == '"':
             in_quotes = True
-        elif sign == "<":
+        elif character == "<":
             in_angle, inside = True, []
-        elif sign == ">":
+        elif character == ">":
             in_angle = False
         elif in_angle:
-            target.append(sign)
-        elif sign in ",;":
+            target.append(character)
+        elif character in ",;":
             found.append(("".join(outside), None if inside is None else "".join(inside)))
             outside, inside = [], None
-        elif sign == ":":  # the end of a group's name, or of "mailto"
+        elif character == ":":  # the end of a group's name, or of "mailto"
             outside.clear()
         else:
-            outside.append(sign)
-    if in_quotes or comments:  # never closed: an error of the sending program, so the signs mean nothing
+            outside.append(character)
+    if in_quotes or comments:  # never closed: an error of the sending program, so these characters mean nothing
         return _split_mailboxes(value.translate(_UNPAIRED))
     found.append(("".join(outside), None if inside is None else "".join(inside)))
     return found

@@ -39,7 +39,7 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
     if name is None or name == "utf-8":
         repaired = data.decode("utf-8", "replace")
         broken = repaired.count("\ufffd")
-        intact = sum(sign > "\x7f" for sign in repaired[:10_000]) - repaired[:10_000].count("\ufffd")
+        intact = sum(character > "\x7f" for character in repaired[:10_000]) - repaired[:10_000].count("\ufffd")
         if broken <= intact:
             return repaired, "some bytes are not UTF-8"
         for candidate in ("cp1252", "latin-1"):

@@ -1,7 +1,6 @@
 """Label each line of a body: freshly written, quoted from an earlier mail, or signature. Nothing is ever deleted.
 
-A reader of lines, in linear time: each line is looked at once, and what spans lines looks at most eight ahead or
-three back.
+Line by line, in linear time: what spans lines reaches at most eight ahead or three back.
 
 - Lines that start with ">" are quoted (RFC 3676 §4.5); what follows them is new again, for replies in between.
 - An attribution ("On …, Jane wrote:", on up to four lines) is quoted. Where ">" lines follow, they end the quotation;
@@ -18,9 +17,9 @@ import re
 
 from guarantee_email_agent.email.parsing.email import Span, SpanKind
 
-# The phrases by which mail programs mark an earlier mail or their own signature, in the languages of their users. Lower
-# case, with the plain signs of `normalize_text`. Sets and prefixes and no patterns, since looking up costs less than a
-# microsecond a line and nothing at start-up.
+# How mail programs mark an earlier mail or their own signature, in the languages of their users: lower case, as
+# `normalize_text` leaves it. Sets and prefixes and no patterns, since a look-up costs less than a microsecond a line
+# and nothing at start-up.
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:
