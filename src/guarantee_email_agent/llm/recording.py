@@ -102,7 +102,7 @@ class Recordings:
             self._names = self._list_names()
         found = [name for name in self._names if name.run == run and name.short_digest == short_digest(digest)]
         for name in found:
-            if name not in used and (exchange := read_recording(self._folder / str(name))).digest == digest:
+            if name not in used and (exchange := read_recording(self._folder / str(name), sent)).digest == digest:
                 used.add(name)
                 return exchange.message()
         raise LLMError(self._explain_miss(sent, run, len(used.intersection(found))), "llm_recording_missing")
