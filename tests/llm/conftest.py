@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from messages_server import MessagesServer, running_messages_server
-
-SHIPPED = Path(__file__).parents[2] / "instructions"
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import socket
 import subprocess
 import sys
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from messages_server import MessagesServer, Reply, answer, tool_call, trouble
+from messages_server import MessagesServer, Reply, answer, anthropic_config, tool_call, trouble
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import (
@@ -50,13 +49,6 @@ class Waits(SkippingClock):
         await super().sleep(seconds)
 
 
-def configured(url: str, **llm: Any) -> Config:
-    return Config(
-        llm=replace(Llm(provider="anthropic", timeout_s=5), **llm),
-        secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=url),
-    )
-
-
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
     async def once() -> Any:
         async with aclosing(anthropic_model(config, clock=clock or SkippingClock(), max_wait_s=max_wait_s)) as model:
@@ -73,7 +65,7 @@ def failure(config: Config, clock: SkippingClock | None = None, **changes: Any) 
 
 def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
     server.replies = [answer(note(1))]
-    message = ask(configured(server.url))
+    message = ask(anthropic_config(server.url))
     assert [(block.name, block.input) for block in message.content] == [("note", {"number": 1})]
     assert (message.usage.input_tokens, message.usage.output_tokens) == (12, 5)
     assert message.usage.cache_read_input_tokens == 7
@@ -81,47 +73,47 @@ def test_tool_call_arrives_with_its_tokens(server: MessagesServer) -> None:
 
 def test_parallel_tool_calls_arrive_in_their_order(server: MessagesServer) -> None:
     server.replies = [answer({"type": "text", "text": "Two notes."}, note(1), note(2))]
-    message = ask(configured(server.url))
+    message = ask(anthropic_config(server.url))
     assert [block.type for block in message.content] == ["text", "tool_use", "tool_use"]
     assert [block.id for block in message.content[1:]] == ["toolu_1", "toolu_2"]
 
 
 def test_refusal_is_an_answer(server: MessagesServer) -> None:
     server.replies = [answer(stop_reason="refusal", stop_details={"type": "refusal", "explanation": "No."})]
-    message = ask(configured(server.url))
+    message = ask(anthropic_config(server.url))
     assert (message.stop_reason, message.content, message.stop_details.explanation) == ("refusal", [], "No.")
 
 
 def test_key_is_sent_to_the_configured_address(server: MessagesServer) -> None:
     server.replies = [answer()]
-    ask(configured(server.url))
+    ask(anthropic_config(server.url))
     assert server.headers[0]["authorization"] == "Bearer test-key"
 
 
 def test_temperature_is_sent_with_the_api_version_that_takes_one(server: MessagesServer) -> None:
     server.replies = [answer()]
-    ask(configured(server.url), temperature=0.0)
+    ask(anthropic_config(server.url), temperature=0.0)
     assert server.requests[0]["temperature"] == 0.0
     assert server.headers[0]["anthropic-version"] == "2023-06-01"
 
 
 def test_without_temperature_nothing_of_it_is_sent(server: MessagesServer) -> None:
     server.replies = [answer()]
-    ask(configured(server.url))
+    ask(anthropic_config(server.url))
     assert "temperature" not in server.requests[0]
     assert server.headers[0]["anthropic-version"] > "2023-06-01"
 
 
 def test_tool_is_forced_as_asked(server: MessagesServer) -> None:
     server.replies = [answer()]
-    ask(configured(server.url))
+    ask(anthropic_config(server.url))
     assert server.requests[0]["tool_choice"] == {"type": "tool", "name": "note"}
 
 
 def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer) -> None:
     server.replies = [answer()]
     forced = {"type": "tool", "name": "note", "disable_parallel_tool_use": True}
-    ask(configured(server.url, force_tool=False), tool_choice=forced)
+    ask(anthropic_config(server.url, force_tool=False), tool_choice=forced)
     assert server.requests[0]["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
@@ -146,28 +138,28 @@ def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer)
 )
 def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> None:
     server.replies = [reply, answer(note(1))]
-    assert ask(configured(server.url)).content[0].id == "toolu_1"
+    assert ask(anthropic_config(server.url)).content[0].id == "toolu_1"
     assert len(server.requests) == 2
 
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
     server.replies = [trouble(429, retry_after="7"), trouble(529, retry_after_ms="1500"), answer()]
     clock = Waits()
-    ask(configured(server.url), clock)
+    ask(anthropic_config(server.url), clock)
     assert clock.asked == [7.0, 1.5]
 
 
 def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
     server.replies = [trouble(500)]
     clock = Waits()
-    failure(configured(server.url, max_attempts=4), clock)
+    failure(anthropic_config(server.url, max_attempts=4), clock)
     assert clock.asked == [0.5, 1.0, 2.0]
 
 
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer) -> None:
     server.replies = [trouble(429, retry_after="20")]
     clock = Waits()
-    error = failure(configured(server.url), clock, max_wait_s=15.0)
+    error = failure(anthropic_config(server.url), clock, max_wait_s=15.0)
     assert clock.asked == []
     assert error.details["retry_after_s"] == 20
     assert "asks to wait 20 s" in error.message
@@ -176,7 +168,7 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer) -> None:
 def test_does_not_wait_for_an_hour(server: MessagesServer) -> None:
     server.replies = [trouble(429, retry_after="3600")]
     clock = Waits()
-    error = failure(configured(server.url), clock)
+    error = failure(anthropic_config(server.url), clock)
     assert clock.asked == []
     assert MAX_WAIT_S < 3600
     assert "asks to wait 3600 s" in error.message
@@ -192,7 +184,7 @@ def test_does_not_wait_for_an_hour(server: MessagesServer) -> None:
 )
 def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
-    error = failure(configured(server.url, max_attempts=3))
+    error = failure(anthropic_config(server.url, max_attempts=3))
     assert (error.code, error.details["retryable"], error.details["attempts"]) == (code, True, 3)
     assert says in error.message
     assert len(server.requests) == 3
@@ -215,7 +207,7 @@ def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: R
 )
 def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
     server.replies = [reply]
-    error = failure(configured(server.url), temperature=0.0)
+    error = failure(anthropic_config(server.url), temperature=0.0)
     assert error.code == code
     assert says in error.message
     assert len(server.requests) == 1
@@ -224,20 +216,20 @@ def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Repl
 @pytest.mark.parametrize("said", ["temperature: Extra inputs", "tool_choice forces tool use"])
 def test_a_setting_that_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) -> None:
     server.replies = [trouble(400, said)]
-    error = failure(configured(server.url, force_tool=False))
+    error = failure(anthropic_config(server.url, force_tool=False))
     assert error.code == "llm_bad_request"
     assert "Set llm" not in error.message
 
 
 def test_silence_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", hangs=True)]
-    error = failure(configured(server.url, timeout_s=0.2, max_attempts=2))
+    error = failure(anthropic_config(server.url, timeout_s=0.2, max_attempts=2))
     assert (error.code, error.details["attempts"]) == ("llm_timeout", 2)
 
 
 def test_an_answer_that_trickles_ends_at_the_timeout(server: MessagesServer) -> None:
     server.replies = [Reply(b"{}", length=1_000_000, trickles=True)]
-    error = failure(configured(server.url, timeout_s=0.3, max_attempts=1))
+    error = failure(anthropic_config(server.url, timeout_s=0.3, max_attempts=1))
     assert error.code == "llm_timeout"
     assert error.message == "The model API gave no answer within 0.3 s"
 
@@ -246,7 +238,7 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
     server.replies = [Reply(b"{}", hangs=True), answer(note(1))]
 
     async def scene() -> Any:
-        async with aclosing(anthropic_model(configured(server.url))) as model:
+        async with aclosing(anthropic_model(anthropic_config(server.url))) as model:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await model.messages.create(**REQUEST)
@@ -259,7 +251,7 @@ def test_a_call_that_is_cancelled_ends_at_once_and_leaves_the_client_usable(serv
 def test_nobody_at_the_address_is_an_error_that_names_it() -> None:
     with socket.socket() as taken:  # bound but not listening, so that nobody else can
         taken.bind(("127.0.0.1", 0))
-        error = failure(configured(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+        error = failure(anthropic_config(f"http://127.0.0.1:{taken.getsockname()[1]}"))
     assert error.code == "llm_unreachable"
     assert "Check the network and ANTHROPIC_BASE_URL" in error.message
 
@@ -287,7 +279,7 @@ def test_a_bad_address_is_a_configuration_error_that_does_not_show_it(
     address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_model(configured(address))
+        anthropic_model(anthropic_config(address))
     assert caught.value.message.startswith("ANTHROPIC_BASE_URL is no address of a server. ")
     assert "canary" not in caught.value.message
     assert capfd.readouterr().err == ""
@@ -307,7 +299,7 @@ def test_an_environment_without_a_way_out_is_one_configuration_error(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError) as caught:
-        anthropic_model(configured("http://127.0.0.1:9"))
+        anthropic_model(anthropic_config("http://127.0.0.1:9"))
     assert caught.value.message.startswith(says)
     assert "canary" not in caught.value.message
     gc.collect()
@@ -330,7 +322,7 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
 def test_missing_sdk_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'guarantee-email-agent\[anthropic\]'"):
-        anthropic_model(configured("http://127.0.0.1:9"))
+        anthropic_model(anthropic_config("http://127.0.0.1:9"))
 
 
 def test_sdk_is_not_loaded_before_it_is_used() -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from messages_server import HONEST, MessagesServer, Reply, answer, tool_call, trouble
+from messages_server import HONEST, MessagesServer, Reply, answer, anthropic_config, tool_call, trouble
 
-from guarantee_email_agent.config.settings import Config, Llm, Secrets
+from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ClosableModel
@@ -31,10 +31,7 @@ class Agent:
     def __init__(self, server: MessagesServer, instructions: Instructions) -> None:
         self.server = server
         self.clock = SkippingClock()
-        self.config = Config(
-            llm=Llm(provider="anthropic", timeout_s=0.5, max_attempts=1),
-            secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url),
-        )
+        self.config = anthropic_config(server.url, timeout_s=0.5, max_attempts=1)
         self._instructions = instructions
 
     def configure(self, **llm: Any) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
-from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, text, tool_call, trouble
+from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, anthropic_config, text, tool_call, trouble
+from shipped_instructions import SHIPPED
 
-from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients
@@ -24,7 +23,6 @@ from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import SkippingClock
 
-SHIPPED = Path(__file__).parents[2] / "instructions"
 MAIL = {
     "subject": "My dryer",
     "body": "My dryer with serial number SN12345 is broken. My secret word is marzipan.",
@@ -50,14 +48,14 @@ class Desk:
 
     def __init__(self, server: MessagesServer) -> None:
         self.server = server
-        self.llm = Llm(provider="anthropic", timeout_s=0.5)
+        self.timeout_s = 0.5
         self.mocks = create_mock_clients(CASE)
         self.tokens = TokenUsage()
         self.cost_usd: float | None = 0.0
 
     def process(self, *, budget_s: float = 60.0) -> ProcessingResult:
         """Raises TimeoutError where the mail takes longer than its budget."""
-        config = Config(llm=self.llm, secrets=Secrets(anthropic_api_key="test-key", anthropic_base_url=self.server.url))
+        config = anthropic_config(self.server.url, timeout_s=self.timeout_s)
 
         async def one_mail() -> ProcessingResult:
             model = language_model(config, SkippingClock(), InstructionInterpreter())
@@ -265,7 +263,7 @@ def test_a_draft_that_says_what_is_not_so_never_leaves(desk: Desk, caplog: pytes
 
 
 def test_the_mails_budget_ends_a_call_and_sends_nothing(desk: Desk) -> None:
-    desk.llm = Llm(provider="anthropic", timeout_s=15)
+    desk.timeout_s = 15
     desk.server.replies = [Reply(b"", hangs=True)]
 
     with pytest.raises(TimeoutError):

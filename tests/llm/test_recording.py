@@ -11,11 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from messages_server import MessagesServer
+from messages_server import MessagesServer, anthropic_config
 from messages_server import answer as reply_with
 from scripted_model import ScriptedModel
 
-from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -264,8 +263,7 @@ def outcome_of(answer: Any) -> str:
 
 
 def asked_of_the_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Exchange]:
-    secrets = Secrets(anthropic_api_key="test-key", anthropic_base_url=server.url)
-    config = Config(llm=Llm(provider="anthropic", max_attempts=1), secrets=secrets)
+    config = anthropic_config(server.url, max_attempts=1)
 
     async def ask() -> tuple[Any, Exchange]:
         async with aclosing(anthropic_model(config)) as model:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -78,6 +79,12 @@ def tool_call(name: str, value: object, number: int = 1) -> dict[str, Any]:
 
 def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
+
+
+def anthropic_config(url: str, **llm: Any) -> Config:
+    """A configuration that asks the server at an address."""
+    secrets = Secrets(anthropic_api_key="test-key", anthropic_base_url=url)
+    return Config(llm=Llm(**{"provider": "anthropic", "timeout_s": 5, **llm}), secrets=secrets)
 
 
 class MessagesServer:
