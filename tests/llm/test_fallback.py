@@ -17,7 +17,7 @@ from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ClosableModel
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import check_connection, language_model, live_model
-from guarantee_email_agent.utils.circuit_breaker import WORKS_S
+from guarantee_email_agent.utils.circuit_breaker import HEALTHY_S
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -161,7 +161,7 @@ def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -
     agent.run(scene)
 
 
-@pytest.mark.parametrize(("silent_s", "is_outage"), [(WORKS_S - 1, False), (WORKS_S + 1, True)])
+@pytest.mark.parametrize(("silent_s", "is_outage"), [(HEALTHY_S - 1, False), (HEALTHY_S + 1, True)])
 def test_a_service_that_has_not_answered_for_long_is_to_blame(agent: Agent, silent_s: float, is_outage: bool) -> None:
     agent.server.replies = [HONEST, trouble(500)]
 

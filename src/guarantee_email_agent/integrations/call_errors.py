@@ -104,7 +104,7 @@ def declared_error(name: str, structured: Any) -> IntegrationError | None:
     """The error that a server declares as `{"error": {"code", "message", "retryable", "uncertain", "outage"}}`.
 
     All our servers do; one of the user's own may. `message` is shown and logged, so it must not quote a customer.
-    Without `outage`, the code tells: what is unavailable, refuses us or has no more room is down for every call.
+    Without `outage`, the code decides: what is unavailable, refuses us or has no more room is down for every call.
     """
     error = structured.get("error") if isinstance(structured, Mapping) else None
     if not isinstance(error, Mapping):

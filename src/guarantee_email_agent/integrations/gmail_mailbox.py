@@ -1,7 +1,7 @@
 """The mailbox as the Gmail server of npm, `@gongrzhe/server-gmail-autoauth-mcp`, offers it. Second choice.
 
-It answers in prose, gives no raw mail (so no Message-ID, and no header that tells an automatic mail), and sets neither
-Message-ID nor Auto-Submitted on what it sends: a reply cannot be proved after a crash. docs/mcp-servers.md says what
+It answers in prose, gives no raw mail (so no Message-ID, and no header that marks an automatic mail), and sets neither
+Message-ID nor Auto-Submitted on what it sends: a reply cannot be proved after a crash. docs/mcp-servers.md has what
 follows from that. Facts about it: version 1.1.11.
 """
 

@@ -18,7 +18,7 @@ _Answer = TypeVar("_Answer")
 class MailClient:
     """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
 
-    Inbox and sending have a circuit each: an SMTP server that is down says nothing about the inbox.
+    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down.
     """
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:

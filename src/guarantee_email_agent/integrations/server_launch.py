@@ -37,7 +37,7 @@ _Options: TypeAlias = Mapping[str, tuple[str, object]]
 class ServerLaunch:
     """One server, reached by a command over stdio, or by a URL over streamable HTTP.
 
-    setting: the part of the configuration that says so, such as `mcp.gmail`. environment: all that the program gets.
+    setting: the configuration key that it comes from, such as `mcp.gmail`. environment: all that the program gets.
     headers: of every HTTP request. built_in: it is one of our servers, whose stderr never quotes a customer.
     settings: what the options of such a server are called in the configuration.
     """

@@ -1,8 +1,8 @@
 """An MCP server as a child process: messages on its stdin and stdout, one a line.
 
 It stands in for the SDK's own client transport, which joins a long line anew for every chunk of it (a mail of 25 MB
-took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and cannot tell the
-last line of its stderr.
+took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and keeps nothing
+of its stderr.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StdioTransport:
     """The SDK's `Transport`: entering starts the process, leaving stops it and everything that it started.
 
     `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called when it or its stdout has ended:
-    nothing can be asked any more. exit_grace_s: seconds to finish after its input ended, and again after SIGTERM.
+    no call can succeed any more. exit_grace_s: seconds to finish after its input ended, and again after SIGTERM.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Final, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
@@ -10,8 +11,8 @@ from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 
 FAILURES: Final = 5
 OPEN_S: Final = 60.0
-WORKS_S: Final = 600.0
-"""Seconds for which an answer shows that a service works: what fails in them may be the fault of what was asked."""
+HEALTHY_S: Final = 600.0
+"""Seconds for which an answer proves a service healthy: what fails in them may be the fault of the request."""
 
 # One such error may be a mail's own fault; five in a row are not.
 _SERVICE_ERRORS: Final = ("_timeout", "_unavailable", "_failed", "_malformed")
@@ -26,7 +27,7 @@ def is_service_failure(error: Exception) -> bool:
 
 
 class CircuitOpenError(IntegrationError):
-    """The service was not asked, since it kept failing.
+    """The service was not called, since it kept failing.
 
     `code` is `{name}_circuit_open`; `details` hold `outage` (true), `retryable` (false) and `retry_in_s`, the seconds
     until the next call may go through: 0 while one is on its way to find out.
@@ -36,8 +37,8 @@ class CircuitOpenError(IntegrationError):
 class CircuitBreaker:
     """Opens after FAILURES in a row, and after OPEN_S lets one call through: success closes it again.
 
-    For one event loop; calls may overlap. What a call that began before the breaker changed its state comes to says
-    nothing about now, and does not count.
+    For one event loop; calls may overlap. The outcome of a call that began before the breaker changed its state
+    does not count.
     """
 
     def __init__(self, name: str, clock: Clock, is_failure: Callable[[Exception], bool] = is_service_failure) -> None:
@@ -48,7 +49,7 @@ class CircuitBreaker:
         self._failures = 0
         self._opened_at: float | None = None
         self._probing = False
-        self._worked_at: float | None = None
+        self._last_success_at = -inf
         self._period = 0  # goes up with every opening, closing and probe
 
     @property
@@ -59,8 +60,8 @@ class CircuitBreaker:
     async def call(self, fn: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """What `fn` gives or raises. Raises CircuitOpenError without calling `fn` while the breaker is open.
 
-        A failure that opens the breaker, or leaves it open, is an `outage`, too: the service fails whatever it is
-        asked. So is one of a service that has given no answer for long: nothing shows that the mail is to blame.
+        A failure that opens the breaker, or leaves it open, is an `outage`, too: the service fails whatever the
+        request. So is one of a service that has given no answer for long: nothing shows that the mail is to blame.
         """
         probing = self._admit()
         period = self._period
@@ -86,8 +87,8 @@ class CircuitBreaker:
         return answer
 
     def _suspects_service(self) -> bool:
-        """Whether a failure now is put down to the service: it is down, or has not answered for WORKS_S."""
-        return self.is_open or self._worked_at is None or self._clock.monotonic() - self._worked_at > WORKS_S
+        """Whether a failure now is put down to the service: it is down, or has not answered for HEALTHY_S."""
+        return self.is_open or self._clock.monotonic() - self._last_success_at > HEALTHY_S
 
     def _admit(self) -> bool:
         """Whether the call is a probe. Raises CircuitOpenError where it may not go through."""
@@ -114,7 +115,7 @@ class CircuitBreaker:
 
     def _record_success(self) -> None:
         self._failures = 0
-        self._worked_at = self._clock.monotonic()
+        self._last_success_at = self._clock.monotonic()
         if self._opened_at is not None:
             self._opened_at = None
             self._probing = False
