@@ -49,7 +49,7 @@ class StandardStreams:
         loop = asyncio.get_running_loop()
         incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
-        # A thread of our own that nobody waits for: a blocked read cannot be interrupted.
+        # A daemon thread, which is never joined: a blocked read cannot be interrupted.
         threading.Thread(target=self._read, args=(input_fd, loop), daemon=True, name="stdin").start()
         async with anyio.create_task_group() as group:
             group.start_soon(self._forward, incoming_send, outgoing.clone())

@@ -140,7 +140,7 @@ class ImapMailbox:
             left = set(client.search([b"UNDELETED"]))
             counts: dict[str, int] = {}
             for outcome, keyword in KEYWORDS.items():
-                # Each mail once, also one that is marked meanwhile or bears two keywords.
+                # Each mail once, also one that is marked meanwhile or has two keywords.
                 marked = left.intersection(client.search([b"UNDELETED", b"KEYWORD", keyword.encode()]))
                 counts[outcome] = len(marked)
                 left -= marked
