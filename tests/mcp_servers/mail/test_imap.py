@@ -5,11 +5,12 @@ import email
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from mail_stores import ids, refused
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.integrations.ports import Reply
@@ -18,7 +19,6 @@ from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -35,10 +35,6 @@ def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN1
     ).encode()
 
 
-def ids(mailbox: ImapMailbox, limit: int = 100) -> list[str]:
-    return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
-
-
 def message_ids(raws: list[bytes]) -> list[str]:
     return [str(email.message_from_bytes(raw)["Message-ID"]) for raw in raws]
 
@@ -51,17 +47,6 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def counts(**marked: int) -> dict[str, int]:
-    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
-
-
-@contextmanager
-def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
-    with pytest.raises(ToolError) as caught:
-        yield caught
-    assert caught.value.code == code
 
 
 def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: ImapMailbox, mail_servers: MailServers) -> None:

@@ -4,18 +4,16 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from mail_stores import ids, refused
 
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
-from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 RAW = b"From: customer@example.org\nSubject: warranty\n\nSN12345\n"
 REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
@@ -41,21 +39,6 @@ def put(directory: Path, name: str, part: str = "new", raw: bytes = RAW) -> Path
     path = directory / part / name
     path.write_bytes(raw)
     return path
-
-
-def ids(mailbox: Maildir, limit: int = 100) -> list[str]:
-    return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
-
-
-def counts(**marked: int) -> dict[str, int]:
-    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
-
-
-@contextmanager
-def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
-    with pytest.raises(ToolError) as caught:
-        yield caught
-    assert caught.value.code == code
 
 
 def test_mails_are_listed_oldest_first_with_their_sizes(mailbox: Maildir, directory: Path) -> None:

@@ -1,0 +1,26 @@
+"""What the tests of a Maildir and of an IMAP mailbox ask alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
+
+
+def ids(mailbox: MailStore, limit: int = 100) -> list[str]:
+    return [entry.id for entry in mailbox.list_unprocessed(limit).entries]
+
+
+def counts(**marked: int) -> dict[str, int]:
+    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
+
+
+@contextmanager
+def refused(code: str) -> Iterator[pytest.ExceptionInfo[ToolError]]:
+    with pytest.raises(ToolError) as caught:
+        yield caught
+    assert caught.value.code == code
