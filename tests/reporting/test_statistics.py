@@ -38,14 +38,14 @@ def _tail(passed: int, total: int, rate: float) -> float:
 
 
 class TestThreshold:
-    @pytest.mark.parametrize("written", [99.9, "99.9", "99.9%", " 99.90 ", Decimal("99.9"), Fraction(999, 10)])
-    def test_is_read_as_the_exact_decimal(self, written: float | str | Decimal | Fraction) -> None:
+    @pytest.mark.parametrize("written", [99.9, "99.9", "99.9%", " 99.90 ", Decimal("99.9")])
+    def test_is_read_as_the_exact_decimal(self, written: float | str | Decimal) -> None:
         assert threshold_fraction(written) == Fraction(999, 1000)
 
     @pytest.mark.parametrize(
         "written",
         ["", "all", "-0.1", "100.01", "nan", "inf", "sNaN", "1e-999999999", "0e-999999999", "1e999999999", True, None,
-         float("nan"), Fraction(101), "99,5"],
+         float("nan"), "99,5"],
     )  # fmt: skip
     def test_refuses_what_is_no_percentage(self, written: object) -> None:
         with pytest.raises(ValueError, match="from 0 to 100"):

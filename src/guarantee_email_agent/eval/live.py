@@ -22,8 +22,8 @@ from guarantee_email_agent.utils.clock import SystemClock
 
 logger = logging.getLogger(__name__)
 
-_AHEAD: Final = 16
-"""Scenarios that are taken up for each job before the first of them is done, so that a slow one holds up nobody."""
+_QUEUED_PER_JOB: Final = 16
+"""Scenarios begun or waiting for each job, so that a slow one at the head does not hold up the others."""
 
 
 class LiveEvaluation:
@@ -62,7 +62,7 @@ class LiveEvaluation:
 
             try:
                 while True:
-                    for number, entry in islice(numbered, _AHEAD * jobs - len(under_way)):
+                    for number, entry in islice(numbered, _QUEUED_PER_JOB * jobs - len(under_way)):
                         under_way.append(loop.get_loop().create_task(run(number, entry)))
                     if not under_way:
                         return

@@ -189,9 +189,11 @@ class InvalidScenario:
     """A scenario file that cannot be used. It stays in the suite and counts as failed."""
 
     file_name: str
-    path: str
+    file: str
     problem: str
     code: str
+    description: str = "invalid scenario file"
+    category: str = "invalid"
 
     @property
     def message(self) -> str:
@@ -202,18 +204,6 @@ class InvalidScenario:
     def scenario_id(self) -> str:
         """The file's name without its ending; the real id may be what is unreadable."""
         return self.file_name.rpartition(".")[0] or self.file_name
-
-    @property
-    def description(self) -> str:
-        return "invalid scenario file"
-
-    @property
-    def category(self) -> str:
-        return "invalid"
-
-    @property
-    def file(self) -> str:
-        return self.path
 
 
 @dataclass(frozen=True, slots=True)

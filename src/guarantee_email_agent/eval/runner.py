@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ class EvalRunner:
         if (problem := model.finish()) is None:
             return result
         failures = [*result.failures, str(FailedCheck("recording", problem))]
-        return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
+        return replace(result, passed=False, failures=failures)
 
     async def _run_repeatedly(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
         first = await self.run_test_case(entry, None if model is None else model.begin(1))
@@ -88,7 +89,7 @@ class EvalRunner:
             result = await self.run_test_case(entry, None if model is None else model.begin(number))
             if not result.passed:
                 failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
-                return EvalResult(entry, False, failures, result.actual_output, result.processing_time_ms)
+                return replace(result, passed=False, failures=failures)
         return first
 
     async def run_test_case(self, test_case: EvalTestCase, llm: LanguageModel | None = None) -> EvalResult:

@@ -10,10 +10,9 @@ import math
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-Threshold = float | str | Decimal | Fraction
+Threshold = float | str | Decimal
 
-CONFIDENCE = 0.95
-_ALPHA = 1 - CONFIDENCE
+_ALPHA = 1 - 0.95
 _MAX_DECIMALS = 20
 
 
@@ -22,21 +21,15 @@ def threshold_fraction(threshold: Threshold) -> Fraction:
 
     Raises ValueError for what is no number from 0 to 100 with at most twenty decimals.
     """
-    if isinstance(threshold, Fraction):
-        percent = threshold
-    else:
-        try:
-            written = Decimal(str(threshold).strip().removesuffix("%"))
-        except InvalidOperation:
-            raise _no_percentage(threshold) from None
-        exponent = written.as_tuple().exponent
-        # Checked on the decimal: 1e-999999999 as an exact fraction would take all the memory there is.
-        if not isinstance(exponent, int) or exponent < -_MAX_DECIMALS or not 0 <= written <= 100:
-            raise _no_percentage(threshold)
-        percent = Fraction(written)
-    if not 0 <= percent <= 100:
+    try:
+        written = Decimal(str(threshold).strip().removesuffix("%"))
+    except InvalidOperation:
+        raise _no_percentage(threshold) from None
+    exponent = written.as_tuple().exponent
+    # Checked on the decimal: 1e-999999999 as an exact fraction would take all the memory there is.
+    if not isinstance(exponent, int) or exponent < -_MAX_DECIMALS or not 0 <= written <= 100:
         raise _no_percentage(threshold)
-    return percent / 100
+    return Fraction(written) / 100
 
 
 def _no_percentage(threshold: object) -> ValueError:
