@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.agent.identity_key import identity_key
-from guarantee_email_agent.config.settings import Agent, Config, Secrets
+from guarantee_email_agent.config.settings import AgentSettings, Config, Secrets
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 def config(ledger: Path | str, key: str | None = None) -> Config:
-    return replace(Config(), agent=Agent(ledger=str(ledger)), secrets=Secrets(ledger_key=key))
+    return replace(Config(), agent=AgentSettings(ledger=str(ledger)), secrets=Secrets(ledger_key=key))
 
 
 def refusal(config: Config) -> str:

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.config.settings import Config, Instructions
+from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 ROOT = Path(__file__).parents[2]
-CONFIG = Config(instructions=Instructions(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios"))
+CONFIG = Config(
+    instructions=InstructionSettings(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
+)
 VALID = {"warranty_api": {"status": "valid", "expiration_date": "2027-12-31", "coverage": "full"}}
 Scenario = Callable[..., EvalTestCase]
 

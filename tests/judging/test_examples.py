@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.config.settings import Config, Instructions
+from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.judging import grade
 from guarantee_email_agent.judging.grading import validate_task
@@ -141,7 +141,9 @@ class TestLiveSandbox:
 
 
 def test_a_mail_that_eval_has_answered_just_now_passes_too(tmp_path: Path) -> None:
-    config = Config(instructions=Instructions(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios"))
+    config = Config(
+        instructions=InstructionSettings(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
+    )
     options = EvalOptions(
         directory=ROOT / "evals" / "scenarios", threshold=99, only="valid_warranty_001", records_dir=tmp_path
     )

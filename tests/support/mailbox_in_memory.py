@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.config.settings import Agent
+from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -157,5 +157,5 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
         clock=SkippingClock(),
         identity_key=KEY,
     )
-    settings = Agent(mail_budget_s=30, lease_s=100, max_attempts=3, max_mail_bytes=1_000_000)
+    settings = AgentSettings(mail_budget_s=30, lease_s=100, max_attempts=3, max_mail_bytes=1_000_000)
     return MailWorker(mailbox, ledger, processor, settings, 0, "the inbox", "this:1")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from guarantee_email_agent.agent.outbox import OutboxMailbox, OutboxTicketing
-from guarantee_email_agent.config.settings import Agent
+from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -69,7 +69,7 @@ class MailWorker:
     mailbox: Mailbox
     ledger: Ledger
     processor: EmailProcessor
-    settings: Agent
+    settings: AgentSettings
     copy_wait_s: float
     mailbox_name: str
     owner: str

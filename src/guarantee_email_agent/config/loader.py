@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.config.settings import Config, Instructions, Mcp, Secrets
+from guarantee_email_agent.config.settings import Config, InstructionSettings, Mcp, Secrets
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
@@ -72,7 +72,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     return replace(
         config,
         agent=replace(config.agent, ledger=ledger if "://" in ledger else str(_absolute(folder, Path(ledger)))),
-        instructions=Instructions(paths["main"], paths["scenarios_dir"]),
+        instructions=InstructionSettings(paths["main"], paths["scenarios_dir"]),
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
         secrets=_secrets(config.mcp, environment),
         source=source.file,

@@ -166,7 +166,7 @@ class Tickets:
 
 
 @dataclass(frozen=True, slots=True)
-class Instructions:
+class InstructionSettings:
     """The files that say how the agent answers."""
 
     main: Path = setting(Path("instructions/main.md"), "The instruction that every mail is answered under.")
@@ -214,7 +214,7 @@ class Eval:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentSettings:
     """How the agent watches its mailbox."""
 
     own_addresses: tuple[str, ...] = setting(
@@ -271,10 +271,10 @@ class Config:
     mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox of the built-in mail server.")
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
-    instructions: Instructions = setting(Instructions(), "The files that say how the agent answers.")
+    instructions: InstructionSettings = setting(InstructionSettings(), "The files that say how the agent answers.")
     llm: Llm = setting(Llm(), "The language model.")
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
-    agent: Agent = setting(Agent(), "How the agent watches its mailbox.")
+    agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.

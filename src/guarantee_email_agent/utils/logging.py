@@ -44,20 +44,20 @@ class JsonFormatter(logging.Formatter):
 
 
 class LogFile(logging.FileHandler):
-    """Says once, on stderr, that it cannot be written; a log must neither end a run nor fall silent unseen."""
+    """Reports once, on stderr, that it cannot be written; a log must neither end a run nor fall silent unseen."""
 
-    _told = False
+    _is_reported = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - as logging has it
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             reason = getattr(sys.exception(), "strerror", None) or "unknown reason"
             sys.stderr.write(f"logging.file: cannot write {self.baseFilename} ({reason}); the run goes on without it\n")
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             super().emit(record)
-        except OSError:  # of the opening after SIGHUP, which is not inside the library's own care
+        except OSError:  # reopening after SIGHUP is outside the library's own handling
             self.handleError(record)
 
     def close(self) -> None:
