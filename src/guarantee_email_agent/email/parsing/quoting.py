@@ -120,6 +120,8 @@ def label_spans(text: str) -> tuple[Span, ...]:
         return ()
     lines = text.split("\n")
     kinds = _label_lines(lines)
+    if kinds.count("new") == len(kinds):  # almost every first mail
+        return (Span("new", text),)
     spans: list[Span] = []
     start = 0
     for end in range(1, len(lines) + 1):
