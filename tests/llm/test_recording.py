@@ -519,33 +519,22 @@ def test_a_file_whose_name_is_no_recordings_is_neither_read_nor_removed(book: Bo
 # Files that are not what was recorded -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda text: "", "it was cut off, or is no recording"),
-        (lambda text: text[: text.index("answer_sha256")], "it was cut off, or is no recording"),
-        (lambda text: text[: text.index("request:")], "it was cut off, or is no recording"),
-        (lambda text: text[:-2], "changed or cut off after it was recorded"),
-        (lambda text: text.replace("intent: warranty", "intent: other", 1), "changed or cut off after it was recorded"),
-        (lambda text: text.replace("You work in", "You rule", 1), "changed or cut off after it was recorded"),
-        (lambda text: text.replace("format: 1", "format: 2"), "it has format 2, and this version reads 1"),
-        (lambda text: text.replace("answer:", "answer: [", 1), "YAML does not parse"),
-        (lambda text: "- a list", "it was cut off, or is no recording"),
-        (lambda text: "\x00\x01", "YAML does not parse"),
-    ],
-    ids=[
-        "empty",
-        "cut early",
-        "without request",
-        "cut late",
-        "answer",
-        "request",
-        "format",
-        "no YAML",
-        "list",
-        "binary",
-    ],
-)
+CUT_OFF, CHANGED = "it was cut off, or is no recording", "changed or cut off after it was recorded"
+DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
+    "empty": (lambda text: "", CUT_OFF),
+    "cut early": (lambda text: text[: text.index("answer_sha256")], CUT_OFF),
+    "without request": (lambda text: text[: text.index("request:")], CUT_OFF),
+    "cut late": (lambda text: text[:-2], CHANGED),
+    "answer": (lambda text: text.replace("intent: warranty", "intent: other", 1), CHANGED),
+    "request": (lambda text: text.replace("You work in", "You rule", 1), CHANGED),
+    "format": (lambda text: text.replace("format: 1", "format: 2"), "it has format 2, and this version reads 1"),
+    "no YAML": (lambda text: text.replace("answer:", "answer: [", 1), "YAML does not parse"),
+    "list": (lambda text: "- a list", CUT_OFF),
+    "binary": (lambda text: "\x00\x01", "YAML does not parse"),
+}
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_recording_is_one_error_that_names_the_file(book: Book, damage: Any, says: str) -> None:
     book.record([book.triage])
     file = book.file("triage")
