@@ -122,14 +122,13 @@ class JudgeEnvironment:
             most["NPROC"] = limits.processes + self._processes_of_others()
         for name, value in most.items():
             number = getattr(resource, f"RLIMIT_{name}")
-            hard = resource.getrlimit(number)[1]
-            unlimited = hard == resource.RLIM_INFINITY
-            soft = value if unlimited else min(value, hard)
-            # One second more for the hard limit: at the soft one the process ends with a signal that says why.
-            later = value + (name == "CPU")
-            at_most = later if unlimited else min(later, hard)
+            allowed = resource.getrlimit(number)[1]
+            if allowed == resource.RLIM_INFINITY:
+                allowed = sys.maxsize
+            # One second more for the hard limit: at the soft one the process ends with a signal that tells the cause.
+            soft, hard = min(value, allowed), min(value + (name == "CPU"), allowed)
             try:
-                resource.setrlimit(number, (soft, at_most))
+                resource.setrlimit(number, (soft, hard))
             except (OSError, ValueError):
                 if LINUX:
                     raise
