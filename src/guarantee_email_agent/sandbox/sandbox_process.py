@@ -213,7 +213,7 @@ class SandboxProcess:
 
     def _read_replies(self) -> None:
         while True:
-            number, status, kind, length = wire.reply_parts(wire.read_exactly(self._ours.recv, wire.REPLY_BYTES))
+            number, status, kind, length = wire.REPLY.unpack(wire.read_exactly(self._ours.recv, wire.REPLY.size))
             if length > MAX_REPLY_BYTES or not 200 <= status < 600 or kind >= len(wire.KINDS):
                 self._problem = "what came out of it made no sense"
                 return

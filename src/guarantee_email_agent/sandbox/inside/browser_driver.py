@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from typing import Final
 
 from .api_request import ApiRequest, RequestError
@@ -13,7 +14,7 @@ from .browser_actions import CDP_PORT, REQUEST_S, ROUTES
 from .browser_page import HEIGHT, WIDTH, BrowserPage
 from .devtools import DevTools
 from .process_starter import ProcessStarter, place_descriptors
-from .wire import REQUEST_BYTES, pack_reply, read_exactly, request_lengths, unpack_head
+from .wire import REQUEST, pack_reply, read_exactly, unpack_head
 
 START_S: Final = 30.0
 _GONE: Final = 502
@@ -40,12 +41,12 @@ def drive(channel: socket.socket, program: str, starter: ProcessStarter, *, own_
         # What the first process has open is none of the browser's business.
         os.closerange(3, channel.fileno())
         os.closerange(channel.fileno() + 1, 4096)
-        BrowserDriver(channel, program, starter, own_network).run()
+        _BrowserDriver(channel, program, starter, own_network).run()
     finally:
         os._exit(0)
 
 
-class BrowserDriver:
+class _BrowserDriver:
     def __init__(self, channel: socket.socket, program: str, starter: ProcessStarter, own_network: bool) -> None:
         self._channel = channel
         self._program = program
@@ -65,7 +66,7 @@ class BrowserDriver:
 
     def _reply_to_next_request(self) -> bytes:
         receive, replies = self._channel.recv, list[bytes]()
-        number, head_length, body_length = request_lengths(read_exactly(receive, REQUEST_BYTES))
+        number, head_length, body_length = REQUEST.unpack(read_exactly(receive, REQUEST.size))
         head, body = read_exactly(receive, head_length), read_exactly(receive, body_length)
         request = ApiRequest(*unpack_head(head), body, lambda *reply: replies.append(pack_reply(number, *reply)))
         try:
@@ -121,16 +122,12 @@ class BrowserDriver:
         os.close(to_browser)
         os.close(to_us)
         self._pid = pid
-        self._pipes = (from_browser, from_us)
         return DevTools(from_browser, from_us)
 
     def _stop(self) -> None:
         if self._devtools is not None:
-            for descriptor in self._pipes:
-                os.close(descriptor)
-            try:
+            self._devtools.close()
+            with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
-            except (ProcessLookupError, ChildProcessError):
-                pass
         self._devtools = self._page = None

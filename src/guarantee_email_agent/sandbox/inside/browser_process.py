@@ -12,7 +12,7 @@ from .browser_actions import REQUEST_S
 from .browser_driver import START_S, drive
 from .event_loop import Timer, read_available
 from .process_starter import ProcessStarter, kill_group
-from .wire import REPLY_BYTES, pack_request, reply_parts
+from .wire import REPLY, pack_request
 
 _MAX_REPLY: Final = 64 << 20
 
@@ -85,13 +85,13 @@ class BrowserProcess:
             self._fail_current(502, "the browser has ended")
             return
         self._received += chunk
-        if len(self._received) < REPLY_BYTES:
+        if len(self._received) < REPLY.size:
             return
-        _, status, kind, length = reply_parts(self._received)
+        _, status, kind, length = REPLY.unpack_from(self._received)
         if length > _MAX_REPLY:
             self._fail_current(507, "the browser's answer is too long")
-        elif len(self._received) >= REPLY_BYTES + length:
-            content = bytes(self._received[REPLY_BYTES : REPLY_BYTES + length])
+        elif len(self._received) >= REPLY.size + length:
+            content = bytes(self._received[REPLY.size : REPLY.size + length])
             self._received.clear()
             if (request := self._take_current()) is not None:
                 request.send(status, kind, content)

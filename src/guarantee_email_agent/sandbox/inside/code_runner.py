@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
@@ -87,7 +88,5 @@ class CodeRunner:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError):
         os.unlink(path)
-    except OSError:
-        return

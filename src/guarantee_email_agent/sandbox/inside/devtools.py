@@ -26,19 +26,23 @@ class DevTools:
         self.deadline = 0.0
         self.events: list[dict[str, Any]] = []
 
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
     def remaining_s(self) -> float:
         return self.deadline - time.monotonic()
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """The result. Raises RequestError for what the browser refuses, and at the deadline."""
         number = self._send(method, session, parameters)
-        while True:
-            message = self._next_reply()
+        while (message := self._next_message(self.deadline)) is not None:
             if message.get("id") == number:
                 if "error" in message:
                     raise RequestError(400, f"the browser: {message['error'].get('message', 'it refused')}")
                 result = message.get("result")
                 return result if isinstance(result, dict) else {}
+        raise RequestError(408, "the browser did not finish in time")
 
     def wait_for(self, methods: Sequence[str], session: str | None, until: float) -> dict[str, Any] | None:
         """The first event of one of these kinds; None where none came before `until` (monotonic seconds)."""
@@ -48,11 +52,11 @@ class DevTools:
                     return self.events.pop(position)
             if time.monotonic() >= min(until, self.deadline):
                 return None
-            self._next_message(min(until, self.deadline), raising=False)
+            self._next_message(min(until, self.deadline))
 
     def drain(self) -> None:
         """Take in what has come meanwhile."""
-        while self._next_message(time.monotonic(), raising=False):
+        while self._next_message(time.monotonic()):
             pass
 
     def discard_events(self, prefix: str) -> None:
@@ -70,19 +74,10 @@ class DevTools:
             data = data[os.write(self._write, data[:65536]) :]
         return self._number
 
-    def _next_reply(self) -> dict[str, Any]:
-        """The next message that is an answer; events are kept."""
-        while True:
-            message = self._next_message(self.deadline, raising=True)
-            if message is not None and "id" in message:
-                return message
-
-    def _next_message(self, until: float, *, raising: bool) -> dict[str, Any] | None:
-        """The next message of any kind."""
+    def _next_message(self, until: float) -> dict[str, Any] | None:
+        """The next answer or event, which is kept; None where none came before `until`."""
         while (end := self._received.find(b"\0")) < 0:
             if not select.select([self._read], [], [], max(until - time.monotonic(), 0))[0]:
-                if raising:
-                    raise RequestError(408, "the browser did not finish in time")
                 return None
             chunk = os.read(self._read, 1 << 18)
             if not chunk or len(self._received) > _MAX_MESSAGE:

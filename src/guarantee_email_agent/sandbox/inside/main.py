@@ -6,13 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from .api import Api
 from .api_request import ApiRequest
 from .event_loop import EventLoop, Writer, read_available
 from .memory_guard import MemoryGuard
-from .wire import REQUEST_BYTES, pack_reply, request_lengths, unpack_head
+from .wire import REQUEST, pack_reply, unpack_head
 
 _KILL_S: Final = 2.0
 _PAUSE_S: Final = 0.001
@@ -38,12 +39,12 @@ class RequestChannel:
             self._loop.stop()
             return
         self._received += chunk
-        while len(self._received) >= REQUEST_BYTES:
-            number, head, body = request_lengths(self._received)
-            end = REQUEST_BYTES + head + body
+        while len(self._received) >= REQUEST.size:
+            number, head, body = REQUEST.unpack_from(self._received)
+            end = REQUEST.size + head + body
             if len(self._received) < end:
                 return
-            data = bytes(self._received[REQUEST_BYTES:end])
+            data = bytes(self._received[REQUEST.size : end])
             del self._received[:end]
             self._handle(number, data[:head], data[head:])
 
@@ -89,10 +90,8 @@ def _kill_descendants(home: str) -> None:
     deadline = time.monotonic() + _KILL_S
     while time.monotonic() < deadline:
         for pid in _descendants(os.getpid()):
-            try:
+            with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-            except OSError:
-                continue
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -109,18 +108,11 @@ def _kill_descendants(home: str) -> None:
 def _descendants(pid: int) -> list[int]:
     """All processes below one, from /proc; none where that cannot be read."""
     parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    # The name of a program may hold anything but ends at the last bracket.
-                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-    found, waiting = [], [pid]
-    while waiting:
-        above = waiting.pop()
-        below = [child for child, parent in parents.items() if parent == above]
-        found += below
-        waiting += below
-    return found
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            # The name of a program may hold anything but ends at the last bracket.
+            parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    found = [pid]
+    for above in found:  # grows by those below
+        found += [child for child, parent in parents.items() if parent == above]
+    return found[1:]

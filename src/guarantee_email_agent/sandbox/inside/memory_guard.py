@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from .event_loop import EventLoop
@@ -117,18 +118,14 @@ class MemoryGuard:
 
     def _kill(self, pid: int, reason: str) -> None:
         self._on_kill(pid, reason)
-        try:
+        with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        except OSError:
-            return
 
 
 def _signal_all(number: signal.Signals) -> None:
     """To every process but ourselves, the first one."""
-    try:
+    with suppress(OSError):
         os.kill(-1, number)
-    except OSError:
-        return
 
 
 def _count_sockets() -> int:

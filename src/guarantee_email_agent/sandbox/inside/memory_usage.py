@@ -41,17 +41,12 @@ def available_memory() -> int:
 
 def _process_size(pid: int, seen: set[bytes]) -> int:
     """seen: the shared parts that were counted before."""
-    try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            text = file.read()
-        size = sum(_field(text, name) for name in _PRIVATE_FIELDS)
-    except OSError:
+    if (text := _read(f"/proc/{pid}/status")) is None:
         return 0  # it has ended
-    try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            parts = file.read().splitlines()
-    except OSError:  # it hides them: then all that they can be counts
+    size = sum(_field(text, name) for name in _PRIVATE_FIELDS)
+    if (maps := _read(f"/proc/{pid}/maps")) is None:  # it hides them: then all that they can be counts
         return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _OTHER_FIELDS), 0)
+    parts = maps.splitlines()
     for part in parts:
         if part.endswith(_SHARED_SUFFIX):
             place, _, offset, _, identity = part.split(None, 5)[:5]
@@ -64,22 +59,22 @@ def _process_size(pid: int, seen: set[bytes]) -> int:
 
 def _proportional_size(pid: int, size: int) -> int:
     """`size`, with no more than its share of the pages that are common since a fork."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            text = file.read()
-    except OSError:
-        return size
-    return max(size - _field(text, b"Anonymous:") + _field(text, b"Pss_Anon:"), 0)
+    text = _read(f"/proc/{pid}/smaps_rollup")
+    return size if text is None else max(size - _field(text, b"Anonymous:") + _field(text, b"Pss_Anon:"), 0)
 
 
 def _shared_segments_size() -> int:
     """Shared memory segments (System V), which stay when no process has them any more."""
-    try:
-        with open("/proc/sysvipc/shm", "rb") as file:
-            lines = file.read().splitlines()[1:]
-    except OSError:
-        return 0
+    lines = (_read("/proc/sysvipc/shm") or b"").splitlines()[1:]
     return sum(sum(map(int, line.split()[14:16])) for line in lines)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
 
 
 def _field(text: bytes, name: bytes) -> int:

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from .api_request import RequestError
@@ -73,11 +74,8 @@ class ProcessStarter:
         # Only upwards for want of rights, so where ours was not raised nothing changes.
         os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), 0))
         # If the machine itself runs out of memory, these go first.
-        try:
-            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-                file.write("1000")
-        except OSError:
-            return
+        with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("1000")
 
 
 def _fork() -> int:
@@ -98,10 +96,8 @@ def place_descriptors(descriptors: Mapping[int, int]) -> None:
 
 def kill_group(leader: int) -> None:
     """End a process with all that it started and that did not part from it."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def exit_code(status: int) -> int:

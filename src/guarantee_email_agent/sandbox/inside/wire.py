@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
 READY: Final = b"ready\n"
 """What the process inside says first, once its rights are gone."""
 
-REQUEST_BYTES: Final = 16
-"""A request is: number (4 bytes), length of the head (4), length of the body (8), head, body."""
-REPLY_BYTES: Final = 16
-"""A reply is: number (4 bytes), HTTP status (2), kind of content (2), length (8), content."""
+REQUEST: Final = struct.Struct(">IIQ")
+"""A request is: number, length of the head, length of the body; then head and body."""
+REPLY: Final = struct.Struct(">IHHQ")
+"""A reply is: number, HTTP status, kind of content, length of the content; then the content."""
 
 KINDS: Final = ("application/json", "application/octet-stream", "image/png", "image/jpeg")
 """Kinds of content by number, so that nothing from inside can end up in a header."""
@@ -32,12 +33,7 @@ def read_exactly(read: Callable[[int], bytes], count: int) -> bytes:
 
 def pack_request(number: int, method: str, target: str, content_type: str, body: bytes) -> bytes:
     head = _SEPARATOR.join((method, target, content_type)).encode("utf-8", "replace")
-    return b"".join((number.to_bytes(4, "big"), len(head).to_bytes(4, "big"), len(body).to_bytes(8, "big"), head, body))
-
-
-def request_lengths(start: bytes | bytearray) -> tuple[int, int, int]:
-    """Number, length of the head, length of the body."""
-    return int.from_bytes(start[:4], "big"), int.from_bytes(start[4:8], "big"), int.from_bytes(start[8:16], "big")
+    return b"".join((REQUEST.pack(number, len(head), len(body)), head, body))
 
 
 def unpack_head(head: bytes) -> tuple[str, str, str]:
@@ -47,12 +43,4 @@ def unpack_head(head: bytes) -> tuple[str, str, str]:
 
 
 def pack_reply(number: int, status: int, kind: int, content: bytes) -> bytes:
-    head = number.to_bytes(4, "big") + status.to_bytes(2, "big") + kind.to_bytes(2, "big")
-    return b"".join((head, len(content).to_bytes(8, "big"), content))
-
-
-def reply_parts(start: bytes | bytearray) -> tuple[int, int, int, int]:
-    """Number, HTTP status, kind of content, length of the content."""
-    ends = ((0, 4), (4, 6), (6, 8), (8, 16))
-    number, status, kind, length = (int.from_bytes(start[begin:end], "big") for begin, end in ends)
-    return number, status, kind, length
+    return REPLY.pack(number, status, kind, len(content)) + content
