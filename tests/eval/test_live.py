@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from messages_server import HONEST, MessagesServer, Reply, answer, text, tool_call, trouble
+from messages_server import HONEST, MessagesServer, Reply, answer, error_reply, text, tool_call
 from scenario_folder import ROOT, ScenarioFolder
 
 from guarantee_email_agent.config.loader import load_config
@@ -73,7 +73,7 @@ def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
 
 def test_one_answer_is_told_as_one(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
-    suite.server.replies = [HONEST, trouble(500)]
+    suite.server.replies = [HONEST, error_reply(500)]
 
     assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
@@ -109,7 +109,7 @@ def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSu
 
 def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
-    suite.server.replies = [trouble(500), HONEST]
+    suite.server.replies = [error_reply(500), HONEST]
 
     code, printed = suite.evaluate()
 
@@ -123,7 +123,7 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveS
 
 def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
-    suite.server.replies = [trouble(529)]
+    suite.server.replies = [error_reply(529)]
 
     (result,) = suite.results("live")
 
@@ -135,7 +135,7 @@ def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Liv
 def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -> None:
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
     suite.config = replace(suite.config, llm=replace(suite.config.llm, when_down="template"))
-    suite.server.replies = [trouble(500)]
+    suite.server.replies = [error_reply(500)]
 
     results = suite.results("live")
 
@@ -147,7 +147,7 @@ def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -
 def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_attempts=2))
-    suite.server.replies = [trouble(429, retry_after="0.3"), HONEST]
+    suite.server.replies = [error_reply(429, retry_after="0.3"), HONEST]
 
     (result,) = suite.report(llm="live")["results"]
 
@@ -247,7 +247,7 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Live
     suite.evaluate("record")
     first = suite.recorded()
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
-    suite.server.replies = [HONEST, trouble(500), HONEST]  # the draft of the first one
+    suite.server.replies = [HONEST, error_reply(500), HONEST]  # the draft of the first one
 
     assert suite.evaluate("record")[0] == 4
 
@@ -265,7 +265,7 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> Non
 
     kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
     assert kinds == ["triage", "triage", "draft"]
-    suite.server.replies = [trouble(500)]
+    suite.server.replies = [error_reply(500)]
     assert suite.evaluate("replay")[0] == 0
 
 
@@ -280,7 +280,7 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
 
 def test_a_recording_that_failed_throughout_leaves_no_folder(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
-    suite.server.replies = [trouble(500)]
+    suite.server.replies = [error_reply(500)]
 
     assert suite.evaluate("record")[0] == 4
     assert not suite.recordings.exists()

@@ -112,17 +112,14 @@ class TestLoadDocuments:
     @settings(max_examples=300)
     @given(st.text(alphabet=st.sampled_from("ab:-?[]{},&*!|>'\"%@`#<~.1 \n\t\r\x00\x85\ufeff\ud800é")) | st.text())
     def test_any_text_gives_documents_or_one_clear_line(self, text: str) -> None:
-        trouble = None
         try:
-            documents = load_documents(text)
+            result: list[object] | InputFileError = load_documents(text)
         except InputFileError as error:
-            trouble = error
-        if trouble is None:
-            assert isinstance(documents, list)
-        else:
-            assert "\n" not in trouble.message
-            assert trouble.line is not None
-            assert trouble.line >= 1
+            result = error
+        if not isinstance(result, list):
+            assert "\n" not in result.message
+            assert result.line is not None
+            assert result.line >= 1
 
 
 class TestLocate:

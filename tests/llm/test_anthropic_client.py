@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from messages_server import MessagesServer, Reply, answer, anthropic_config, tool_call, trouble
+from messages_server import MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
 from guarantee_email_agent.llm.anthropic_client import (
@@ -120,12 +120,12 @@ def test_tool_is_not_forced_where_the_model_refuses_that(server: MessagesServer)
 @pytest.mark.parametrize(
     "reply",
     [
-        trouble(408),
-        trouble(409),
-        trouble(429),
-        trouble(500),
-        trouble(503),
-        trouble(529),
+        error_reply(408),
+        error_reply(409),
+        error_reply(429),
+        error_reply(500),
+        error_reply(503),
+        error_reply(529),
         Reply(b'{"id": "msg_1", "cont', length=500),
         Reply(b'{"id": "msg_1", "cont', length=500, resets=True),
         Reply(b'{"id": "msg_1", "cont'),
@@ -143,14 +143,14 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
 
 
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
-    server.replies = [trouble(429, retry_after="7"), trouble(529, retry_after_ms="1500"), answer()]
+    server.replies = [error_reply(429, retry_after="7"), error_reply(529, retry_after_ms="1500"), answer()]
     clock = Waits()
     ask(anthropic_config(server.url), clock)
     assert clock.asked == [7.0, 1.5]
 
 
 def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
-    server.replies = [trouble(500)]
+    server.replies = [error_reply(500)]
     clock = Waits()
     failure(anthropic_config(server.url, max_attempts=4), clock)
     assert clock.asked == [0.5, 1.0, 2.0]
@@ -158,7 +158,7 @@ def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesSe
 
 @pytest.mark.parametrize(("asked", "allowed"), [(20, {"max_wait_s": 15.0}), (3600, {})])
 def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: int, allowed: dict[str, float]) -> None:
-    server.replies = [trouble(429, retry_after=str(asked))]
+    server.replies = [error_reply(429, retry_after=str(asked))]
     clock = Waits()
     error = failure(anthropic_config(server.url), clock, **allowed)
     assert clock.asked == []
@@ -169,9 +169,9 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (trouble(429, "Too many"), "llm_rate_limited", "HTTP 429: Too many. Run fewer at a time"),
-        (trouble(500), "llm_unavailable", "Try again later"),
-        (trouble(529, "Overloaded"), "llm_overloaded", "Overloaded"),
+        (error_reply(429, "Too many"), "llm_rate_limited", "HTTP 429: Too many. Run fewer at a time"),
+        (error_reply(500), "llm_unavailable", "Try again later"),
+        (error_reply(529, "Overloaded"), "llm_overloaded", "Overloaded"),
     ],
 )
 def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
@@ -185,16 +185,20 @@ def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: R
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (trouble(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
-        (trouble(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
-        (trouble(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
-        (trouble(402, "Payment required"), "llm_no_credit", "Buy credit"),
-        (trouble(429, "Monthly limit", error_code="enforced_spend_limit_reached"), "llm_no_credit", "raise the limit"),
-        (trouble(400, "tool_choice forces tool use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
-        (trouble(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
-        (trouble(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
-        (trouble(413), "llm_request_too_large", "Send less"),
-        (trouble(500, x_should_retry="false"), "llm_unavailable", "HTTP 500"),
+        (error_reply(400, "tools.0.input_schema.type: Field required"), "llm_bad_request", "input_schema.type"),
+        (error_reply(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
+        (error_reply(400, "Your credit balance is too low"), "llm_no_credit", "Buy credit"),
+        (error_reply(402, "Payment required"), "llm_no_credit", "Buy credit"),
+        (
+            error_reply(429, "Limit", error_code="enforced_spend_limit_reached"),
+            "llm_no_credit",
+            "raise the limit",
+        ),
+        (error_reply(400, "tool_choice forces tool use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
+        (error_reply(401, "invalid x-api-key"), "llm_authentication", "Check ANTHROPIC_API_KEY"),
+        (error_reply(404, "model: nonesuch"), "llm_model_not_found", "Check llm.model"),
+        (error_reply(413), "llm_request_too_large", "Send less"),
+        (error_reply(500, x_should_retry="false"), "llm_unavailable", "HTTP 500"),
     ],
 )
 def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Reply, code: str, says: str) -> None:
@@ -207,7 +211,7 @@ def test_what_cannot_heal_is_not_tried_again(server: MessagesServer, reply: Repl
 
 @pytest.mark.parametrize("said", ["temperature: Extra inputs", "tool_choice forces tool use"])
 def test_a_setting_that_was_not_sent_is_not_to_blame(server: MessagesServer, said: str) -> None:
-    server.replies = [trouble(400, said)]
+    server.replies = [error_reply(400, said)]
     error = failure(anthropic_config(server.url, force_tool=False))
     assert error.code == "llm_bad_request"
     assert "Set llm" not in error.message

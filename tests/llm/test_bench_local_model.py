@@ -27,8 +27,8 @@ def bench() -> Iterator[ModuleType]:
 
 
 def problems(bench: ModuleType, calls: int = 9, **gone: int) -> Any:
-    with_model = bench.Tally(calls=calls, fates=Counter(answered=1, llm_wrong_shape=7))
-    return bench.problems(with_model, bench.Tally(fates=Counter(gone)))
+    with_model = bench.Tally(calls=calls, outcomes=Counter(answered=1, llm_wrong_shape=7))
+    return bench.problems(with_model, bench.Tally(outcomes=Counter(gone)))
 
 
 def test_a_model_that_answers_and_templates_that_answer_without_it_are_fine(bench: ModuleType) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from messages_server import HONEST, MessagesServer, Reply, answer, anthropic_config, tool_call, trouble
+from messages_server import HONEST, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -71,7 +71,7 @@ async def failure(ask: Ask) -> LLMError:
 
 
 def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: Agent) -> None:
-    agent.server.replies = [trouble(500)]
+    agent.server.replies = [error_reply(500)]
 
     async def scene(ask: Ask) -> None:
         for _ in range(5):
@@ -94,7 +94,7 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.configure(when_down="template")
-    agent.server.replies = [trouble(529)]
+    agent.server.replies = [error_reply(529)]
 
     async def scene(ask: Ask) -> None:
         for _ in range(4):
@@ -124,16 +124,16 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
 @pytest.mark.parametrize(
     ("reply", "is_outage"),
     [
-        (trouble(401), True),
-        (trouble(404), True),
-        (trouble(429), True),
-        (trouble(529), True),
-        (trouble(400, "Your credit balance is too low"), True),
-        (trouble(400, "temperature: Extra inputs"), True),
-        (trouble(400, "tool_choice forces tool use"), True),
-        (trouble(400, "messages: text is too odd"), False),
-        (trouble(413), False),
-        (trouble(500), False),
+        (error_reply(401), True),
+        (error_reply(404), True),
+        (error_reply(429), True),
+        (error_reply(529), True),
+        (error_reply(400, "Your credit balance is too low"), True),
+        (error_reply(400, "temperature: Extra inputs"), True),
+        (error_reply(400, "tool_choice forces tool use"), True),
+        (error_reply(400, "messages: text is too odd"), False),
+        (error_reply(413), False),
+        (error_reply(500), False),
         (Reply(b"<html>"), False),
         (Reply(b"", hangs=True), False),
     ],
@@ -151,7 +151,7 @@ def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
     agent.run(scene)
 
 
-@pytest.mark.parametrize("reply", [trouble(500), Reply(b"<html>"), Reply(b"", hangs=True)])
+@pytest.mark.parametrize("reply", [error_reply(500), Reply(b"<html>"), Reply(b"", hangs=True)])
 def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -> None:
     agent.server.replies = [reply]
 
@@ -163,7 +163,7 @@ def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -
 
 @pytest.mark.parametrize(("silent_s", "is_outage"), [(HEALTHY_S - 1, False), (HEALTHY_S + 1, True)])
 def test_a_service_that_has_not_answered_for_long_is_to_blame(agent: Agent, silent_s: float, is_outage: bool) -> None:
-    agent.server.replies = [HONEST, trouble(500)]
+    agent.server.replies = [HONEST, error_reply(500)]
 
     async def scene(ask: Ask) -> None:
         await ask()
@@ -174,7 +174,7 @@ def test_a_service_that_has_not_answered_for_long_is_to_blame(agent: Agent, sile
 
 
 def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_answered(agent: Agent) -> None:
-    agent.server.replies = [trouble(413)]
+    agent.server.replies = [error_reply(413)]
 
     async def scene(ask: Ask) -> None:
         assert (await failure(ask)).details["outage"] is False
@@ -184,7 +184,7 @@ def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_
 
 def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None:
     agent.configure(when_down="template")
-    agent.server.replies = [trouble(500)]
+    agent.server.replies = [error_reply(500)]
 
     async def scene(ask: Ask) -> None:
         for _ in range(4):  # each of them leaves the mail as it is, for another try
@@ -199,7 +199,7 @@ def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None
 
 def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     agent.configure(when_down="template")
-    agent.server.replies = [trouble(529, "My secret word is canary-4711")]
+    agent.server.replies = [error_reply(529, "My secret word is canary-4711")]
 
     async def scene(ask: Ask) -> None:
         for _ in range(4):
@@ -224,7 +224,7 @@ def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_
 
 def test_requests_that_the_service_refuses_do_not_make_it_count_as_down(agent: Agent) -> None:
     agent.configure(when_down="template")
-    agent.server.replies = [trouble(400, "messages: text is too odd")]
+    agent.server.replies = [error_reply(400, "messages: text is too odd")]
 
     async def scene(ask: Ask) -> None:
         assert {(await failure(ask)).code for _ in range(8)} == {"llm_bad_request"}
@@ -245,7 +245,7 @@ def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
 
 def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:
     agent.configure(provider="offline", when_down="template")
-    agent.server.replies = [trouble(500)]
+    agent.server.replies = [error_reply(500)]
 
     async def scene() -> None:
         model = live_model(agent.config, agent.clock)
@@ -263,7 +263,7 @@ def test_without_a_key_there_is_no_model(agent: Agent) -> None:
 
 def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
     agent.configure(max_attempts=3)
-    agent.server.replies = [trouble(429, retry_after="16")]
+    agent.server.replies = [error_reply(429, retry_after="16")]
 
     async def scene(ask: Ask) -> None:
         error = await failure(ask)
@@ -290,7 +290,7 @@ def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(age
     async def check() -> None:
         model = language_model(agent.config, agent.clock, InstructionInterpreter())
         await check_connection(model, agent.config)
-        agent.server.replies = [trouble(404, "model: nonesuch")]
+        agent.server.replies = [error_reply(404, "model: nonesuch")]
         with pytest.raises(LLMError, match=r"Check llm\.model"):
             await check_connection(model, agent.config)
         await model.aclose()

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 import pytest
-from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, anthropic_config, text, tool_call, trouble
+from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, anthropic_config, error_reply, text, tool_call
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.email.processor import EmailProcessor
@@ -147,9 +147,9 @@ def test_a_tool_is_forced_with_temperature_zero(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        trouble(429, retry_after="2"),
-        trouble(500),
-        trouble(529),
+        error_reply(429, retry_after="2"),
+        error_reply(500),
+        error_reply(529),
         Reply(b"", hangs=True),
         Reply(b'{"id": "msg_1", "content": [{"type": "tool', length=4000),
         Reply(b'{"id": "msg_1", "content": [{"type": "tool'),
@@ -196,9 +196,9 @@ def test_an_answer_in_another_shape_is_asked_for_once_more(desk: Desk, wrong: Re
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (trouble(429, "Too many", retry_after="1"), "llm_rate_limited", "HTTP 429: Too many"),
-        (trouble(500), "llm_unavailable", "HTTP 500"),
-        (trouble(529, "Overloaded"), "llm_overloaded", "HTTP 529: Overloaded"),
+        (error_reply(429, "Too many", retry_after="1"), "llm_rate_limited", "HTTP 429: Too many"),
+        (error_reply(500), "llm_unavailable", "HTTP 500"),
+        (error_reply(529, "Overloaded"), "llm_overloaded", "HTTP 529: Overloaded"),
         (Reply(b"", hangs=True), "llm_timeout", "no answer within 0.5 s"),
         (Reply(b'{"id": "msg_1"', length=4000), "llm_unreachable", "broke off its answer"),
         (Reply(b'{"id": "msg_1"', length=4000, resets=True), "llm_unreachable", "broke off its answer"),
@@ -220,8 +220,8 @@ def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply,
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (trouble(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
-        (trouble(400, "tool_choice: forced use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
+        (error_reply(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
+        (error_reply(400, "tool_choice: forced use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
         (answer(stop_reason="refusal"), "llm_refused", "refuses to deal with this mail"),
         (answer(tool_call(DRAFT_TOOL, {"body": "Hello, your"}), stop_reason="max_tokens"), "llm_truncated", "cut off"),
         (answer(stop_reason="model_context_window_exceeded"), "llm_request_too_large", "too long"),

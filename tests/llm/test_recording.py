@@ -286,12 +286,12 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
 
 
 @pytest.mark.parametrize(
-    "trouble", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
+    "error", [LLMError("Overloaded", "llm_overloaded"), RuntimeError("a bug"), asyncio.CancelledError()], ids=repr
 )
-def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, trouble: BaseException) -> None:
-    recorder = RecordingClient(ScriptedModel(trouble), force_tool=True)
+def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, error: BaseException) -> None:
+    recorder = RecordingClient(ScriptedModel(error), force_tool=True)
 
-    with pytest.raises(type(trouble)):
+    with pytest.raises(type(error)):
         asyncio.run(recorder.create(**book.triage))
 
     assert (recorder.exchanges, recorder.failed) == ([], True)

@@ -1,4 +1,4 @@
-"""A server on loopback that speaks `/v1/messages`, for tests: honest, or with any trouble that a network can make.
+"""A server on loopback that speaks `/v1/messages`, for tests: honest, or failing in any way that a network can fail.
 
 The honest answers are the instruction interpreter's, so that the agent at the other end finds a model that can be
 relied upon, behind the real SDK and a real socket.
@@ -65,7 +65,7 @@ def answer(*content: Mapping[str, Any], stop_reason: str = "tool_use", **more: A
     return Reply(json.dumps(message).encode())
 
 
-def trouble(status: int, message: str = "It went wrong", error_code: str | None = None, **headers: str) -> Reply:
+def error_reply(status: int, message: str = "It went wrong", error_code: str | None = None, **headers: str) -> Reply:
     error: dict[str, Any] = {"type": "some_error", "message": message}
     if error_code is not None:
         error["details"] = {"error_code": error_code}
@@ -202,5 +202,5 @@ def _honest(request: Mapping[str, Any]) -> Reply:
     except StopIteration as done:
         return answer(*(tool_call(block.name, dict(block.input)) for block in done.value.content))
     except LLMError as error:
-        return trouble(400, error.message)
+        return error_reply(400, error.message)
     raise AssertionError("the interpreter never waits")

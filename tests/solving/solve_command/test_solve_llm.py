@@ -11,7 +11,7 @@ from typing import Any
 
 import messages_server
 import pytest
-from messages_server import MessagesServer, Reply, answer, running_messages_server, text, trouble
+from messages_server import MessagesServer, Reply, answer, error_reply, running_messages_server, text
 from tasks_and_sandboxes import MakeTask
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
@@ -46,7 +46,7 @@ def test_language_model_solves_a_task_with_the_real_client(
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     both = (use(1, "shell_execute", command="echo $((40 + 2))"), use(2, "nonesuch"))
     model_server.replies = [
-        trouble(529, "Overloaded", retry_after_ms="1"),
+        error_reply(529, "Overloaded", retry_after_ms="1"),
         says(thinking, text("Both."), *both),
         says(use(3, "task_complete", answer="42")),
         says(use(4, "shell_execute", command="touch late"), use(5, "task_complete", result="42")),
@@ -71,7 +71,7 @@ def test_model_that_cannot_be_asked_is_an_error_and_repeated(
     bench: Any, make_task: MakeTask, model_server: MessagesServer
 ) -> None:
     make_task("sum")
-    model_server.replies = [trouble(401, "invalid key")]
+    model_server.replies = [error_reply(401, "invalid key")]
     assert bench.solve(agent="llm", command=None) == 4
     record = bench.record("sum")
     assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == ("model_error", False, "error")
