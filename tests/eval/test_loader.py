@@ -334,11 +334,11 @@ class TestFields:
         case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
         assert case.input.mock_responses["warranty_api"]["note"] == {"any": [1, None, True]}
 
-    @pytest.mark.parametrize("fault", ["timeout", "unavailable", "malformed"])
-    def test_faults(self, fault: str) -> None:
-        data = changed("input.mock_responses.warranty_api", {"error": fault})
+    @pytest.mark.parametrize("failure", ["timeout", "unavailable", "malformed"])
+    def test_failures_of_services(self, failure: str) -> None:
+        data = changed("input.mock_responses.warranty_api", {"error": failure})
         case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
-        assert case.input.mock_responses == {"warranty_api": {"error": fault}}
+        assert case.input.mock_responses == {"warranty_api": {"error": failure}}
 
     def test_all_problems_are_named_at_once(self, write: Write) -> None:
         text = TWO_DOCUMENTS.replace("created: 2026-01-18\n", "").replace("email_sent: true", "email_snt: true")

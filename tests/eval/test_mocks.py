@@ -89,14 +89,14 @@ def test_the_thread_may_be_left_out(scenario: Scenario) -> None:
     assert mailbox.sent_emails[0]["thread_id"] is None
 
 
-@pytest.mark.parametrize(("fault", "retryable"), [("timeout", False), ("unavailable", True), ("malformed", False)])
-def test_a_mailbox_that_fails_captures_nothing(fault: str, retryable: bool, scenario: Scenario) -> None:
-    mailbox = MockGmailClient(with_mocks(scenario, gmail={"error": fault}))
+@pytest.mark.parametrize(("failure", "retryable"), [("timeout", False), ("unavailable", True), ("malformed", False)])
+def test_a_mailbox_that_fails_captures_nothing(failure: str, retryable: bool, scenario: Scenario) -> None:
+    mailbox = MockGmailClient(with_mocks(scenario, gmail={"error": failure}))
 
     error = error_of(mailbox.send_email("jane@example.com", "Re: x", "Hello"))
 
     # After a time-out nobody knows whether the mail went out, so sending it again could send it twice.
-    assert (error.code, error.retryable, mailbox.sent_emails) == (f"gmail_{fault}", retryable, [])
+    assert (error.code, error.retryable, mailbox.sent_emails) == (f"gmail_{failure}", retryable, [])
 
 
 def test_a_mailbox_that_fails_cannot_be_read(scenario: Scenario) -> None:
@@ -127,13 +127,13 @@ def test_an_answer_that_somebody_changes_does_not_change_the_next(scenario: Scen
     assert run(warranty.check_warranty("SN12345")) == {"status": "valid"}
 
 
-@pytest.mark.parametrize("fault", ["timeout", "unavailable"])
-def test_a_warranty_system_that_fails_may_be_asked_again(fault: str, scenario: Scenario) -> None:
-    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": fault}))
+@pytest.mark.parametrize("failure", ["timeout", "unavailable"])
+def test_a_warranty_system_that_fails_may_be_asked_again(failure: str, scenario: Scenario) -> None:
+    warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": failure}))
 
     error = error_of(warranty.check_warranty("SN12345"))
 
-    assert (error.code, error.retryable) == (f"warranty_api_{fault}", True)
+    assert (error.code, error.retryable) == (f"warranty_api_{failure}", True)
 
 
 def test_a_malformed_answer_is_an_answer_without_a_status(scenario: Scenario) -> None:
@@ -167,13 +167,13 @@ def test_one_idempotency_key_gives_one_ticket() -> None:
     assert len(ticketing.created_tickets) == 2
 
 
-@pytest.mark.parametrize("fault", ["timeout", "unavailable"])
-def test_a_ticketing_system_that_fails_creates_nothing(fault: str, scenario: Scenario) -> None:
-    ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": fault}))
+@pytest.mark.parametrize("failure", ["timeout", "unavailable"])
+def test_a_ticketing_system_that_fails_creates_nothing(failure: str, scenario: Scenario) -> None:
+    ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": failure}))
 
     error = error_of(ticketing.create_ticket({"serial_number": "SN1"}))
 
-    assert (error.code, error.retryable, ticketing.created_tickets) == (f"ticketing_{fault}", True, [])
+    assert (error.code, error.retryable, ticketing.created_tickets) == (f"ticketing_{failure}", True, [])
 
 
 def test_a_malformed_ticket_has_no_number(scenario: Scenario) -> None:

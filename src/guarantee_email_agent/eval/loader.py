@@ -172,12 +172,12 @@ def _find_mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Probl
 
 
 def _problems_error(problems: list[Problem], path: str, text: str | None) -> EvalError:
-    shown = problems[:_MAX_PROBLEMS]
-    if text is not None and any(problem.kind != "missing" for problem in shown):
-        shown = locate_problems(shown, text)
-    sentences = [_format_problem(problem) for problem in shown]
-    if len(problems) > len(shown):
-        sentences.append(f"and {len(problems) - len(shown)} more")
+    listed = problems[:_MAX_PROBLEMS]
+    if text is not None and any(problem.kind != "missing" for problem in listed):
+        listed = locate_problems(listed, text)
+    sentences = [_format_problem(problem) for problem in listed]
+    if len(problems) > len(listed):
+        sentences.append(f"and {len(problems) - len(listed)} more")
     return _error(path, "; ".join(sentences), _CODES[problems[0].kind])
 
 

@@ -96,7 +96,7 @@ def _scenario_files(options: EvalOptions) -> list[str]:
 
 
 def _live_evaluation(config: Config, options: EvalOptions) -> LiveEvaluation | None:
-    """What asks the API; None where nobody does. What is missing for the run shows here, before it begins."""
+    """The run against the API; None offline and in a replay. Raises where something is missing, before it begins."""
     if options.llm == "offline":
         return None
     if options.llm == "replay":

@@ -31,7 +31,7 @@ class JUnitCase:
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles(Generic[Result]):
-    """The report files of one run, None for one that nobody asked for, and how results become their content.
+    """The report files of one run, None for one that is not wanted, and how results become their content.
 
     command, suite: names in the JUnit document. error_code: of the ConfigurationError for a file that cannot be
     written. json_content: gets the results and the duration in seconds.
@@ -139,7 +139,7 @@ def write_report(path: str | Path, content: bytes, code: str) -> None:
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Writes a file by way of a neighbour that takes its place, so that nobody ever reads half of it.
+    """Writes a file atomically, by a temporary file beside it that takes its place.
 
     Raises OSError, or ValueError for a path that no file can have.
     """

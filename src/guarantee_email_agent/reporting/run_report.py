@@ -72,7 +72,7 @@ class RunReporter(ABC, Generic[Result]):
         self._terminal.line(text)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
-        """Prints all that did not pass, and the summary. planned: how many results there are if nobody interrupts."""
+        """Prints all that did not pass, and the summary. planned: how many results a whole run has."""
         for text in (*self._failed, *self._errors):
             self._terminal.outcome(text)
         self._print_totals(self.totals, duration_s, planned)
