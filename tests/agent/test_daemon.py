@@ -29,12 +29,12 @@ class Inbox:
 
     def __init__(self, ledger: Ledger, *names: str) -> None:
         self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
-        worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
-        self.daemon = Daemon(self.mailbox, worker, SystemClock(), concurrency=4, poll_s=0.05)
         self.stop = asyncio.Event()
+        worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
+        self.daemon = Daemon(worker, SystemClock(), self.stop)
 
     def drain(self) -> bool:
-        return asyncio.run(self.daemon.drain(self.stop))
+        return asyncio.run(self.daemon.drain())
 
     async def answered(self) -> None:
         while not self.mailbox.marks:
@@ -44,7 +44,7 @@ class Inbox:
         """Daemon until `moment` is over, and then to the end."""
 
         async def run() -> None:
-            watching = asyncio.create_task(self.daemon.run(self.stop))
+            watching = asyncio.create_task(self.daemon.run())
             await moment
             self.stop.set()
             await asyncio.wait_for(watching, 10)
@@ -87,7 +87,7 @@ class TestDrain:
         inbox.warranties.hangs = True
 
         async def interrupted() -> None:
-            draining = asyncio.create_task(inbox.daemon.drain(inbox.stop))
+            draining = asyncio.create_task(inbox.daemon.drain())
             await asyncio.sleep(0.3)
             draining.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -1,17 +1,17 @@
-"""Watches the inbox: lists what is new, processes so many mails at a time, and pauses while a service is down."""
+"""Watches the inbox: lists new mails, processes several at a time, and pauses while a service is down."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox
+from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
@@ -24,7 +24,7 @@ PAGE_SIZE: Final = 500
 
 MAX_LISTED: Final = 10_000
 MAX_WAIT_S: Final = 3600.0
-"""What the mail server takes."""
+"""Limits of the mail server's tools."""
 
 OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 """While the inbox, the ledger or a service is down."""
@@ -38,45 +38,42 @@ SHUTDOWN_TIMEOUT_S: Final = 60.0
 ResultCallback: TypeAlias = Callable[[InboxEntry, WorkResult], None]
 
 
-@dataclass
 class Daemon:
     """The main loop. `finished` counts mails by how they ended; `unfinished` has those that did not, by their ids.
 
-    concurrency: mails in progress at a time. poll_s: seconds between two polls, if new mail does not wake it earlier.
-    on_result: called with the result of each mail.
+    stop: once it is set, no mail is started. on_result: called with the result of each mail.
     """
 
-    mailbox: Mailbox
-    worker: MailWorker
-    clock: Clock
-    concurrency: int
-    poll_s: float
-    on_result: ResultCallback | None = None
-    finished: Counter[Disposition] = field(default_factory=Counter)
-    unfinished: dict[str, Disposition] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, worker: MailWorker, clock: Clock, stop: asyncio.Event, on_result: ResultCallback | None = None
+    ) -> None:
+        self.worker = worker
+        self.finished: Counter[Disposition] = Counter()
+        self.unfinished: dict[str, Disposition] = {}
+        self._clock, self._stop, self._on_result = clock, stop, on_result
+        self._poll_s = worker.settings.poll_interval_s
+        self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
         self._finished_ids: set[str] = set()  # since the inbox was listed last
-        self._task_done = asyncio.Event()
         self._outages = 0
         self._paused_until = 0.0
 
-    async def drain(self, stop: asyncio.Event) -> bool:
-        """Process every mail once. Whether each came to an outcome, or is gone.
+    async def drain(self) -> bool:
+        """Process every mail once; whether each came to an outcome, or is gone.
 
         Raises the AgentError of an inbox that cannot be listed, once the mails in progress have finished.
         """
+        self._draining = True
         async with self._cancelling_tasks():
-            # What was busy at first may have been so because of its twin: a second copy of the same mail.
+            # What was busy in the first round may have been so because of a second copy of the same mail.
             for _ in range(2):
                 for mail, disposition in self.unfinished.items():
                     if disposition == "busy":
                         del self._not_before[mail]
                 try:
-                    while await self._poll(stop, once=True) and not stop.is_set():
-                        await self._wait_for_slot(1, stop)
+                    while await self._poll() and not self._stop.is_set():
+                        await self._wait_for_slot(1)
                 except AgentError:
                     await self._finish_tasks()
                     raise
@@ -85,14 +82,14 @@ class Daemon:
             logger.warning("A service is down; the mails that are left stay unprocessed")
         return not self.unfinished
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set: then no mail is started, and those in progress have SHUTDOWN_TIMEOUT_S to finish."""
+    async def run(self) -> None:
+        """Process mails until stopped; those in progress then have SHUTDOWN_TIMEOUT_S to finish."""
         failed_polls = 0
         async with self._cancelling_tasks():
-            while not stop.is_set():
+            while not self._stop.is_set():
                 try:
-                    if not await self._poll_until(stop):
-                        await self._wait_for_work(stop)
+                    if not await self._poll_until_stopped():
+                        await self._wait_for_work()
                     failed_polls = 0
                 except AgentError as error:
                     failed_polls += 1
@@ -100,7 +97,7 @@ class Daemon:
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, pause_s)
                     logger.debug("%s", error.message)
-                    await _wait_for_first(stop.wait(), timeout_s=pause_s)
+                    await self._wait(timeout_s=pause_s)
             await self._finish_tasks()
 
     @asynccontextmanager
@@ -113,82 +110,80 @@ class Daemon:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _poll_until(self, stop: asyncio.Event) -> int:
+    async def _poll_until_stopped(self) -> int:
         """As `_poll`, but cancelled as soon as `stop` is set: a mailbox may take its time to answer."""
-        poll = asyncio.create_task(self._poll(stop, once=False))
+        poll = asyncio.create_task(self._poll())
         try:
-            await _wait_for_first(stop.wait(), asyncio.wait({poll}))
+            await self._wait(asyncio.wait({poll}))
             return poll.result() if poll.done() else 0
         finally:
             poll.cancel()
             await asyncio.gather(poll, return_exceptions=True)
 
-    async def _poll(self, stop: asyncio.Event, *, once: bool) -> int:
-        """List the inbox and start every mail that is due; how many that were."""
-        now = self.clock.monotonic()
-        if not once:
-            self._not_before = {mail: moment for mail, moment in self._not_before.items() if moment > now}
+    async def _poll(self) -> int:
+        """List the inbox and start every mail that is due; returns how many were started."""
+        now = self._clock.monotonic()
+        self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + len(self._not_before) + len(self._tasks), MAX_LISTED)
-        entries = await self.mailbox.list_unprocessed(limit)
+        entries = await self.worker.mailbox.list_unprocessed(limit)
         if len(entries) < limit:
             listed = {entry.id for entry in entries}
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
-        # They take turns to find out whether a service is back: it may be down for one of them.
+        # Those that failed come last, the latest at the very end: a service may be down for one of them only.
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
         entries.sort(key=lambda entry: order.get(entry.id, 0))
         started = 0
         for entry in entries:
             if entry.id in self._tasks or entry.id in self._not_before or entry.id in self._finished_ids:
                 continue
-            if not await self._may_start(stop, once):
+            if not await self._may_start():
                 break
-            self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at, once))
+            self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at))
             started += 1
         return started
 
-    async def _may_start(self, stop: asyncio.Event, once: bool) -> bool:
+    async def _may_start(self) -> bool:
         """Wait for a free slot. While a service is down, one mail at a time finds out whether it is back."""
-        await self._wait_for_slot(1 if self._outages else self.concurrency, stop)
-        if once:
-            return not stop.is_set() and self._outages < MAX_OUTAGES
-        while not stop.is_set() and (pause_s := self._paused_until - self.clock.monotonic()) > 0:
-            await _wait_for_first(stop.wait(), timeout_s=pause_s)
-        return not stop.is_set()
+        await self._wait_for_slot(1 if self._outages else self.worker.settings.concurrency)
+        if self._draining:
+            return not self._stop.is_set() and self._outages < MAX_OUTAGES
+        while not self._stop.is_set() and (pause_s := self._paused_until - self._clock.monotonic()) > 0:
+            await self._wait(timeout_s=pause_s)
+        return not self._stop.is_set()
 
-    async def _wait_for_slot(self, slots: int, stop: asyncio.Event) -> None:
+    async def _wait_for_slot(self, slots: int) -> None:
         """Until fewer than `slots` mails are in progress, or `stop` is set."""
-        while len(self._tasks) >= slots and not stop.is_set():
-            finished = asyncio.wait({*self._tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
-            await _wait_for_first(stop.wait(), finished)
+        while len(self._tasks) >= slots and not self._stop.is_set():
+            await self._wait(_first_completed(self._tasks.values()))
 
-    async def _work(self, entry: InboxEntry, listed_at: float, once: bool) -> None:
+    async def _work(self, entry: InboxEntry, listed_at: float) -> None:
         try:
-            self._record(entry, await self.worker.work(entry, listed_at), once)
+            self._record(entry, await self.worker.work(entry, listed_at))
         except Exception as error:
             # A bug of ours in one mail must not stop all others.
             logger.error("Email %s is left unprocessed: unexpected %s", entry.id, type(error).__name__)
             logger.debug("Unexpected failure", exc_info=True)
-            self._record(entry, WorkResult("failed", OUTAGE_BACKOFF.longest_s), once)
+            self._record(entry, WorkResult("failed", OUTAGE_BACKOFF.longest_s))
         finally:
             del self._tasks[entry.id]
 
-    def _record(self, entry: InboxEntry, result: WorkResult, once: bool) -> None:
-        if self.on_result is not None:
-            self.on_result(entry, result)
+    def _record(self, entry: InboxEntry, result: WorkResult) -> None:
+        if self._on_result is not None:
+            self._on_result(entry, result)
         self.unfinished.pop(entry.id, None)
-        now = self.clock.monotonic()
+        now = self._clock.monotonic()
         if result.disposition in ("failed", "outage", "waiting", "busy"):
             self.unfinished[entry.id] = result.disposition
-            self._not_before[entry.id] = float("inf") if once else now + max(result.retry_s, 1.0)
+            self._not_before[entry.id] = inf if self._draining else now + max(result.retry_s, 1.0)
         else:
             self.finished[result.disposition] += 1
         if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
         if result.disposition == "outage":
             self._outages += 1
-            if not once:
+            if not self._draining:
                 pause_s = OUTAGE_BACKOFF.delay_s(self._outages)
                 self._paused_until = now + pause_s
                 self._not_before[entry.id] += pause_s
@@ -196,24 +191,19 @@ class Daemon:
         elif result.disposition not in ("busy", "waiting"):
             self._outages, self._paused_until = 0, 0.0
             self._finished_ids.add(entry.id)
-        self._task_done.set()
 
-    async def _wait_for_work(self, stop: asyncio.Event) -> None:
+    async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, a mail in progress is done, or one may be tried again."""
-        self._task_done.clear()
-        now = self.clock.monotonic()
-        due_s = min((moment - now for moment in self._not_before.values()), default=self.poll_s)
-        waits = [stop.wait(), self._wait_for_mail()]
-        if self._tasks:
-            waits.append(self._task_done.wait())
-        await _wait_for_first(*waits, timeout_s=max(0.1, min(self.poll_s, due_s)))
+        due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
+        done = [_first_completed(self._tasks.values())] if self._tasks else []
+        await self._wait(self._wait_for_mail(), *done, timeout_s=max(0.1, min(self._poll_s, due_s)))
 
     async def _wait_for_mail(self) -> None:
         try:
-            await self.mailbox.wait_for_mail(min(self.poll_s, MAX_WAIT_S))
+            await self.worker.mailbox.wait_for_mail(min(self._poll_s, MAX_WAIT_S))
         except AgentError as error:
             logger.debug("Waiting for mail failed: %s", error.message)
-            await asyncio.sleep(self.poll_s)
+            await asyncio.sleep(self._poll_s)
 
     async def _finish_tasks(self) -> None:
         """Let the mails in progress finish; what takes too long is cancelled, and found again by the ledger."""
@@ -226,13 +216,16 @@ class Daemon:
             logger.warning("%d mails were not finished within %d s", len(late), SHUTDOWN_TIMEOUT_S)
             await asyncio.wait(late)
 
+    async def _wait(self, *events: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
+        """Until `stop` is set, one of `events` is over, or `timeout_s` passed; the other events are cancelled."""
+        tasks = [asyncio.create_task(event) for event in (self._stop.wait(), *events)]
+        try:
+            await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-async def _wait_for_first(*waits: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
-    """Return once one of `waits` is over, or after `timeout_s` seconds; the others are cancelled."""
-    tasks = [asyncio.create_task(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+def _first_completed(tasks: Iterable[asyncio.Task[None]]) -> Coroutine[Any, Any, object]:
+    return asyncio.wait(set(tasks), return_when=asyncio.FIRST_COMPLETED)

@@ -95,8 +95,8 @@ async def _answer(config: Config) -> tuple[dict[str, str], list[dict[str, Any]],
     def on_result(entry: InboxEntry, result: WorkResult) -> None:
         dispositions[entry.id] = f"{result.disposition.replace('_', ' ')} ({result.reason})"
 
-    async with open_daemon(config, on_result) as (daemon, services):
-        complete = await daemon.drain(asyncio.Event())
+    async with open_daemon(config, asyncio.Event(), on_result) as (daemon, services):
+        complete = await daemon.drain()
         return dispositions, await services.ticketing.list_tickets(), complete
 
 

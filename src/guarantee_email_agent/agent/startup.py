@@ -64,16 +64,16 @@ async def _run(config: Config, once: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, on_sigterm)
     loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
     try:
-        async with open_daemon(config) as (daemon, _):
+        async with open_daemon(config, stop) as (daemon, _):
             started.set()
-            return await _watch(daemon, stop, once)
+            return await _watch(daemon, once)
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
         raise
 
 
-async def _watch(daemon: Daemon, stop: asyncio.Event, once: bool) -> int:
+async def _watch(daemon: Daemon, once: bool) -> int:
     try:
         await asyncio.to_thread(daemon.worker.ledger.prune, KEPT_DAYS)
     except LedgerError as error:  # the next start does it
@@ -82,9 +82,9 @@ async def _watch(daemon: Daemon, stop: asyncio.Event, once: bool) -> int:
     complete = True
     try:
         if once:
-            complete = await daemon.drain(stop)
+            complete = await daemon.drain()
         else:
-            await daemon.run(stop)
+            await daemon.run()
     finally:
         logger.info("%s", _summary(daemon))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
@@ -92,7 +92,7 @@ async def _watch(daemon: Daemon, stop: asyncio.Event, once: bool) -> int:
 
 @asynccontextmanager
 async def open_daemon(
-    config: Config, on_result: ResultCallback | None = None
+    config: Config, stop: asyncio.Event, on_result: ResultCallback | None = None
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
@@ -111,8 +111,7 @@ async def open_daemon(
         stack.push_async_callback(services.close)
         await _test_connections(services)
         worker = _create_worker(config, services, model, ledger, key, clock)
-        agent = config.agent
-        yield Daemon(services.mail, worker, clock, agent.concurrency, agent.poll_interval_s, on_result), services
+        yield Daemon(worker, clock, stop, on_result), services
 
 
 async def _test_connections(services: Services) -> None:

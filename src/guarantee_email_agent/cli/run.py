@@ -18,14 +18,14 @@ def add_run(commands: arguments.Commands) -> None:
         "run",
         _run,
         purpose="watch the inbox and answer mail until stopped",
-        description="Watch the inbox and answer warranty mail. SIGTERM: finish what is in work, then exit; SIGINT: "
-        "stop now; SIGHUP: reopen the log file. Either way no mail is lost, and none is answered twice.",
+        description="Watch the inbox and answer warranty mail. SIGTERM: finish the mails in progress, then exit; "
+        "SIGINT: stop now; SIGHUP: reopen the log file. Either way no mail is lost, and none is answered twice.",
     )
     arguments.add_config_option(parser)
     parser.add_argument(
         "--once",
         action="store_true",
-        help="take up every mail that is there once, then exit: 0 if each came to an outcome, 1 if one did not",
+        help="process every mail in the inbox once, then exit: 0 if each came to an outcome, 1 if one did not",
     )
     parser.add_argument(
         "--demo",

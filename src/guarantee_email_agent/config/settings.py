@@ -226,11 +226,9 @@ class AgentSettings:
         "with a password comes from `LEDGER_URL`.",
         _ledger,
     )
-    concurrency: int = number(4, "Mails in work at a time.", 1, 100)
+    concurrency: int = number(4, "Mails in progress at a time.", 1, 100)
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
-    lease_s: float = number(
-        180.0, "Seconds after which a mail that an agent died over may be taken up again.", 1, 86_400
-    )
+    lease_s: float = number(180.0, "Seconds after which a mail claimed by a crashed agent is free again.", 1, 86_400)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = number(30.0, "Seconds between two looks into the inbox.", 0, 86_400, above=True)
     max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
