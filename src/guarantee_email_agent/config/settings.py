@@ -230,7 +230,7 @@ class AgentSettings:
     max_attempts: int = number(3, "Tries of one mail, after which it is left for a person.", 1, 100)
     lease_s: float = number(180.0, "Seconds after which a mail claimed by a crashed agent is free again.", 1, 86_400)
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
-    poll_interval_s: float = number(30.0, "Seconds between two looks into the inbox.", 0, 86_400, above=True)
+    poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
     max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
 
 
