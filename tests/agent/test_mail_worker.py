@@ -95,10 +95,10 @@ class TestWhoseFault:
         desk.warranties.hangs = True
 
         async def stopped() -> None:
+            calls = desk.warranties.calls
             task = asyncio.create_task(desk.worker.work(desk.entry("first"), desk.now))
-            while not desk.rows():
+            while desk.warranties.calls == calls:
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.05)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -106,13 +106,15 @@ class MailboxInMemory:
 
 
 class Warranties:
-    """Everything has a warranty. `errors`: see above."""
+    """Everything has a warranty. `errors`: see above. `calls` counts them."""
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []
         self.hangs = False
+        self.calls = 0
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
+        self.calls += 1
         if self.hangs:
             await asyncio.Event().wait()
         if self.errors:
