@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,22 +22,6 @@ _ETC: Final = (
 )
 _SHM_SHARE: Final = 4
 _SYS_NICE: Final = 23
-
-
-@dataclass(frozen=True, slots=True)
-class BubblewrapOptions:
-    """user: the id inside that everything runs as, None for a user namespace of its own.
-
-    shared: folders of the host to be read inside. filter_fd: a seccomp program.
-    """
-
-    program: str
-    disk_bytes: int
-    network: bool
-    user: int | None
-    shared: Sequence[str]
-    filter_fd: int | None
-    status_fd: int
 
 
 def find_bubblewrap() -> str:
@@ -58,45 +41,57 @@ def find_bubblewrap() -> str:
     return found
 
 
-def interpreter() -> tuple[str, tuple[str, ...]]:
+def find_python() -> tuple[str, tuple[str, ...]]:
     """The Python that runs inside, and the folders that it needs from the host beside /usr."""
-    base = Path(getattr(sys, "_base_executable", sys.executable) or sys.executable).resolve()
+    program = Path(getattr(sys, "_base_executable", sys.executable) or sys.executable).resolve()
     folders = {Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()}
-    return str(base), tuple(sorted(str(folder) for folder in folders if not folder.is_relative_to("/usr")))
+    return str(program), tuple(sorted(str(folder) for folder in folders if not folder.is_relative_to("/usr")))
 
 
-def bubblewrap_command(options: BubblewrapOptions) -> list[str]:
-    """bubblewrap's arguments. Everything written goes to one file system in memory, whose size is the disk's."""
-    arguments = [options.program]
-    arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]
-    if not options.network:
+def bubblewrap_command(
+    status_fd: int,
+    *,
+    program: str,
+    disk_bytes: int,
+    network: bool,
+    user: int | None,
+    shared: Sequence[str],
+    filter_fd: int | None,
+) -> list[str]:
+    """The command before that which runs inside. All that is written goes to one file system in memory.
+
+    user: the id inside that everything runs as, None for a user namespace of its own. shared: folders of the host to be
+    read inside. filter_fd: a seccomp program.
+    """
+    arguments = [program, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += ["--hostname", "sandbox"]
+    if not network:
         arguments.append("--unshare-net")
-    if options.user is None:
+    if user is None:
         arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
     else:
         # Just enough for the first process to become that user, with which the last right goes.
         nice = ("CAP_SYS_NICE",) if _has_capability(_SYS_NICE) else ()
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", *nice):
             arguments += ["--cap-add", capability]
-    arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv"]
-    arguments += ["--json-status-fd", str(options.status_fd)]
-    if options.filter_fd is not None:
-        arguments += ["--seccomp", str(options.filter_fd)]
-    arguments += ["--size", str(options.disk_bytes), "--tmpfs", "/", "--ro-bind", "/usr", "/usr"]
+    arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status_fd)]
+    if filter_fd is not None:
+        arguments += ["--seccomp", str(filter_fd)]
+    arguments += ["--size", str(disk_bytes), "--tmpfs", "/", "--ro-bind", "/usr", "/usr"]
     for folder in _FOLDERS:
         if os.path.islink(folder):
             arguments += ["--symlink", os.readlink(folder), folder]
         elif os.path.isdir(folder):
             arguments += ["--ro-bind", folder, folder]
-    arguments += _folders_above("/etc/ssl/x", "/var/cache/x", *options.shared)
-    for folder in options.shared:
+    arguments += _folders_above("/etc/ssl/x", "/var/cache/x", *shared)
+    for folder in shared:
         arguments += ["--ro-bind", folder, folder]
-    readable = [f"/etc/{name}" for name in (*_ETC, *(("resolv.conf",) if options.network else ()))]
+    readable = [f"/etc/{name}" for name in (*_ETC, *(("resolv.conf",) if network else ()))]
     for path in (*readable, "/var/cache/fontconfig"):
         arguments += ["--ro-bind-try", path, path]
     # The devices' own file system has no size, so it is closed; what shared memory needs is opened again above it.
     arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    shm_bytes = max(options.disk_bytes // _SHM_SHARE, 1 << 20)
+    shm_bytes = max(disk_bytes // _SHM_SHARE, 1 << 20)
     arguments += ["--size", str(shm_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108 - inside
     for path, mode in (("/tmp", "1777"), ("/var/tmp", "1777"), ("/home", "0755"), (HOME, "0755"), ("/run", "0755")):  # noqa: S108 - inside
         arguments += ["--perms", mode, "--dir", path]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -42,9 +41,7 @@ class SandboxClient:
                 f"{path}: the sandbox answered {status} with something that is no JSON object", "sandbox_reply"
             )
         if status >= 400 or reply.get("success") is False:
-            raise TaskError(
-                _refusal_message(reply, status), "sandbox_refused", {"status": status, "data": reply.get("data")}
-            )
+            raise _refusal(reply, status)
         return reply.get("data")
 
     def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
@@ -52,9 +49,7 @@ class SandboxClient:
         status, content = self._exchange("GET", path, payload, timeout_s)
         # A refusal comes as JSON even where bytes were asked for.
         if status >= 400:
-            raise TaskError(
-                _refusal_message(_parse_reply(content) or {}, status), "sandbox_refused", {"status": status}
-            )
+            raise _refusal(_parse_reply(content) or {}, status)
         return content
 
     def _exchange(
@@ -62,7 +57,11 @@ class SandboxClient:
     ) -> tuple[int, bytes]:
         target, body, headers = self._prefix + path, None, {}
         if method == "GET":
-            query = {key: _query_value(value) for key, value in (payload or {}).items() if value is not None}
+            query = {
+                key: str(value).lower() if isinstance(value, bool) else value
+                for key, value in (payload or {}).items()
+                if value is not None
+            }
             target += f"?{urlencode(query)}" if query else ""
         else:
             body, headers = json.dumps(dict(payload or {})).encode(), {"Content-Type": "application/json"}
@@ -73,7 +72,7 @@ class SandboxClient:
             content = response.read(_MAX_REPLY_BYTES + 1)
         except TimeoutError:
             raise TaskError(f"{path}: the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None
-        except (OSError, http.client.HTTPException, socket.gaierror) as error:
+        except (OSError, http.client.HTTPException) as error:
             raise TaskError(
                 f"{path}: the sandbox at {self.base_url} cannot be reached: {str(error) or type(error).__name__}",
                 "sandbox_unreachable",
@@ -95,10 +94,6 @@ def _parse_reply(content: bytes) -> dict[str, Any] | None:
     return reply if isinstance(reply, dict) else None
 
 
-def _refusal_message(reply: Mapping[str, Any], status: int) -> str:
-    message = reply.get("message") or reply.get("detail")
-    return str(message)[:_MESSAGE_CHARACTERS] if message else f"the sandbox answered {status}"
-
-
-def _query_value(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+def _refusal(reply: Mapping[str, Any], status: int) -> TaskError:
+    message = str(reply.get("message") or reply.get("detail") or f"the sandbox answered {status}")
+    return TaskError(message[:_MESSAGE_CHARACTERS], "sandbox_refused", {"status": status, "data": reply.get("data")})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from guarantee_email_agent.utils.errors import TaskError
@@ -45,60 +45,55 @@ class DockerEngine:
     def __init__(self, interrupted: Callable[[], bool]) -> None:
         self._interrupted = interrupted
 
-    def call(self, arguments: Sequence[str], timeout_s: float, variables: Mapping[str, str] | None = None) -> str:
+    def call(
+        self,
+        arguments: Sequence[str],
+        timeout_s: float,
+        variables: Mapping[str, str] | None = None,
+        *,
+        interruptible: bool = True,
+    ) -> str:
         """What it printed. variables: besides our environment. Raises TaskError with its reason where it fails."""
-        return _output_of(arguments, timeout_s, variables, self._interrupted)
+        deadline = time.monotonic() + timeout_s
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    ("docker", *arguments),  # noqa: S607 - the user's own docker
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **(variables or {})},
+                )
+            except OSError as error:
+                raise docker_error(f"docker cannot be started: {error.strerror}") from None
+            try:
+                while process.poll() is None:
+                    if interruptible and self._interrupted():
+                        raise docker_error("the run was interrupted")
+                    if time.monotonic() >= deadline:
+                        raise docker_error(f"docker {arguments[0]} took longer than {timeout_s:g} s")
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_POLL_S)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+            output.seek(0)
+            text = output.read(_OUTPUT_BYTES).decode("utf-8", "replace")
+        if process.returncode != 0:
+            raise docker_error(f"docker {arguments[0]} failed: {failure_reason(text)}")
+        return text
 
-    @staticmethod
-    def try_call(arguments: Sequence[str], timeout_s: float, variables: Mapping[str, str] | None = None) -> str:
+    def try_call(self, arguments: Sequence[str], timeout_s: float, variables: Mapping[str, str] | None = None) -> str:
         """The same for clean-up and questions, interrupted or not: nothing where it fails."""
         try:
-            return _output_of(arguments, timeout_s, variables, lambda: False)
+            return self.call(arguments, timeout_s, variables, interruptible=False)
         except TaskError:
             return ""
 
 
 def docker_error(message: str) -> TaskError:
     return TaskError(message, "sandbox_docker")
-
-
-def _output_of(
-    arguments: Sequence[str], timeout_s: float, variables: Mapping[str, str] | None, interrupted: Callable[[], bool]
-) -> str:
-    deadline = time.monotonic() + timeout_s
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(
-                ("docker", *arguments),  # noqa: S607 - the user's own docker
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **(variables or {})},
-            )
-        except OSError as error:
-            raise docker_error(f"docker cannot be started: {error.strerror}") from None
-        try:
-            while (code := _exit_code(process)) is None:
-                if interrupted():
-                    raise docker_error("the run was interrupted")
-                if time.monotonic() >= deadline:
-                    raise docker_error(f"docker {arguments[0]} took longer than {timeout_s:g} s")
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        output.seek(0)
-        text = output.read(_OUTPUT_BYTES).decode("utf-8", "replace")
-    if code != 0:
-        raise docker_error(f"docker {arguments[0]} failed: {failure_reason(text)}")
-    return text
-
-
-def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """None where it still runs after a moment."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return process.wait(_POLL_S)
-    return None
 
 
 def failure_reason(output: str) -> str:

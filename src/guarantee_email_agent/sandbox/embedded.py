@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.isolation.seccomp import filter_program
-from guarantee_email_agent.sandbox.bubblewrap import (
-    HOME,
-    BubblewrapOptions,
-    bubblewrap_command,
-    find_bubblewrap,
-    interpreter,
-)
+from guarantee_email_agent.sandbox.bubblewrap import HOME, bubblewrap_command, find_bubblewrap, find_python
 from guarantee_email_agent.sandbox.peer_user import FIRST_USER
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
 from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
@@ -31,18 +26,20 @@ class EmbeddedSandbox(ServedSandbox):
         settings, limits = self._settings, self._settings.limits
         program = find_bubblewrap()
         user = FIRST_USER + port if os.geteuid() == 0 else None
-        python, python_folders = interpreter()
+        python, python_folders = find_python()
         browser, browser_folders = _find_browser()
         blocked = filter_program()
         self._limitations = _find_limitations(user is not None, blocked is not None, settings.network)
         filter_fd = None if blocked is None else _pipe_with(blocked)
-        shared = (*python_folders, *browser_folders)
-
-        def wrapper(status_fd: int) -> list[str]:
-            return bubblewrap_command(
-                BubblewrapOptions(program, limits.disk_bytes, settings.network, user, shared, filter_fd, status_fd)
-            )
-
+        wrapper = partial(
+            bubblewrap_command,
+            program=program,
+            disk_bytes=limits.disk_bytes,
+            network=settings.network,
+            user=user,
+            shared=(*python_folders, *browser_folders),
+            filter_fd=filter_fd,
+        )
         number = 1000 if user is None else user
         config = self._inner_config(
             HOME,

@@ -18,8 +18,7 @@ from guarantee_email_agent.sandbox.peer_user import is_same_user
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
-HOST: Final = "127.0.0.1"
-MAX_REQUEST_BYTES: Final = 96 << 20
+_MAX_REQUEST_BYTES: Final = 96 << 20
 _CONNECTIONS: Final = 64
 _CONNECTIONS_OF_OTHER_USERS: Final = 4
 _IDLE_S: Final = 300.0
@@ -38,7 +37,7 @@ class ApiServer(socketserver.ThreadingTCPServer):
     reply_s: float
 
     def __init__(self) -> None:
-        super().__init__((HOST, 0), _RequestHandler)
+        super().__init__(("127.0.0.1", 0), _RequestHandler)
         self.port: int = self.server_address[1]
         self._thread: threading.Thread | None = None
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
@@ -103,6 +102,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
 
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gives
+        """Requests are in the record of the run."""
+
     def do_GET(self) -> None:
         self._forward()
 
@@ -111,9 +113,6 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def do_DELETE(self) -> None:
         self._forward()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gives
-        """Requests are in the record of the run."""
 
     def _forward(self) -> None:
         server = cast("ApiServer", self.server)
@@ -131,7 +130,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
             # What is left of the request is not read, so nothing after it can be understood.
             self.close_connection = True
             status, kind, content = error.status, 0, error.reply()
-        self._reply(status, KINDS[kind], content)
+        self.send_response(status)
+        self.send_header("Content-Type", KINDS[kind])
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
 
     def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""
@@ -150,8 +154,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
         length = int(text) if text.isdecimal() else -1
         if length < 0:
             raise RequestError(400, "Content-Length is no number")
-        if length > MAX_REQUEST_BYTES:
-            raise RequestError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+        if length > _MAX_REQUEST_BYTES:
+            raise RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
         body = self.rfile.read(length)
         if len(body) != length:
             raise RequestError(400, "the request ended early")
@@ -165,22 +169,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
                 length = int(line, 16)
             except ValueError:
                 raise RequestError(400, "a chunk has no length") from None
-            if length < 0 or len(body) + length > MAX_REQUEST_BYTES:
-                raise RequestError(413, f"a request may have {MAX_REQUEST_BYTES >> 20} MiB")
+            if length < 0 or len(body) + length > _MAX_REQUEST_BYTES:
+                raise RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
             if length == 0:
                 while self.rfile.readline(65536).strip():
                     pass
                 return bytes(body)
             body += self.rfile.read(length)
             self.rfile.readline(1024)
-
-    def _reply(self, status: int, content_type: str, content: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(content)
 
 
 class _OtherUsersHandler(_RequestHandler):

@@ -30,7 +30,20 @@ def open_sandbox(
     whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
     for what does not exist, and where the machine has no way to make a sandbox.
     """
-    return _running(_make_sandbox(task, kind, parse_settings(task, limits or SandboxLimits()), interrupted))
+    settings = parse_settings(task, limits or SandboxLimits())
+    if kind == "embedded":
+        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
+
+        return _running(EmbeddedSandbox(settings))
+    if kind == "none":
+        from guarantee_email_agent.sandbox.host import HostSandbox
+
+        return _running(HostSandbox(settings))
+    if kind == "docker":
+        from guarantee_email_agent.sandbox.docker import DockerSandbox
+
+        return _running(DockerSandbox(task, settings, interrupted))
+    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")
 
 
 def require_sandbox(kind: SandboxKind) -> None:
@@ -60,21 +73,3 @@ def _running(sandbox: Sandbox) -> Iterator[Sandbox]:
         yield sandbox
     finally:
         sandbox.stop()
-
-
-def _make_sandbox(
-    task: SandboxTask, kind: SandboxKind, settings: SandboxSettings, interrupted: Callable[[], bool]
-) -> Sandbox:
-    if kind == "embedded":
-        from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
-
-        return EmbeddedSandbox(settings)
-    if kind == "none":
-        from guarantee_email_agent.sandbox.host import HostSandbox
-
-        return HostSandbox(settings)
-    if kind == "docker":
-        from guarantee_email_agent.sandbox.docker import DockerSandbox
-
-        return DockerSandbox(task, settings, interrupted)
-    raise TaskError(f"there is no sandbox '{kind}'. Use one of: {', '.join(get_args(SandboxKind))}", "sandbox_kind")
