@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Any, cast
 
 import pytest
@@ -16,7 +16,7 @@ TOOLS = {
     tool.name: tool
     for tool in (
         *MailboxTools(NOTHING, 0).tools(),
-        *TicketingTools(NOTHING, datetime.now).tools(),
+        *TicketingTools(NOTHING).tools(),
         *WarrantyTools(NOTHING, date.today).tools(),
     )
 }

@@ -34,6 +34,7 @@ import inspect
 import json
 import logging
 import os
+import resource
 import signal
 import threading
 import traceback
@@ -41,6 +42,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import mcp_types as types
@@ -78,7 +80,7 @@ class ToolOutput(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServerTool:
     """A tool made from its handler: its name, its docstring as the description, the models that it takes and returns.
 
@@ -93,23 +95,23 @@ class ServerTool:
     def name(self) -> str:
         return self.handler.__name__
 
-    @property
-    def arguments(self) -> type[ToolArguments]:
-        return self._models()[0]
+    @cached_property
+    def models(self) -> tuple[type[ToolArguments], type[ToolOutput]]:
+        arguments, output = get_type_hints(self.handler).values()
+        return arguments, output
 
     def declaration(self) -> types.Tool:
         """The tool as clients see it."""
+        input_schema, output_schema = (
+            model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models
+        )
         return types.Tool(
             name=self.name,
             description=" ".join((inspect.getdoc(self.handler) or "").split()),
-            input_schema=_json_schema(self.arguments),
-            output_schema=_json_schema(self._models()[1]),
+            input_schema=input_schema,
+            output_schema=output_schema,
             annotations=types.ToolAnnotations(read_only_hint=self.read_only),
         )
-
-    def _models(self) -> tuple[type[ToolArguments], type[ToolOutput]]:
-        arguments, result = get_type_hints(self.handler).values()
-        return arguments, result
 
 
 def serve(name: str, tools: Sequence[ServerTool], instructions: str | None = None) -> int:
@@ -118,7 +120,7 @@ def serve(name: str, tools: Sequence[ServerTool], instructions: str | None = Non
     `name` is the server's name in the protocol and the first part of its error codes.
     """
     exit_on_signals()  # until the event loop takes over
-    _disable_core_dumps()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold mails and passwords
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; errors are reported here
     asyncio.run(_serve(Dispatcher(name, tools), instructions))
     exit_on_signals()
@@ -143,7 +145,6 @@ class Dispatcher:
     def __init__(self, name: str, tools: Sequence[ServerTool]) -> None:
         self.name = name
         self.tools = {tool.name: tool for tool in tools}
-        self._models = {tool.name: tool.arguments for tool in tools}
         self._running: dict[asyncio.Task[ToolOutput], ServerTool] = {}
         self._stopping = False
 
@@ -153,14 +154,8 @@ class Dispatcher:
             text, failed = _as_text(content), False
         except ToolError as error:
             message = printable(error.message)
-            content = {
-                "error": {
-                    "code": error.code,
-                    "message": message,
-                    "retryable": error.retryable,
-                    "uncertain": error.uncertain,
-                }
-            }
+            marks = {"retryable": error.retryable, "uncertain": error.uncertain}
+            content = {"error": {"code": error.code, "message": message, **marks}}
             text, failed = f"{error.code}: {message}", True
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=content, is_error=failed
@@ -171,10 +166,11 @@ class Dispatcher:
         if tool is None:
             known = ", ".join(self.tools)
             raise ToolError(f"{self.name}_unknown_tool", f"there is no tool {tool_name!r}; there are {known}")
+        model, _ = tool.models
         try:
-            checked = self._models[tool_name].model_validate(arguments)
+            checked = model.model_validate(arguments)
         except ValidationError as error:
-            problems = format_problems(error, self._models[tool_name])
+            problems = format_problems(error, model)
             raise ToolError(f"{self.name}_invalid_argument", f"{tool_name}: {problems}") from None
         stopping = ToolError(f"{self.name}_stopping", "the server is stopping", retryable=True)
         if self._stopping and tool.interruptible:
@@ -274,10 +270,6 @@ class _UntitledJsonSchema(GenerateJsonSchema):
         return {key: value for key, value in titled.items() if key not in ("title", "description")}
 
 
-def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema(schema_generator=_UntitledJsonSchema)
-
-
 def _as_text(content: Mapping[str, Any]) -> str:
     """For clients that read text only; of a whole mail it would be one copy too many."""
     if sum(len(value) for value in content.values() if isinstance(value, str)) <= MAX_TEXT_CHARS:
@@ -291,12 +283,3 @@ def _location(error: BaseException) -> str:
     """`module.py:line` where it was raised: enough to find an error of ours, without its text."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     return f"{os.path.basename(frame.f_code.co_filename)}:{line}"
-
-
-def _disable_core_dumps() -> None:
-    """One would hold mails and passwords."""
-    try:
-        import resource
-    except ImportError:  # Windows has none
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

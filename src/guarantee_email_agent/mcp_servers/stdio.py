@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 _CHUNK = 65_536  # bytes, what a pipe holds
 _LINES_AHEAD = 64  # read before they are worked on
+_Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
 class StandardStreams:
@@ -40,11 +41,7 @@ class StandardStreams:
         self._lines.put_nowait(None)
 
     @asynccontextmanager
-    async def open(
-        self,
-    ) -> AsyncIterator[
-        tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
-    ]:
+    async def open(self) -> AsyncIterator[_Streams]:
         input_fd, output_fd = _claim_standard_streams()
         loop = asyncio.get_running_loop()
         incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -58,9 +55,10 @@ class StandardStreams:
 
     def _read(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(RuntimeError):  # the loop is closed: the server has stopped
-            for line in _lines(descriptor):
-                self._line_slots.acquire()
-                loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            with suppress(OSError):  # as good as the end of input
+                for line in _lines(descriptor):
+                    self._line_slots.acquire()
+                    loop.call_soon_threadsafe(self._lines.put_nowait, line)
             loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
     async def _forward(
@@ -119,19 +117,12 @@ def _claim_standard_streams() -> tuple[int, int]:
 
 def _lines(descriptor: int) -> Iterator[bytes]:
     parts: list[bytes] = []
-    while chunk := _read_chunk(descriptor):
+    while chunk := os.read(descriptor, _CHUNK):
         first, *rest = chunk.split(b"\n")
         parts.append(first)
         for part in rest:
             yield b"".join(parts)
             parts = [part]
-
-
-def _read_chunk(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, _CHUNK)
-    except OSError:  # as good as the end: nothing more will come
-        return b""
 
 
 def _write_all(descriptor: int, *parts: bytes) -> None:

@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(file: Path) -> Iterator[TicketStore]:
-    opened = TicketStore(file, "ticketing")
+    opened = TicketStore(file)
     yield opened
     opened.close()
 
@@ -69,9 +69,9 @@ def test_the_latest_come_first(store: TicketStore) -> None:
 
 
 def test_tickets_outlive_the_program(file: Path) -> None:
-    with closing(TicketStore(file, "ticketing")) as first:
+    with closing(TicketStore(file)) as first:
         first.create(ticket("a"), NOW)
-    with closing(TicketStore(file, "ticketing")) as second:
+    with closing(TicketStore(file)) as second:
         assert second.create(ticket("b"), NOW) == ("TICKET-000002", True)
 
 
@@ -87,7 +87,7 @@ def test_only_the_owner_may_read_it(store: TicketStore, file: Path) -> None:
 
 
 def test_several_threads_and_connections_get_one_ticket_a_key(file: Path) -> None:
-    stores = [TicketStore(file, "ticketing") for _ in range(4)]
+    stores = [TicketStore(file) for _ in range(4)]
     with ThreadPoolExecutor(16) as pool:
         ids = list(pool.map(lambda n: stores[n % 4].create(ticket(f"key {n % 10}"), NOW)[0], range(200)))
     tickets, total = stores[0].latest(100)
@@ -100,7 +100,7 @@ def test_several_threads_and_connections_get_one_ticket_a_key(file: Path) -> Non
 def test_several_processes_may_make_the_database_at_the_same_time(file: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from guarantee_email_agent.mcp_servers.ticketing.ticket_store import *;"
-        "store = TicketStore(Path(sys.argv[1]), 'ticketing');"
+        "store = TicketStore(Path(sys.argv[1]));"
         "print(store.create(dict.fromkeys(FIELDS, 'x'), 'now')[0])"
     )
     processes = [
@@ -115,7 +115,7 @@ def test_the_database_is_made_as_soon_as_another_program_is_done_with_it(file: P
         other.execute("BEGIN IMMEDIATE")
         timer = threading.Timer(0.2, other.execute, ("COMMIT",))
         timer.start()
-        with closing(TicketStore(file, "ticketing")) as store:
+        with closing(TicketStore(file)) as store:
             assert store.create(ticket("a"), NOW) == ("TICKET-000001", True)
         timer.join()
 
@@ -124,7 +124,7 @@ class TestTrouble:
     def test_a_lock_is_worth_another_try(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ticket_store, "BUSY_S", 0.05)
         with (
-            closing(TicketStore(file, "ticketing")) as store,
+            closing(TicketStore(file)) as store,
             closing(sqlite3.connect(file, isolation_level=None)) as other,
         ):
             other.execute("BEGIN IMMEDIATE")
@@ -153,7 +153,7 @@ class TestTrouble:
             "import resource, sys; from pathlib import Path\n"
             "from guarantee_email_agent.mcp_servers.ticketing.ticket_store import *\n"
             "from guarantee_email_agent.mcp_servers.tool_error import ToolError\n"
-            "store = TicketStore(Path(sys.argv[1]), 'ticketing')\n"
+            "store = TicketStore(Path(sys.argv[1]))\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
             "try:\n"
             "    for n in range(10_000):\n"
@@ -164,7 +164,7 @@ class TestTrouble:
         done = subprocess.run([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE, text=True, check=True)
         answered, code = done.stdout.split()
         assert code in ("ticketing_unavailable", "ticketing_disk_full")
-        with closing(TicketStore(file, "ticketing")) as store:
+        with closing(TicketStore(file)) as store:
             assert int(answered) > 10
             assert all(store.find(str(number)) for number in range(int(answered)))
 
@@ -204,10 +204,10 @@ class TestTrouble:
             file.write_bytes(content)
         before = file.read_bytes()
         with pytest.raises(TicketStoreError, match=message):
-            TicketStore(file, "ticketing")
+            TicketStore(file)
         if content is not None:
             assert file.read_bytes() == before
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(TicketStoreError, match=r"the folder .*/nowhere does not exist\. Create it"):
-            TicketStore(tmp_path / "nowhere" / "tickets.db", "ticketing")
+            TicketStore(tmp_path / "nowhere" / "tickets.db")

@@ -24,48 +24,31 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "warranties.csv"
 
 
-class OpenList:
-    """A list and what it told its operator."""
-
-    def __init__(self, file: Path, now: float = LATER) -> None:
-        self.now = now
-        self.said: list[str] = []
-        self.list = CsvList(file, lambda: self.now, self.said.append)
-
-    def find(self, serial_number: str) -> WarrantyRecord | None:
-        return self.list.find(serial_number)
-
-
-def problem(file: Path, content: str | bytes) -> str:
-    """What is wrong with it, with the folder left out."""
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(WarrantyListError) as caught:
-        OpenList(file)
-    return str(caught.value).replace(f"{file.parent}/", "")
+def opened(file: Path) -> CsvList:
+    return CsvList(file, lambda: LATER)
 
 
 class TestRecords:
-    def test_have_a_date_and_may_have_more(self, file: Path) -> None:
+    def test_have_a_date_and_may_have_more(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text(f"{HEAD}SN-1,2030-01-31,full,\nSN-2,2020-01-31,,valid\n\nSN-3,,,expired\n")
-        warranties = OpenList(file)
-
+        warranties = opened(file)
         assert warranties.find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), "full", None)
         assert warranties.find("SN-2") == WarrantyRecord("SN-2", date(2020, 1, 31), None, "valid")
         assert warranties.find("SN-3") == WarrantyRecord("SN-3", None, None, "expired")
         assert warranties.find("SN-4") is None
-        assert warranties.said == []
+        assert capsys.readouterr().err == ""
 
     @pytest.mark.parametrize("asked", ["sn-10 0x", "SN100X", "  Sn–100–x\n", "sn_100_x", "ＳＮ１００Ｘ"])
     def test_are_found_however_the_number_is_spaced_and_spelled(self, asked: str, file: Path) -> None:
         file.write_text("serial_number,expiration_date\nSN-100-X,2030-01-31\n")
-        found = OpenList(file).find(asked)
+        found = opened(file).find(asked)
         assert found is not None
         assert found.serial_number == "SN-100-X"
 
     @pytest.mark.parametrize("asked", ["SN-1OO-X", "SN-100", "SN-100-XX", "100-X", "-", ""])
     def test_are_not_found_by_another_number(self, asked: str, file: Path) -> None:
         file.write_text("serial_number,expiration_date\nSN-100-X,2030-01-31\n")
-        assert OpenList(file).find(asked) is None
+        assert opened(file).find(asked) is None
 
     @pytest.mark.parametrize(
         "content",
@@ -80,13 +63,12 @@ class TestRecords:
     )
     def test_are_read_as_spreadsheets_write_them(self, content: str, file: Path) -> None:
         file.write_text(content, encoding="utf-8", newline="")
-        assert OpenList(file).find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), None, None)
+        assert opened(file).find("SN-1") == WarrantyRecord("SN-1", date(2030, 1, 31), None, None)
 
-    def test_may_stand_beside_columns_of_no_use(self, file: Path) -> None:
+    def test_may_stand_beside_columns_of_no_use(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text('customer,serial_number,expiration_date,note\n"Lot, of\nwords",SN-1,2030-01-31,\n')
-        warranties = OpenList(file)
-        assert warranties.find("SN-1")
-        assert warranties.said == [f"{file}: these columns are not used: customer, note"]
+        assert opened(file).find("SN-1")
+        assert capsys.readouterr().err == f"{file}: these columns are not used: customer, note\n"
 
     @pytest.mark.parametrize(
         ("day", "status"), [("2030-01-30", "valid"), ("2030-01-31", "valid"), ("2030-02-01", "expired")]
@@ -129,13 +111,15 @@ class TestProblems:
         ],
     )
     def test_are_told_with_their_place(self, content: str | bytes, message: str, file: Path) -> None:
-        assert problem(file, content).startswith(message)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(WarrantyListError) as caught:
+            opened(file)
+        assert str(caught.value).startswith(f"{file.parent}/{message}")
 
     def test_a_file_that_is_not_there_is_one(self, file: Path) -> None:
-        with pytest.raises(
-            WarrantyListError, match=r"cannot be read \(No such file or directory\)\. Create it, or name"
-        ):
-            OpenList(file)
+        message = r"cannot be read \(No such file or directory\)\. Create it, or name"
+        with pytest.raises(WarrantyListError, match=message):
+            opened(file)
 
 
 @contextmanager
@@ -153,51 +137,51 @@ class TestChange:
         file.write_text(content)
         os.utime(file, (seconds, seconds))
 
-    def test_is_taken_over(self, file: Path) -> None:
+    @pytest.fixture
+    def warranties(self, file: Path) -> CsvList:
         self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
-        warranties = OpenList(file)
-        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
+        return opened(file)
 
+    def test_is_taken_over(self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]) -> None:
+        self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
         assert warranties.find("SN-1") is None
         assert warranties.find("SN-2")
-        assert warranties.said == [f"{file}: read anew, 1 serial numbers"]
+        assert capsys.readouterr().err == f"{file}: read anew, 1 serial numbers\n"
 
     def test_is_left_alone_while_somebody_may_still_write(self, file: Path) -> None:
         self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
-        warranties = OpenList(file)
+        times = [LATER]
+        warranties = CsvList(file, lambda: times[-1])
         self.write(file, HEAD, LATER - 0.5)
-
         assert warranties.find("SN-1")
-        warranties.now += 1
+        times.append(LATER + 1)
         assert warranties.find("SN-1") is None
 
-    def test_to_something_bad_is_told_once_and_not_taken_over(self, file: Path) -> None:
-        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
-        warranties = OpenList(file)
+    def test_to_something_bad_is_told_once_and_not_taken_over(
+        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.write(file, f"{HEAD}SN-1,soon,,\n", LATER - 50)
-
         assert warranties.find("SN-1")
         assert warranties.find("SN-1")
         problem = f"{file}:2: expiration_date 'soon' is no date. Write it as 2027-03-31"
-        assert warranties.said == [f"{problem}. Until that is done, the list as it was before is used"]
+        assert capsys.readouterr().err == f"{problem}. Until that is done, the list as it was before is used\n"
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
         assert warranties.find("SN-2")
 
-    def test_to_nothing_at_all_is_one_too(self, file: Path) -> None:
-        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
-        warranties = OpenList(file)
+    def test_to_nothing_at_all_is_one_too(
+        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         file.unlink()
-
         assert warranties.find("SN-1")
-        assert len(warranties.said) == 1
+        assert capsys.readouterr().err.count("\n") == 1
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 40)
         assert warranties.find("SN-2")
 
-    def test_that_cannot_be_read_is_tried_again_at_the_next_call(self, file: Path) -> None:
-        self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
-        warranties = OpenList(file)
+    def test_that_cannot_be_read_is_tried_again_at_the_next_call(
+        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
         with no_file_can_be_opened():
             assert warranties.find("SN-1")
-        assert "cannot be read (Too many open files)" in warranties.said[0]
+        assert "cannot be read (Too many open files)" in capsys.readouterr().err
         assert warranties.find("SN-2")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore, TicketStoreError
+from guarantee_email_agent.mcp_servers.ticketing.ticket_store import SERVER, TicketStore, TicketStoreError
 from guarantee_email_agent.utils.gc_pause import gc_paused
-
-NAME: Final = "ticketing"
 
 DESCRIPTION = """\
 MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one
@@ -24,14 +20,14 @@ def main() -> int:
     parser.add_argument("--database", type=Path, required=True, metavar="FILE", help="the SQLite database")
     options = parser.parse_args()
     try:
-        store = TicketStore(options.database, NAME)
+        store = TicketStore(options.database)
     except TicketStoreError as error:
         exit_with_error(str(error))
     with gc_paused():
         from guarantee_email_agent.mcp_servers.dispatcher import serve
         from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
     try:
-        return serve(NAME, TicketingTools(store, lambda: datetime.now(UTC)).tools())
+        return serve(SERVER, TicketingTools(store).tools())
     finally:
         store.close()
 

@@ -15,6 +15,7 @@ from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlit
 from guarantee_email_agent.utils.sqlite_errors import enable_wal
 
 FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
+SERVER: Final = "ticketing"  # as its error codes begin
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
 FORMAT: Final = 1  # of the tables, kept as SQLite's user_version
 
@@ -40,13 +41,9 @@ class TicketStoreError(Exception):
 class TicketStore:
     """One connection, used by one thread at a time."""
 
-    def __init__(self, file: Path, server: str) -> None:
-        """server: as its error codes begin. The file is made where it is missing, readable by its owner alone.
-
-        Raises TicketStoreError.
-        """
+    def __init__(self, file: Path) -> None:
+        """The file is made where it is missing, readable by its owner alone. Raises TicketStoreError."""
         self._file = file
-        self._server = server
         self._lock = threading.Lock()
         if not file.parent.is_dir():
             raise TicketStoreError(f"{file}: the folder {file.parent} does not exist. Create it, or name another file")
@@ -55,9 +52,8 @@ class TicketStore:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             self._inode = os.stat(file).st_ino
         except OSError as error:
-            raise TicketStoreError(
-                f"{file}: cannot be written ({error.strerror}). Name a file in a folder that can be written"
-            ) from None
+            problem = f"cannot be written ({error.strerror}). Name a file in a folder that can be written"
+            raise TicketStoreError(f"{file}: {problem}") from None
         self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
@@ -79,14 +75,14 @@ class TicketStore:
         )
         with self._transaction("BEGIN IMMEDIATE") as connection:
             made = connection.execute(insert, (created_at, *(ticket[name] for name in FIELDS))).rowcount == 1
-            found = self._id_of(connection, ticket["idempotency_key"])
+            found = _find_id(connection, ticket["idempotency_key"])
         assert found is not None
         return found, made
 
     def find(self, idempotency_key: str) -> str | None:
         """Raises ToolError."""
         with self._transaction() as connection:
-            return self._id_of(connection, idempotency_key)
+            return _find_id(connection, idempotency_key)
 
     def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
         """The newest first, and how many there are. Raises ToolError."""
@@ -114,40 +110,27 @@ class TicketStore:
             raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
         self._connection.execute("COMMIT")
 
-    def _id_of(self, connection: sqlite3.Connection, idempotency_key: str) -> str | None:
-        row = connection.execute(
-            "SELECT ticket_id FROM tickets WHERE idempotency_key = ?", (idempotency_key,)
-        ).fetchone()
-        return row[0] if row else None
-
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def _transaction(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
         deadline = time.monotonic() + BUSY_S
         if not self._lock.acquire(timeout=BUSY_S):
-            message = f"{self._file.name}: other calls wait for it already"
-            raise ToolError(f"{self._server}_unavailable", message, retryable=True)
+            raise self._unavailable("other calls wait for it already", retryable=True)
+        committing = False
         try:
             self._check_not_replaced()
             left_ms = max(round((deadline - time.monotonic()) * 1000), 0)
             self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
-            yield
+            self._connection.execute(begin)
+            yield self._connection
+            committing = True
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+                committing = False
+            raise sqlite_tool_error(SERVER, self._file, error, uncertain=committing) from None
         finally:
             self._lock.release()
-
-    @contextmanager
-    def _transaction(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
-        with self._exclusive():
-            committing = False
-            try:
-                self._connection.execute(begin)
-                yield self._connection
-                committing = True
-                self._connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                    committing = False
-                raise sqlite_tool_error(self._server, self._file, error, uncertain=committing) from None
 
     def _check_not_replaced(self) -> None:
         """A file deleted or exchanged under an open database would take tickets that nobody sees again."""
@@ -156,7 +139,12 @@ class TicketStore:
         except OSError:
             in_place = False
         if not in_place:
-            raise ToolError(
-                f"{self._server}_unavailable",
-                f"{self._file.name}: was moved, deleted or exchanged while in use. Put it back, or restart the server",
-            )
+            raise self._unavailable("was moved, deleted or exchanged while in use. Put it back, or restart the server")
+
+    def _unavailable(self, problem: str, *, retryable: bool = False) -> ToolError:
+        return ToolError(f"{SERVER}_unavailable", f"{self._file.name}: {problem}", retryable)
+
+
+def _find_id(connection: sqlite3.Connection, idempotency_key: str) -> str | None:
+    row = connection.execute("SELECT ticket_id FROM tickets WHERE idempotency_key = ?", (idempotency_key,)).fetchone()
+    return row[0] if row else None

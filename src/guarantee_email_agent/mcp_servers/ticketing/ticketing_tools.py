@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -58,11 +57,10 @@ class LatestTickets(ToolOutput):
 
 
 class TicketingTools:
-    """The tools over one store. now: in UTC, for created_at."""
+    """The tools over one store."""
 
-    def __init__(self, store: TicketStore, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: TicketStore) -> None:
         self._store = store
-        self._now = now
 
     def tools(self) -> list[ServerTool]:
         return [
@@ -76,7 +74,7 @@ class TicketingTools:
 
         Harmless to repeat.
         """
-        created_at = self._now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        created_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         ticket_id, new = await in_thread(self._store.create, arguments.model_dump(), created_at)
         return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
 

@@ -7,20 +7,12 @@ import sys
 import time
 from datetime import date
 from pathlib import Path
-from typing import Final
 
-from guarantee_email_agent.mcp_servers.command_line import (
-    CommandLine,
-    exit_on_signals,
-    exit_with_error,
-    log_diagnostic,
-)
+from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.warranty.csv_list import CsvList
 from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyList, WarrantyListError
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import SERVER, WarrantyListError
 from guarantee_email_agent.utils.gc_pause import gc_paused
-
-NAME: Final = "warranty_api"
 
 DESCRIPTION = """\
 MCP server that tells whether a serial number is under warranty, from a list that you keep: a CSV file whose first line
@@ -35,18 +27,14 @@ def main() -> int:
     parser.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="take this day for today, for demonstrations")
     options = parser.parse_args()
     try:
-        warranties = _open(options.file)
+        warranties = SqliteList(options.file) if is_sqlite(options.file) else CsvList(options.file, time.time)
     except WarrantyListError as error:
         exit_with_error(str(error))
     with gc_paused():
         from guarantee_email_agent.mcp_servers.dispatcher import serve
         from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
     today = lambda: options.today or date.today()  # noqa: E731, DTZ011 - the shop's own day
-    return serve(NAME, WarrantyTools(warranties, today).tools())
-
-
-def _open(file: Path) -> WarrantyList:
-    return SqliteList(file, NAME) if is_sqlite(file) else CsvList(file, time.time, log_diagnostic)
+    return serve(SERVER, WarrantyTools(warranties, today).tools())
 
 
 def _day(text: str) -> date:

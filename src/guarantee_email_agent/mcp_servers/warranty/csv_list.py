@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import (
     COLUMNS,
     REQUIRED,
@@ -31,11 +32,10 @@ class CsvList:
     they are not in our records. A file that turns bad, or disappears, leaves the last good records in use.
     """
 
-    def __init__(self, file: Path, now: Callable[[], float], log: Callable[[str], None]) -> None:
-        """now: seconds since 1970. log: takes a line for the operator. Raises WarrantyListError."""
+    def __init__(self, file: Path, now: Callable[[], float]) -> None:
+        """now: seconds since 1970. Raises WarrantyListError."""
         self._file = file
         self._now = now
-        self._log = log
         self._lock = threading.Lock()
         self._last_problem = ""
         with _os_errors_as_list_errors(file):
@@ -43,7 +43,7 @@ class CsvList:
             content = file.read_bytes()
         self._records, unused = _parse(file, content)
         if unused:
-            log(f"{file}: these columns are not used: {', '.join(unused)}")
+            log_diagnostic(f"{file}: these columns are not used: {', '.join(unused)}")
 
     def find(self, serial_number: str) -> WarrantyRecord | None:
         with self._lock:
@@ -64,11 +64,11 @@ class CsvList:
         self._version = version  # only now: what could not be read is tried again at the next call
         self._records, _ = _parse(self._file, content)
         self._last_problem = ""
-        self._log(f"{self._file}: read anew, {len(self._records)} serial numbers")
+        log_diagnostic(f"{self._file}: read anew, {len(self._records)} serial numbers")
 
     def _warn_once(self, problem: str) -> None:
         if problem != self._last_problem:
-            self._log(f"{problem}. Until that is done, the list as it was before is used")
+            log_diagnostic(f"{problem}. Until that is done, the list as it was before is used")
         self._last_problem = problem
 
 

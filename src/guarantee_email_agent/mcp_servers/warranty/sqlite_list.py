@@ -12,6 +12,7 @@ from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlit
 from guarantee_email_agent.mcp_servers.warranty.warranty_list import (
     COLUMNS,
     REQUIRED,
+    SERVER,
     WarrantyListError,
     WarrantyRecord,
     parse_record,
@@ -25,10 +26,9 @@ BUSY_S: Final = 5.0
 class SqliteList:
     """Nothing is kept in memory: each call asks the database, which is never written."""
 
-    def __init__(self, file: Path, server: str) -> None:
-        """server: as its error codes begin. Raises WarrantyListError."""
+    def __init__(self, file: Path) -> None:
+        """Raises WarrantyListError."""
         self._file = file
-        self._server = server
         try:
             with self._connect() as connection:
                 self._columns = _columns(file, connection)
@@ -44,7 +44,7 @@ class SqliteList:
                     connection, "serial_key(serial_number) = ?", serial_key(serial_number)
                 )
         except sqlite3.Error as error:
-            raise sqlite_tool_error(self._server, self._file, error) from None
+            raise sqlite_tool_error(SERVER, self._file, error) from None
         if len(rows) > 1:
             raise self._bad_record("holds this serial number more than once (case, spaces and hyphens do not count)")
         try:
@@ -82,7 +82,7 @@ class SqliteList:
             yield connection
 
     def _bad_record(self, problem: str) -> ToolError:
-        return ToolError(f"{self._server}_bad_record", f"{self._file.name}: table warranties: {problem}")
+        return ToolError(f"{SERVER}_bad_record", f"{self._file.name}: table warranties: {problem}")
 
 
 def is_sqlite(file: Path) -> bool:

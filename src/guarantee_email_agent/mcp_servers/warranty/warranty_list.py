@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol, cast
 from guarantee_email_agent.integrations.ports import is_quotable
 
 Status = Literal["valid", "expired"]
+SERVER: Final = "warranty_api"  # as its error codes begin
 COLUMNS: Final = ("serial_number", "expiration_date", "coverage", "status")
 REQUIRED: Final = ("serial_number", "expiration_date")
 
@@ -41,8 +42,6 @@ class WarrantyRecord:
 
 
 class WarrantyList(Protocol):
-    """Where the records are kept."""
-
     def find(self, serial_number: str) -> WarrantyRecord | None:
         """Raises ToolError where the list cannot be read."""
 
