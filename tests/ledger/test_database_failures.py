@@ -31,7 +31,7 @@ def claim(ledger: Ledger, mail: str = MAIL) -> Claim:
 def outage(call: Callable[[], object]) -> LedgerError:
     with pytest.raises(LedgerError) as caught:
         call()
-    assert (caught.value.outage, caught.value.exit_code) == (True, EXIT_FAILURE)
+    assert (caught.value.details, caught.value.exit_code) == ({"outage": True}, EXIT_FAILURE)
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -207,12 +207,12 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))\n"
         "try:\n"
         "    for n in range(2000): ledger.claim(f'{n:032x}', location_key=f'{n:032x}', owner='one:1', lease_s=1)\n"
-        "except LedgerError as error: print(error.code, error.outage)\n"
+        "except LedgerError as error: print(error.code, error.details)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "ledger_disk_error True\n"
+    assert done.stdout == "ledger_disk_error {'outage': True}\n"
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=b"k" * 32)) as ledger:
         assert ledger.unfinished()
 

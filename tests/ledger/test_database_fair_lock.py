@@ -10,7 +10,7 @@ LONG_S = 60.0
 
 def waiting(lock: FairLock, order: list[str], name: str) -> threading.Thread:
     """A thread that waits for the lock, writes its name down and releases it."""
-    before = len(lock._waiting)
+    before = len(lock._queue)
 
     def run() -> None:
         assert lock.acquire(LONG_S)
@@ -19,7 +19,7 @@ def waiting(lock: FairLock, order: list[str], name: str) -> threading.Thread:
 
     thread = threading.Thread(target=run)
     thread.start()
-    while len(lock._waiting) == before:
+    while len(lock._queue) == before:
         time.sleep(0.001)
     return thread
 

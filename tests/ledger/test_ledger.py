@@ -50,7 +50,7 @@ def sending(ledger: Ledger) -> Claim:
 def refused(call: Callable[[], object]) -> str:
     with pytest.raises(LedgerError) as caught:
         call()
-    assert not caught.value.outage
+    assert caught.value.details == {}
     return caught.value.code
 
 

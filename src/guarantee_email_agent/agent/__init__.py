@@ -1,1 +1,1 @@
-"""The daemon: what it checks at start, how it takes mails on, and what it remembers of them."""
+"""The daemon: start-up, the loop over the inbox, the work on one mail, `check` and the demo."""

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,15 +34,12 @@ def demonstrate(folder: Path | None, out: TextStream) -> int:
     Raises ConfigurationError where the folder holds something already.
     """
     configure_logging("WARNING", "WARNING", None, as_json=False)
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="guarantee-email-agent-") as temporary:
-            return _demonstrate(Path(temporary), out)
-    return _demonstrate(folder.absolute(), out)
+    kept = nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="guarantee-email-agent-")
+    with kept as place:
+        return _demonstrate(_create_folder(Path(place).absolute()), Terminal(out))
 
 
-def _demonstrate(folder: Path, out: TextStream) -> int:
-    config = _create_folder(folder)
-    terminal = Terminal(out)
+def _demonstrate(config: Config, terminal: Terminal) -> int:
     mails = {file.name: parse_email(file.read_bytes()) for file in (config.mailbox.maildir / "new").iterdir()}
     terminal.line(f"Demo: {len(mails)} sample mails to {_ADDRESS}, answered offline")
     dispositions, tickets, complete = asyncio.run(_answer(config))
@@ -75,7 +73,7 @@ def _create_folder(folder: Path) -> Config:
 
 
 def _config_yaml(folder: Path) -> str:
-    """One mail at a time, so that its tickets have the same numbers whenever it is run."""
+    """One mail at a time, so that each ticket has the same number in every run."""
     warranty = ("-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", str(folder / "warranties.csv"))
     return (
         "# Written by `run --demo`: look around, change something, and run again with --config config.yaml\n"

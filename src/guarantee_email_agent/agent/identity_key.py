@@ -1,10 +1,12 @@
-"""The secret that the names of mails are keyed with, in the ledger, in Message-IDs and in tickets."""
+"""The secret key of the hashes that identify mails in the ledger, in Message-IDs and in tickets."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -60,14 +62,9 @@ def _key_from_file(ledger: Path) -> bytes:
 
 def _create_key(file: Path) -> None:
     """Atomically, so that two agents that start together read the same key."""
-    draft = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as stream:
-        stream.write(secrets.token_hex(_KEY_BYTES))
-        stream.flush()
-        os.fsync(stream.fileno())
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="ascii") as draft:
+        draft.write(secrets.token_hex(_KEY_BYTES))
+        draft.flush()
+        os.fsync(draft.fileno())
+        with suppress(FileExistsError):
+            os.link(draft.name, file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,7 +18,7 @@ from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, MailState, Waiting
+from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.retry import Backoff
@@ -36,7 +35,7 @@ AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
 """For a failure that may be a service's: if it is, that is known by the second retry."""
 
 LARGE_BYTES = 2_000_000
-"""A mail takes fifteen times its size while it is parsed: such ones are processed one at a time."""
+"""Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
 
 _NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
@@ -96,9 +95,9 @@ class MailWorker:
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         location_key = content_identity(f"place {self.mailbox_name} {entry.id}".encode(), self.processor.identity_key)
         state = await asyncio.to_thread(self.ledger.state, location_key)
-        if state is not None and (result := await self._resume(entry, location_key, state, listed_at)) is not None:
-            return result
-        risky = entry.size > LARGE_BYTES or (isinstance(state, Free) and state.attempts > 0)
+        if state is not None and not isinstance(state, Free):
+            return await self._resume(entry, location_key, state, listed_at)
+        risky = entry.size > LARGE_BYTES or (state is not None and state.attempts > 0)
         async with self.exclusive if risky else nullcontext():
             logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
             raw = await self._read(entry)
@@ -111,41 +110,35 @@ class MailWorker:
                 self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.settings.lease_s
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
-                return await self._resume(entry, location_key, claim, listed_at) or WorkResult("busy")
+                return await self._resume(entry, location_key, claim, listed_at)
             try:
                 return await self._work_on_claim(entry, claim, mail)
             except asyncio.CancelledError:
-                # Stopped by whoever runs the agent: not counted. Not at once, since a reply may be on its way.
+                # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
                     await self._release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
                 raise
 
     async def _resume(
-        self, entry: InboxEntry, location_key: str, state: MailState, listed_at: float
-    ) -> WorkResult | None:
-        """The result that follows from the ledger's state of the mail; None if it may be claimed."""
-        match state:
-            case Busy():
-                return WorkResult("busy", state.retry_in_s)
-            case Waiting():
-                return WorkResult("waiting", state.retry_in_s)
-            case Done():
-                return await self._resume_done(entry, location_key, state, listed_at)
-        return None
-
-    async def _resume_done(self, entry: InboxEntry, location_key: str, done: Done, listed_at: float) -> WorkResult:
-        """The agent died before it could set the mark, or the mail came twice, or staff took the mark away."""
-        if done.marked and done.outcome in ("quarantined", "unknown"):
+        self, entry: InboxEntry, location_key: str, state: Busy | Waiting | Done, listed_at: float
+    ) -> WorkResult:
+        """The result of a mail that the ledger does not let us claim."""
+        if isinstance(state, Busy):
+            return WorkResult("busy", state.retry_in_s)
+        if isinstance(state, Waiting):
+            return WorkResult("waiting", state.retry_in_s)
+        # The agent died before it could set the mark, or the mail came twice, or staff removed the mark.
+        if state.marked and state.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)
             return WorkResult("busy")
-        logger.info("Email %s was finished before: %s", entry.id, done.outcome)
-        await self._mark(entry, location_key, done.outcome)
-        return WorkResult(done.outcome)
+        logger.info("Email %s was finished before: %s", entry.id, state.outcome)
+        await self._mark(entry, location_key, state.outcome)
+        return WorkResult(state.outcome)
 
     async def _read(self, entry: InboxEntry) -> bytes | AgentError:
-        """The mail, or why this one cannot be read while others can."""
+        """The mail, or why it cannot be read although others can."""
         if entry.size > self.settings.max_mail_bytes:
             return ProcessingError(f"The mail has {entry.size} bytes, too many to be read", _TOO_LARGE)
         try:
@@ -220,10 +213,16 @@ class MailWorker:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
-            return await self._handle_success(entry, claim, result)
-        return await self._handle_failure(entry, claim, result)
+            return await self._finish_processed(entry, claim, result)
+        logger.debug("%s", result.error_message)
+        code, step = str(result.error_code), str(result.failed_step)
+        if code == _LEASE_LOST:
+            raise LeaseLostError(str(result.error_message), code)
+        # Instructions that cannot be read are read anew for the next mail.
+        outage = step == "instructions" or result.error_details.get("outage")
+        return await self._retry_later(entry, claim, f"in step {step}", code, counts=not outage)
 
-    async def _handle_success(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
+    async def _finish_processed(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
         took_ms = result.processing_time_ms
         if not result.email_sent:
             logger.info("Email not answered: %s (%s) in %d ms", entry.id, result.skip_reason, took_ms)
@@ -231,15 +230,6 @@ class MailWorker:
         ticket = f", ticket {result.ticket_id}" if result.ticket_id else ""
         logger.info("Email answered: %s (%s%s) in %d ms", entry.id, result.scenario_used, ticket, took_ms)
         return await self._finish(entry, claim, "answered", str(result.scenario_used))
-
-    async def _handle_failure(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
-        code, step = str(result.error_code), str(result.failed_step)
-        logger.debug("%s", result.error_message)
-        if code == _LEASE_LOST:
-            raise LeaseLostError(str(result.error_message), code)
-        return await self._retry_later(
-            entry, claim, f"in step {step}", code, counts=not _is_outage(step, result.error_details)
-        )
 
     async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
@@ -273,7 +263,7 @@ class MailWorker:
         return WorkResult(outcome, reason=code)
 
     async def _mark(self, entry: InboxEntry, location_key: str, outcome: Outcome) -> None:
-        """Should the agent stop in here, the next one finds the mail finished in the ledger and sets the mark again."""
+        """Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark."""
         try:
             await self.mailbox.mark(entry.id, outcome)
         except IntegrationError as error:
@@ -292,8 +282,3 @@ def _retry_s(attempts: int, code: str) -> float:
 def _reason(code: str) -> str:
     """`code` in the ledger's alphabet: a foreign server may have chosen it."""
     return re.sub(r"[^a-z0-9_]", "_", code.lower())[:64]
-
-
-def _is_outage(step: str, details: Mapping[str, object]) -> bool:
-    """Whether the mail is not to blame. Instructions that cannot be read are read anew for the next mail."""
-    return step == "instructions" or bool(details.get("outage"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.startup import connection_problem
@@ -46,9 +46,6 @@ class _Connection(Protocol):
     async def close(self) -> None: ...
 
 
-_Service = TypeVar("_Service", bound=_Connection)
-
-
 def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
     """Print a line for each part; the exit code is that of the worst: 2 for configuration, then 3 for a connection."""
     report = _Report(Terminal(out))
@@ -71,7 +68,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios")
     with report.checking("Language model"):
-        await _check_model(config)
+        async with aclosing(language_model(config, _CLOCK, InstructionInterpreter())) as model:
+            await check_connection(model, config)
         report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
     key, ledger = b"", None
     with report.checking("Ledger"):
@@ -98,25 +96,16 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             ledger.close()
 
 
-async def _check_model(config: Config) -> None:
-    model = language_model(config, _CLOCK, InstructionInterpreter())
-    try:
-        await check_connection(model, config)
-    finally:
-        await model.aclose()
-
-
-async def _connect(make: Callable[[], _Service]) -> _Service | AgentError:
-    """The service, if it answers; else why not, and nothing of it is left running."""
+async def _connect(make: Callable[[], _Connection]) -> _Connection | AgentError:
+    """The service, if it answers; else the problem, with the service closed."""
     try:
         service = make()
     except ConfigurationError as error:
         return error
-    problem = await connection_problem(service.test_connection())
-    if problem is not None:
-        await service.close()
-        return problem
-    return service
+    if (problem := await connection_problem(service.test_connection())) is None:
+        return service
+    await service.close()
+    return problem
 
 
 async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
@@ -128,14 +117,14 @@ async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report)
         return
     report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
-        report.line(f"    {outcome.replace('_', ' ')}: {count}")
+        report.terminal.line(f"    {outcome.replace('_', ' ')}: {count}")
     if ledger is None:
         return
     for entry in await asyncio.to_thread(ledger.parked):
-        report.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
+        report.terminal.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
     for entry in await asyncio.to_thread(ledger.unfinished):
         last = f"last: {entry.reason}" if entry.reason else f"claimed by {entry.owner}"
-        report.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
+        report.terminal.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
 def _describe_mailbox(config: Config) -> str:
@@ -158,12 +147,12 @@ class _Report:
     """A line for each part as it is checked, and the exit code for all of them."""
 
     def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
+        self.terminal = terminal
         self._codes: set[int] = set()
 
     @property
     def exit_code(self) -> int:
-        """Of the worst: what a user has to set right before what may heal."""
+        """Of the worst: what a user has to correct comes before what may pass."""
         worst_first = (EXIT_CONFIGURATION, EXIT_MCP_CONNECTION, EXIT_FAILURE)
         return next((code for code in worst_first if code in self._codes), EXIT_SUCCESS)
 
@@ -176,13 +165,11 @@ class _Report:
             self.failed(part, error)
 
     def passed(self, part: str, detail: str) -> None:
-        self._terminal.outcome(f"✓ {part}: {printable(detail)}")
+        self.terminal.outcome(f"✓ {part}: {printable(detail)}")
 
     def failed(self, part: str, error: AgentError) -> None:
-        first, *others = error.message.splitlines() or [error.code]
-        self._terminal.outcome(
-            "\n".join([f"✗ {part}: {printable(first)}", *(f"    {printable(line)}" for line in others)])
-        )
+        lines = [printable(line) for line in error.message.splitlines() or [error.code]]
+        self.terminal.outcome(f"✗ {part}: " + "\n    ".join(lines))
         self._codes.add(_exit_code(error))
 
     def service(self, part: str, service: object, detail: str) -> None:
@@ -190,9 +177,6 @@ class _Report:
             self.failed(part, service)
         else:
             self.passed(part, detail)
-
-    def line(self, text: str) -> None:
-        self._terminal.line(text)
 
 
 def _exit_code(error: AgentError) -> int:

@@ -115,12 +115,8 @@ async def open_daemon(
 
 
 async def _test_connections(services: Services) -> None:
-    outcomes = await asyncio.gather(
-        *(
-            connection_problem(service.test_connection())
-            for service in (services.mail, services.warranty, services.ticketing)
-        )
-    )
+    tests = [service.test_connection() for service in (services.mail, services.warranty, services.ticketing)]
+    outcomes = await asyncio.gather(*map(connection_problem, tests))
     problems = [problem for problem in outcomes if problem is not None]
     for problem in problems:
         if isinstance(problem, ConfigurationError):

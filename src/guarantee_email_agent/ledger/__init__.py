@@ -1,1 +1,1 @@
-"""Who deals with which mail, and how far it has come: one record a mail, in SQLite or PostgreSQL."""
+"""Which agent has claimed which mail, and how far its processing got: one row a mail, in SQLite or PostgreSQL."""

@@ -31,7 +31,7 @@ _READ_ONLY_OPTION: Final = "ledger_reads"
 _CREATION_LOCK: Final = 4711_2026  # any number that every agent takes
 _MAX_DETAIL_CHARS = 200
 
-_LOCKED = ("ledger_locked", "is locked: somebody else has been writing for too long. End what holds it")
+_LOCKED = ("ledger_locked", "is locked: another program has been writing for too long. End what holds it")
 _FULL = ("ledger_disk_full", "cannot be written: its disk is full. Make room")
 _READ_ONLY = ("ledger_read_only", "cannot be written: it is read-only. Give the agent's user write access")
 _CORRUPT = (
@@ -43,6 +43,11 @@ _PERMISSION = ("ledger_permission", "denies the agent's user what it needs. Gran
 _MISSING = ("ledger_database_missing", "does not exist. Create the database, or correct its name")
 _UNREACHABLE = ("ledger_unreachable", "cannot be reached. Check that it runs, and the host and port")
 _INVALID_URL = ("ledger_invalid_location", "has a URL that PostgreSQL's client does not understand. Correct it")
+_CANNOT_OPEN = ("ledger_cannot_open", "cannot be opened. Check that its folder exists and can be written")
+_DISK_ERROR = (
+    "ledger_disk_error",
+    "cannot be read or written: the disk reports an error. Check the disk and its space",
+)
 _FAILED = ("ledger_failed", "failed")
 
 _SQLITE: Final = {
@@ -50,16 +55,10 @@ _SQLITE: Final = {
     "disk_full": _FULL,
     "read_only": _READ_ONLY,
     "denied": _READ_ONLY,
-    "cannot_open": (
-        "ledger_cannot_open",
-        "cannot be opened. Check that its folder exists and can be written",
-    ),
+    "cannot_open": _CANNOT_OPEN,
     "not_a_database": _CORRUPT,
     "corrupt": _CORRUPT,
-    "io_error": (
-        "ledger_disk_error",
-        "cannot be read or written: the disk reports an error. Check the disk and its space",
-    ),
+    "io_error": _DISK_ERROR,
     "other": _FAILED,
 }
 # SQLSTATE codes and classes, PostgreSQL documentation, appendix A; the longest that fits counts.
@@ -93,50 +92,42 @@ class LedgerError(AgentError):
     """The ledger refuses a call (`ledger_wrong_stage`, `ledger_invalid_value`) or cannot answer now.
 
     `details["outage"]` tells the two apart: an outage is no mail's fault, and what was being written may or may not
-    have been. Asking anew is always safe.
+    have been. Repeating the call is always safe.
     """
-
-    @property
-    def outage(self) -> bool:
-        return bool(self.details.get("outage", False))
 
 
 class FairLock:
     """A lock for threads, acquired in the order in which they asked.
 
-    A plain lock, or a pool of one connection, goes back to a thread that releases it and asks at once, nearly every
-    time: the others were seen to wait ten seconds for one millisecond of it.
+    A plain lock, or a pool of one connection, nearly always goes back to a thread that releases it and asks at once:
+    the others were seen to wait ten seconds for one millisecond of it.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._waiting: deque[threading.Lock] = deque()
-        self._locked = False
+        self._queue: deque[threading.Event] = deque()  # the holder's, then those of the waiting threads
 
     def acquire(self, timeout_s: float) -> bool:
         """Wait up to `timeout_s` seconds; True if the lock is held now."""
+        first = threading.Event()
         with self._guard:
-            if not self._locked:
-                self._locked = True
+            self._queue.append(first)
+            if self._queue[0] is first:
                 return True
-            ticket = threading.Lock()
-            ticket.acquire()
-            self._waiting.append(ticket)
-        if ticket.acquire(timeout=timeout_s):
+        if first.wait(timeout_s):
             return True
         with self._guard:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-                return False
-        return True  # handed over at the very last moment
+            if self._queue[0] is first:  # handed over at the last moment
+                return True
+            self._queue.remove(first)
+            return False
 
     def release(self) -> None:
-        """Hand the lock to whoever has waited longest."""
+        """Hand the lock to the thread that has waited longest."""
         with self._guard:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._locked = False
+            self._queue.popleft()
+            if self._queue:
+                self._queue[0].set()
 
 
 class Database:
@@ -183,7 +174,7 @@ class Database:
         elif hasattr(cause, "sqlstate"):
             code, problem = _postgresql_problem(cause)
             detail = str(cause)
-        else:  # a time-out: neither our lock nor a connection of the pool became free
+        else:  # a timeout: neither our lock nor a connection of the pool became free
             code, problem = _LOCKED if isinstance(error, TimeoutError | exc.TimeoutError) else _FAILED
             detail = type(error).__name__
         if detail and not any(secret in detail for secret in self._secrets):

@@ -1,4 +1,4 @@
-"""The agent's memory across crashes and machines: who works on which mail, how far it got, and how it ended.
+"""The agent's memory across crashes and machines: which agent has claimed which mail, and how far it got.
 
 The mailbox is the queue and the only place with content; here stand keyed hashes, states, ids and counts. Calls block
 for as long as a disk or a server takes, so a coroutine puts them on a thread (`asyncio.to_thread`).
@@ -27,7 +27,7 @@ _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
 _REASON = re.compile(r"[a-z0-9_-]{0,64}")
 
-# While opening, the user has to correct these (exit code 2); others may pass.
+# Problems of opening that the user has to correct (exit code 2); others may pass.
 _CONFIGURATION: Final = frozenset(
     "ledger_" + problem
     for problem in ("auth", "cannot_open", "database_missing", "invalid_location", "permission", "read_only")
@@ -36,7 +36,7 @@ _CONFIGURATION: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A lease on one mail: whoever holds the latest one may write, and no one else.
+    """A lease on one mail: only the holder of the latest one may write.
 
     fence: higher at every claim of this mail. attempts: this one included; released outages are not counted.
     previous: where an earlier claim left it. `sending` asks for proof before anything else is done, `sent` only for
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Not finished, and nobody works on it: it can be claimed."""
+    """Not finished, and not claimed: it can be claimed."""
 
     mail_key: str
     attempts: int
@@ -105,13 +105,11 @@ class Ledger:
 
     mail_key, location_key: keyed hashes, 32 to 128 lower-case hexadecimal digits. Every write under a claim renews its
     lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
-    claim that somebody else has taken over, and LedgerError (`outage`) where the database does not do its part.
+    claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._claim = tables.CLAIM[database.dialect]
-        self._save_location = tables.SAVE_LOCATION[database.dialect]
 
     def claim(self, mail_key: str, *, location_key: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
@@ -119,17 +117,21 @@ class Ledger:
         A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
         owner: who claims, for people to read, e.g. `host:pid`.
         """
-        ids = {"mail_key": _hash("mail_key", mail_key), "place": _hash("place", location_key)}
-        owner = _checked("owner", owner, _TOKEN)
+        ids = {
+            "mail_key": _checked("mail_key", mail_key, _HASH),
+            "place": _checked("location_key", location_key, _HASH),
+        }
+        values = {**ids, "owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
+        dialect = self._database.dialect
         with self._database.write_transaction() as connection:
-            row = connection.execute(self._claim, {**ids, "owner": owner, "span_s": lease_s}).one_or_none()
-            connection.execute(self._save_location, ids)
+            row = connection.execute(tables.CLAIM[dialect], values).one_or_none()
+            connection.execute(tables.SAVE_LOCATION[dialect], ids)
             if row is None:
-                found = connection.execute(tables.STATE, {"at_location": location_key}).one()
+                found = connection.execute(tables.STATE, _at(location_key)).one()
                 if _starts_in_future(found):
                     connection.execute(tables.RESTART_FUTURE_SPANS)
                 state = _mail_state(found)
-                # Its time ran out between the two statements: whoever asks next can have it.
+                # Its time ran out between the two statements: the next call can claim it.
                 return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
         return Claim(
             mail_key=mail_key,
@@ -186,9 +188,8 @@ class Ledger:
 
     def marked(self, location_key: str) -> None:
         """The mailbox now carries the mark at this location."""
-        location = {"at_location": _hash("place", location_key)}
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.MARK, location).rowcount != 1:
+            if connection.execute(tables.MARK, _at(location_key)).rowcount != 1:
                 raise LedgerError(f"The ledger knows no mail at {location_key}. Claim it first", "ledger_unknown_place")
 
     def reopen(self, location_key: str, *, listed_at: float) -> bool:
@@ -198,17 +199,16 @@ class Ledger:
         False, and nothing changes, where the mail is not parked, or was marked less than a minute before that list,
         which may then have been drawn up without the mark.
         """
-        location = {"at_location": _hash("place", location_key)}
         with self._database.write_transaction() as connection:
-            if connection.execute(tables.REOPEN, {**location, "listed_at": listed_at}).rowcount == 0:
+            if connection.execute(tables.REOPEN, {**_at(location_key), "listed_at": listed_at}).rowcount == 0:
                 return False
-            connection.execute(tables.UNMARK, location)
+            connection.execute(tables.UNMARK, _at(location_key))
         return True
 
     def state(self, location_key: str) -> MailState | None:
         """The state of the mail at this location; None for a location that the ledger has not seen."""
         with self._database.read_transaction() as connection:
-            row = connection.execute(tables.STATE, {"at_location": _hash("place", location_key)}).one_or_none()
+            row = connection.execute(tables.STATE, _at(location_key)).one_or_none()
         if row is None:
             return None
         if _starts_in_future(row):
@@ -275,7 +275,7 @@ class Ledger:
             if end_state == (row.outcome or "open"):
                 return  # the same end of the lease, written before
         raise LeaseLostError(
-            f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent took it on. Leave it alone",
+            f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent claimed it. Leave it alone",
             "ledger_lease_lost",
         )
 
@@ -321,12 +321,12 @@ def _starts_in_future(row: Row[Any]) -> bool:
     return row.outcome is None and bool(row.since > row.now)
 
 
-def _hash(name: str, value: str) -> str:
-    return _checked(name, value, _HASH)
+def _at(location_key: str) -> dict[str, str]:
+    return {"at_location": _checked("location_key", location_key, _HASH)}
 
 
 def _checked(name: str, value: str, pattern: re.Pattern[str]) -> str:
-    """What does not look like a hash, a code or an id may be something that a customer wrote: it stays out."""
+    """Refuse what is no hash, code or id: a customer may have written it."""
     if not pattern.fullmatch(value):
         raise LedgerError(f"The ledger takes no such {name}: it has to match {pattern.pattern}", "ledger_invalid_value")
     return value
