@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Send = Callable[[int, int, bytes], None]
 """(HTTP status, kind of content, content)"""
 Result = tuple[dict[str, Any], str]
@@ -86,8 +87,7 @@ class Arguments:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        value: str | None = self._checked(name, lambda value: isinstance(value, str), "must be a string")
-        return value
+        return self._typed(name, str, "must be a string")
 
     def path(self, name: str) -> str:
         value = self.text(name)
@@ -96,8 +96,8 @@ class Arguments:
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
-        value = self._checked(name, lambda value: isinstance(value, bool), "must be true or false")
-        return default if value is None else bool(value)
+        value = self._typed(name, bool, "must be true or false")
+        return default if value is None else value
 
     def integer(self, name: str) -> int | None:
         value: int | None = self._checked(name, _is_integer, "must be an integer")
@@ -112,7 +112,7 @@ class Arguments:
         return None if value is None else float(value)
 
     def mapping(self, name: str) -> Arguments | None:
-        value = self._checked(name, lambda value: isinstance(value, dict), "must be an object")
+        value: dict[str, Any] | None = self._typed(name, dict, "must be an object")
         return None if value is None else Arguments(value)
 
     def texts(self, name: str) -> list[str]:
@@ -126,11 +126,22 @@ class Arguments:
             self._checked(name, lambda value: isinstance(value, list) and all(map(is_valid_item, value)), problem) or []
         )
 
+    def _typed(self, name: str, kind: type[T], problem: str) -> T | None:
+        value: T | None = self._checked(name, lambda value: isinstance(value, kind), problem)
+        return value
+
     def _checked(self, name: str, is_valid: Callable[[Any], bool], problem: str) -> Any:
         value = self._data.get(name)
         if value is not None and not is_valid(value):
             raise InvalidArgumentError(name, problem)
         return value
+
+
+def choose(name: str, value: str, options: Mapping[str, T]) -> T:
+    """What an argument stands for. Raises InvalidArgumentError for one that is not among the options."""
+    if value not in options:
+        raise InvalidArgumentError(name, f"must be one of {', '.join(options)}")
+    return options[value]
 
 
 def _is_integer(value: object) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
+from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError, choose
 from .browser_page import BrowserPage
 
 REQUEST_S: Final = 60.0
@@ -18,7 +18,8 @@ _PNG, _JPEG = 2, 3
 _SCROLL_POSITION: Final = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(
   () => done({x: scrollX, y: scrollY}))))"""
 
-Route = Callable[[ApiRequest, Arguments, BrowserPage], None]
+Action = Callable[[ApiRequest, Arguments, BrowserPage], object]
+"""Gives the data of the answer, unless it answers the request itself."""
 
 
 def _timeout_s(arguments: Arguments) -> float | None:
@@ -27,14 +28,13 @@ def _timeout_s(arguments: Arguments) -> float | None:
 
 
 def _info(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
-    size = {"width": page.width, "height": page.height}
     inner = page.evaluate("({width: innerWidth, height: innerHeight})")
     information = {
         "user_agent": page.evaluate("navigator.userAgent"),
         # For programs inside, where the network is the sandbox's own; the outside has this API.
         "cdp_url": f"http://127.0.0.1:{CDP_PORT}",
         "vnc_url": "",
-        "viewport": size,
+        "viewport": {"width": page.width, "height": page.height},
         "page_viewport": inner,
     }
     request.answer(information, "Browser")
@@ -53,33 +53,18 @@ def _screenshot(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     request.send(200, _PNG if kind == "png" else _JPEG, content)
 
 
-def _config(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
-    size = arguments.mapping("resolution")
-    if size is not None:
+def _config(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> dict[str, int]:
+    if (size := arguments.mapping("resolution")) is not None:
         width, height = size.integer("width"), size.integer("height")
         if width is None or height is None or not (100 <= width <= 4096 and 100 <= height <= 4096):
             raise InvalidArgumentError("resolution", "must have a width and a height between 100 and 4096")
         page.resize(width, height)
-    request.answer({"width": page.width, "height": page.height})
+    return {"width": page.width, "height": page.height}
 
 
 def _navigate(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     until = arguments.optional_text("wait_until") or "load"
     request.answer(page.navigate(arguments.text("url"), until, _timeout_s(arguments)), "Navigated")
-
-
-def _go(steps: int) -> Route:
-    def go(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
-        if not page.go(steps):
-            raise RequestError(400, "there is no such page in the history")
-        request.answer(page.address())
-
-    return go
-
-
-def _reload(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
-    page.reload()
-    request.answer(page.address())
 
 
 def _point(arguments: Arguments, page: BrowserPage, index: int | None = None) -> tuple[float, float]:
@@ -93,46 +78,41 @@ def _click(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None
     request.answer({"x": x, "y": y, "url": page.evaluate("location.href")}, "Clicked")
 
 
-def _hover(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+def _hover(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> dict[str, float]:
     x, y = _point(arguments, page)
     page.mouse_event("mouseMoved", x, y)
-    request.answer({"x": x, "y": y})
+    return {"x": x, "y": y}
 
 
-def _scroll(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+def _scroll(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> object:
     direction, amount = arguments.optional_text("direction") or "down", arguments.integer("amount") or 500
-    ways = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
-    if direction not in ways:
-        raise InvalidArgumentError("direction", f"must be one of {', '.join(ways)}")
-    page.scroll(ways[direction][0] * amount, ways[direction][1] * amount)
-    request.answer(page.evaluate(_SCROLL_POSITION))
+    x, y = choose("direction", direction, {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)})
+    page.scroll(x * amount, y * amount)
+    return page.evaluate(_SCROLL_POSITION)
 
 
-def _scroll_to(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+def _scroll_to(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> object:
     x, y = arguments.coordinate("x") or 0, arguments.coordinate("y") or 0
-    request.answer(page.evaluate(f"(scrollTo({x}, {y}), {{x: scrollX, y: scrollY}})"))
+    return page.evaluate(f"(scrollTo({x}, {y}), {{x: scrollX, y: scrollY}})")
 
 
-def _wait(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
+def _wait(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> dict[str, str]:
     kind, seconds = arguments.optional_text("type") or "selector", _timeout_s(arguments)
     wait_s = 30.0 if seconds is None else seconds
     if kind == "timeout":
         time.sleep(min(1.0 if seconds is None else seconds, REQUEST_S / 2))
     elif kind == "selector":
         element = f"document.querySelector({json.dumps(arguments.text('selector'))})"
-        state = arguments.optional_text("state") or "visible"
-        seen = f"(e => e && e.getClientRects().length > 0)({element})"
-        conditions = {"visible": seen, "attached": element, "hidden": f"!{seen}", "detached": f"!{element}"}
-        if state not in conditions:
-            raise InvalidArgumentError("state", f"must be one of {', '.join(conditions)}")
-        page.wait(conditions[state], wait_s)
+        visible = f"(e => e && e.getClientRects().length > 0)({element})"
+        conditions = {"visible": visible, "attached": element, "hidden": f"!{visible}", "detached": f"!{element}"}
+        page.wait(choose("state", arguments.optional_text("state") or "visible", conditions), wait_s)
     elif kind == "function":
         page.wait(arguments.text("expression"), wait_s)
     elif kind in ("navigation", "load_state"):
         page.wait("document.readyState === 'complete'", wait_s)
     else:
         raise RequestError(501, f"this sandbox cannot wait for '{kind[:40]}'")
-    request.answer({"type": kind})
+    return {"type": kind}
 
 
 def _action(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
@@ -152,7 +132,7 @@ def _action(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> Non
         "MOUSE_UP": lambda: page.mouse_event("mouseReleased", *page.mouse, _button(arguments), 1),
         "DRAG_TO": lambda: _drag(page, at),
         "DRAG_REL": lambda: _drag(page, moved),
-        "SCROLL": lambda: page.scroll(_scroll_pixels(arguments, "dx"), _scroll_pixels(arguments, "dy")),
+        "SCROLL": lambda: page.scroll(arguments.coordinate("dx") or 0.0, arguments.coordinate("dy") or 0.0),
         "TYPING": lambda: page.type(arguments.text("text")),
         "PRESS": lambda: page.press(arguments.text("key")),
         "KEY_DOWN": lambda: page.key(arguments.text("key"), down=True),
@@ -160,9 +140,7 @@ def _action(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> Non
         "HOTKEY": lambda: page.press(*arguments.texts("keys")),
         "WAIT": lambda: time.sleep(min(arguments.number("duration") or 0.0, REQUEST_S / 2)),
     }
-    if kind not in actions:
-        raise InvalidArgumentError("action_type", f"must be one of {', '.join(actions)}")
-    actions[kind]()
+    choose("action_type", kind, actions)()
     done = {"status": "success", "action_performed": kind}
     request.answer(done, "Action done", **done)
 
@@ -171,10 +149,6 @@ def _drag(page: BrowserPage, to: tuple[float, float]) -> None:
     page.mouse_event("mousePressed", *page.mouse, "left", 1)
     page.mouse_event("mouseMoved", *to, "left", buttons=1)
     page.mouse_event("mouseReleased", *to, "left", 1)
-
-
-def _scroll_pixels(arguments: Arguments, name: str) -> float:
-    return arguments.coordinate(name) or 0.0
 
 
 def _button(arguments: Arguments) -> str:
@@ -188,54 +162,45 @@ def _click_count(arguments: Arguments, name: str) -> int:
     return min(max(arguments.integer(name) or 1, 1), 10)
 
 
-def _answers(action: Callable[[Arguments, BrowserPage], object]) -> Route:
-    """An action whose result is the answer."""
-
-    def answer(request: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
-        request.answer(action(arguments, page))
-
-    return answer
-
-
-def _select_option(arguments: Arguments, page: BrowserPage) -> None:
+def _select_option(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     value, label = arguments.optional_text("value"), arguments.optional_text("label")
     page.select(arguments.text("selector"), value, label, arguments.integer("index"))
 
 
-def _fill(arguments: Arguments, page: BrowserPage) -> None:
+def _fill(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     page.fill(arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text"))
 
 
-def _html(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
-    request.answer(page.html(outer=request.query.get("outer", "true").lower() != "false"))
+def _html(request: ApiRequest, _: Arguments, page: BrowserPage) -> str:
+    return page.html(outer=request.query.get("outer", "true").lower() != "false")
 
 
-ROUTES: Final[dict[tuple[str, str], Route]] = {
+ROUTES: Final[dict[tuple[str, str], Action]] = {
     ("GET", "info"): _info,
     ("GET", "screenshot"): _screenshot,
     ("POST", "actions"): _action,
     ("POST", "config"): _config,
-    ("POST", "restart"): _answers(lambda _, __: None),
+    ("POST", "restart"): lambda *_: None,
     ("POST", "page/navigate"): _navigate,
-    ("POST", "page/back"): _go(-1),
-    ("POST", "page/forward"): _go(1),
-    ("POST", "page/reload"): _reload,
+    ("POST", "page/back"): lambda _, __, page: page.go(-1),
+    ("POST", "page/forward"): lambda _, __, page: page.go(1),
+    ("POST", "page/reload"): lambda _, __, page: page.reload(),
     ("POST", "page/click"): _click,
     ("POST", "page/hover"): _hover,
-    ("POST", "page/fill"): _answers(_fill),
-    ("POST", "page/type"): _answers(lambda arguments, page: page.type(arguments.text("text"))),
-    ("POST", "page/press_key"): _answers(lambda arguments, page: page.press(arguments.text("key"))),
-    ("POST", "page/hot_key"): _answers(lambda arguments, page: page.press(*arguments.texts("keys"))),
-    ("POST", "page/select_option"): _answers(_select_option),
-    ("POST", "page/check"): _answers(lambda arguments, page: page.check(arguments.text("selector"), wanted=True)),
-    ("POST", "page/uncheck"): _answers(lambda arguments, page: page.check(arguments.text("selector"), wanted=False)),
+    ("POST", "page/fill"): _fill,
+    ("POST", "page/type"): lambda _, arguments, page: page.type(arguments.text("text")),
+    ("POST", "page/press_key"): lambda _, arguments, page: page.press(arguments.text("key")),
+    ("POST", "page/hot_key"): lambda _, arguments, page: page.press(*arguments.texts("keys")),
+    ("POST", "page/select_option"): _select_option,
+    ("POST", "page/check"): lambda _, arguments, page: page.check(arguments.text("selector"), checked=True),
+    ("POST", "page/uncheck"): lambda _, arguments, page: page.check(arguments.text("selector"), checked=False),
     ("POST", "page/scroll"): _scroll,
     ("POST", "page/scroll_to"): _scroll_to,
-    ("POST", "page/scroll_to_element"): _answers(lambda arguments, page: page.locate(arguments.text("selector"), None)),
+    ("POST", "page/scroll_to_element"): lambda _, arguments, page: page.locate(arguments.text("selector"), None),
     ("POST", "page/wait"): _wait,
-    ("POST", "page/evaluate"): _answers(lambda arguments, page: page.evaluate(arguments.text("expression"))),
-    ("GET", "page/text"): _answers(lambda _, page: page.text()),
+    ("POST", "page/evaluate"): lambda _, arguments, page: page.evaluate(arguments.text("expression")),
+    ("GET", "page/text"): lambda _, __, page: page.text(),
     ("GET", "page/html"): _html,
-    ("GET", "page/elements"): _answers(lambda _, page: page.elements()),
+    ("GET", "page/elements"): lambda _, __, page: page.elements(),
     ("GET", "page/screenshot"): _screenshot,
 }

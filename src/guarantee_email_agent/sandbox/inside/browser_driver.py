@@ -91,7 +91,7 @@ class _BrowserDriver:
         page, devtools = self._ensure_started()
         devtools.deadline = time.monotonic() + REQUEST_S
         page.select_newest()
-        ROUTES[key](request, arguments, page)
+        request.answer(ROUTES[key](request, arguments, page))
 
     def _ensure_started(self) -> tuple[BrowserPage, DevTools]:
         if self._page is None or self._devtools is None:

@@ -77,29 +77,24 @@ class BrowserPage:
     def select_newest(self) -> None:
         """Go on with the page that is open now: the newest one that was opened, else any, else a new one."""
         self._devtools.drain()
-        opened = [
-            event["params"]["targetInfo"]["targetId"]
+        created = [
+            event["params"]["targetInfo"]
             for event in self._devtools.events
             if event.get("method") == "Target.targetCreated"
-            and event["params"]["targetInfo"].get("type") == "page"
-            and event["params"]["targetInfo"].get("openerId")
         ]
+        opened = [info["targetId"] for info in created if info.get("type") == "page" and info.get("openerId")]
         targets = self._devtools.call("Target.getTargets").get("targetInfos", [])
         pages = [target["targetId"] for target in targets if target.get("type") == "page"]
         self._devtools.discard_events("Target.targetCreated")
-        wanted = next((target for target in reversed(opened) if target in pages), None)
-        if wanted is None:
-            wanted = self._target if self._target in pages else pages[0] if pages else None
-        if wanted is None:
-            wanted = self._devtools.call("Target.createTarget", url="about:blank")["targetId"]
-        if wanted != self._target:
-            self._attach(wanted)
-
-    def _attach(self, target: str) -> None:
-        attached = self._devtools.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._target, self._session = target, attached["sessionId"]
-        self._call("Page.enable")
-        self.resize(self.width, self.height)
+        candidates = (*reversed(opened), self._target, *pages[:1])
+        target = next((target for target in candidates if target in pages), None)
+        if target is None:
+            target = self._devtools.call("Target.createTarget", url="about:blank")["targetId"]
+        if target != self._target:
+            attached = self._devtools.call("Target.attachToTarget", targetId=target, flatten=True)
+            self._target, self._session = target, attached["sessionId"]
+            self._call("Page.enable")
+            self.resize(self.width, self.height)
 
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._devtools.call(method, self._session, **parameters)
@@ -120,24 +115,25 @@ class BrowserPage:
     def address(self) -> dict[str, Any]:
         return {"url": self.evaluate("location.href"), "title": self.evaluate("document.title")}
 
-    def reload(self) -> None:
+    def reload(self) -> dict[str, Any]:
         self._discard_page_events()
         self._call("Page.reload")
         self._wait_for_load("load", None)
+        return self.address()
 
-    def go(self, steps: int) -> bool:
-        """Back or forward in the history; False where there is nothing."""
+    def go(self, steps: int) -> dict[str, Any]:
+        """Back or forward in the history."""
         history = self._call("Page.getNavigationHistory")
         position = history["currentIndex"] + steps
         if not 0 <= position < len(history["entries"]):
-            return False
+            raise RequestError(400, "there is no such page in the history")
         self._discard_page_events()
         self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
         # A page that comes back as it was left tells no second time that it is loaded.
         if self._devtools.wait_for(_NAVIGATION_DONE, self._session, time.monotonic() + _LOAD_S) is None:
             raise RequestError(408, f"the page was not there within {_LOAD_S:g} s")
         self._poll("document.readyState === 'complete'", _LOAD_S)
-        return True
+        return self.address()
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, or of its promise. Raises RequestError with the page's error."""
@@ -182,8 +178,8 @@ class BrowserPage:
     def fill(self, selector: str | None, index: int | None, text: str) -> None:
         self._apply(_FILL, selector, index, text)
 
-    def check(self, selector: str, *, wanted: bool) -> None:
-        self._apply(_CHECK, selector, None, wanted)
+    def check(self, selector: str, *, checked: bool) -> None:
+        self._apply(_CHECK, selector, None, checked)
 
     def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
         if not self.evaluate(_applied(_SELECT, selector, None, value, label, index)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
+from .api_request import ApiRequest, Arguments, RequestError, choose
 from .captured_output import CapturedOutput
 from .files import Files
 from .process_starter import ProcessStarter
@@ -32,8 +32,7 @@ class CodeRunner:
 
     def execute(self, request: ApiRequest, arguments: Arguments) -> None:
         language, code = arguments.text("language"), arguments.text("code")
-        if language not in _SUFFIXES:
-            raise InvalidArgumentError("language", f"must be one of {', '.join(_SUFFIXES)}")
+        suffix = choose("language", language, _SUFFIXES)
         if arguments.flag("stateful"):
             raise RequestError(501, "this sandbox keeps no state between programs. Leave 'stateful' out, or use a file")
         interpreter = self._interpreters.get(language)
@@ -42,7 +41,7 @@ class CodeRunner:
         folder = self._files.resolve(arguments.optional_text("cwd") or self._starter.home)
         if not os.path.isdir(folder):
             raise RequestError(400, f"{folder}: is no folder to run a program in")
-        script = f"/tmp/.code-{os.getpid()}-{next(self._numbers)}{_SUFFIXES[language]}"  # noqa: S108 - inside
+        script = f"/tmp/.code-{os.getpid()}-{next(self._numbers)}{suffix}"  # noqa: S108 - inside
         self._files.store(script, code.encode("utf-8", "replace"))
         out, errors = CapturedOutput(), CapturedOutput()
         try:
@@ -54,23 +53,11 @@ class CodeRunner:
         def done(reason: str) -> None:
             _remove(script)
             status = "timeout" if reason == "hard_timeout" else "ok" if command.exit_code == 0 else "error"
-            request.answer(
-                {
-                    "language": language,
-                    "status": status,
-                    "outputs": [
-                        {"output_type": "stream", "name": name, "text": text}
-                        for name, text in (("stdout", out.text()), ("stderr", errors.text()))
-                        if text
-                    ],
-                    "code": code,
-                    "stdout": out.text(),
-                    "stderr": errors.text(),
-                    "exit_code": command.exit_code,
-                    "traceback": errors.text().splitlines() if status == "error" else [],
-                },
-                "Code executed",
-            )
+            printed = {"stdout": out.text(), "stderr": errors.text()}
+            outputs = [{"output_type": "stream", "name": name, "text": text} for name, text in printed.items() if text]
+            result = {"language": language, "status": status, "outputs": outputs, "code": code, **printed}
+            traceback = printed["stderr"].splitlines() if status == "error" else []
+            request.answer(result | {"exit_code": command.exit_code, "traceback": traceback}, "Code executed")
             command.close()
 
         timeout = arguments.number("timeout")

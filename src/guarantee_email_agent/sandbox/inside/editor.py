@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from .api_request import Arguments, InvalidArgumentError, RequestError, Result
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose
 from .captured_output import shorten
 from .files import Files, walk
 
@@ -35,10 +35,9 @@ class Editor:
             "insert": self._insert,
             "undo_edit": self._undo,
         }
-        if command not in actions:
-            raise InvalidArgumentError("command", f"must be one of {', '.join(actions)}")
+        action = choose("command", command, actions)
         existed = os.path.lexists(path)
-        output, old, new = actions[command](path, arguments)
+        output, old, new = action(path, arguments)
         result = {"output": output, "error": None, "path": path, "prev_exist": existed}
         return result | {"old_content": old, "new_content": new}, f"{command} done"
 
@@ -102,12 +101,10 @@ class Editor:
         return f"File edited: {path}\n{_excerpt(changed, line, new)}", text, changed
 
     def _undo(self, path: str, _: Arguments) -> _Edit:
-        for position in range(len(self._history) - 1, -1, -1):
-            if self._history[position][0] == path:
-                before = self._history.pop(position)[1]
-                break
-        else:
+        position = next((at for at in reversed(range(len(self._history))) if self._history[at][0] == path), None)
+        if position is None:
             raise RequestError(400, f"{path}: there is no edit to take back")
+        before = self._history.pop(position)[1]
         self._kept_characters -= len(before or "")
         current = self._files.load_text(path)
         if before is None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from .api_request import Arguments, InvalidArgumentError, RequestError, Result
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose
 from .files import Files, file_error, walk
 
 MAX_RESULTS: Final = 10_000
@@ -231,7 +231,5 @@ _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
 
 
 def _sort(found: list[dict[str, Any]], arguments: Arguments) -> None:
-    order = arguments.optional_text("sort_by") or "path"
-    if order not in _ORDERS:
-        raise InvalidArgumentError("sort_by", f"must be one of {', '.join(_ORDERS)}")
-    found.sort(key=_ORDERS[order], reverse=arguments.flag("sort_desc"))
+    key = choose("sort_by", arguments.optional_text("sort_by") or "path", _ORDERS)
+    found.sort(key=key, reverse=arguments.flag("sort_desc"))
