@@ -11,9 +11,10 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from guarantee_email_agent.files.fields import field_key, is_required
 from guarantee_email_agent.files.problems import (
@@ -41,7 +42,8 @@ def build(
     further keys, except for those that begin so; without it none.
     """
     problems: list[Problem] = []
-    value = _record_reader(cls)(data, (), problems, given, reserved_prefix)
+    record: type = cls
+    value = _record_reader(record)(data, (), problems, given, reserved_prefix)
     return problems or value
 
 
@@ -49,39 +51,43 @@ def build(
 _Reader = Callable[[Any, KeyPath, str | int, list[Problem]], Any]
 _RecordReader = Callable[[object, KeyPath, list[Problem], Mapping[str, Any] | None, str | None], Any]
 
-
-# One field: its key in the file, its name, the type whose values need no reader, its reader, its check.
-_FieldReader = tuple[str, str, type | None, _Reader, Callable[[Any], str | None] | None]
-
 _MAPPING: Final = "a mapping of keys to values"
 _BOOLEAN_WORDS: Final = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
-_RECORD_READERS: Final[dict[type, _RecordReader]] = {}
 
 
+class _FieldReader(NamedTuple):
+    key: str
+    name: str
+    exact: type | None  # the type whose values need no reader
+    read: _Reader
+    check: Callable[[Any], str | None] | None
+    required: bool
+
+
+@cache
 def _record_reader(cls: type) -> _RecordReader:
-    """The reader of one dataclass, made once."""
-    if cls not in _RECORD_READERS:
-        _RECORD_READERS[cls] = _make_record_reader(cls)
-    return _RECORD_READERS[cls]
-
-
-def _make_record_reader(cls: type) -> _RecordReader:
-    readers, required = _field_readers(cls)
-    known = {reader[0]: None for reader in readers}
+    annotations = get_type_hints(cls)
+    readers = []
+    for field in fields(cls):
+        if (key := field_key(field)) is not None:
+            annotation, check = annotations[field.name], field.metadata.get("check")
+            exact, reader = _exact_type(annotation), _reader(annotation)
+            readers.append(_FieldReader(key, field.name, exact, reader, check, is_required(field)))
+    known = [reader.key for reader in readers]
+    may_be_empty = not any(reader.required for reader in readers)
 
     def read(
         data: object, path: KeyPath, problems: list[Problem], given: Mapping[str, Any] | None, reserved: str | None
     ) -> Any:
+        if data is None and may_be_empty:  # a section whose keys are all commented out
+            data = {}
         if type(data) is not dict:
-            if data is None and not required:  # a section whose keys are all commented out
-                data = {}
-            else:
-                problems.append(mismatch(path, _MAPPING, data))
-                return None
+            problems.append(mismatch(path, _MAPPING, data))
+            return None
         values: dict[str, Any] = dict(given) if given else {}
         found = 0
         before = len(problems)
-        for key, name, exact, reader, check in readers:
+        for key, name, exact, reader, check, required in readers:
             if key in data:
                 found += 1
                 value = data[key]
@@ -93,7 +99,7 @@ def _make_record_reader(cls: type) -> _RecordReader:
                 if check is not None and value is not None and (wrong := check(value)):
                     problems.append(Problem((*path, key), "value", wrong))
                 values[name] = value
-            elif key in required:
+            elif required:
                 problems.append(missing_key(key, path, () if reserved is None else data))
         if found != len(data):
             others = [key for key in data if key not in known]
@@ -114,22 +120,7 @@ def _is_problem(key: object, reserved: str | None) -> bool:
     return reserved is None or not isinstance(key, str) or key.startswith(reserved)
 
 
-def _field_readers(cls: type) -> tuple[list[_FieldReader], frozenset[str]]:
-    annotations = get_type_hints(cls)
-    readers: list[_FieldReader] = []
-    required = set()
-    for field in fields(cls):
-        key = field_key(field)
-        if key is not None:
-            annotation = annotations[field.name]
-            readers.append((key, field.name, _exact_type(annotation), _reader(annotation), field.metadata.get("check")))
-            if is_required(field):
-                required.add(key)
-    return readers, frozenset(required)
-
-
 def _exact_type(annotation: Any) -> type | None:
-    """The type whose values need no reader at all."""
     return annotation if annotation in (str, int, bool) else None
 
 
@@ -137,8 +128,8 @@ def _reader(annotation: Any) -> _Reader:
     """The reader for one annotation. Raises TypeError for a type that no file can hold: a bug in the dataclass."""
     if annotation in _SCALARS:
         return _SCALARS[annotation]
-    if annotation is object or annotation is Any:
-        return _any_value
+    if annotation in (object, Any):
+        return lambda value, _parent, _key, _problems: value
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return _literal(arguments)
@@ -183,7 +174,7 @@ def _items(annotation: Any, container: type) -> _Reader:
 
 
 def _mapping(annotation: Any) -> _Reader:
-    read_item = None if annotation in (object, Any) else _reader(annotation)
+    read_item = _reader(annotation)
 
     def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
         if type(value) is not dict:
@@ -194,8 +185,6 @@ def _mapping(annotation: Any) -> _Reader:
             if type(name) is not str:
                 problems.append(non_text_key(name, (*parent, key)))
                 return None
-        if read_item is None:
-            return value
         path = (*parent, key)
         return {name: read_item(item, path, name, problems) for name, item in value.items()}
 
@@ -246,10 +235,6 @@ def _literal(choices: tuple[Any, ...]) -> _Reader:
     return read
 
 
-def _any_value(value: Any, _parent: KeyPath, _key: str | int, _problems: list[Problem]) -> Any:
-    return value
-
-
 def _text(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
     if type(value) is str:
         return value
@@ -265,27 +250,30 @@ def _path(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) 
     return None if text is None else Path(text)
 
 
-def _integer(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
-    if type(value) is int:
-        return value
-    problems.append(mismatch((*parent, key), "a whole number", value, unquote_hint(value)))
-    return None
+def _scalar(
+    fits: Callable[[Any], bool],
+    expected: str,
+    hint: Callable[[object], str],
+    convert: Callable[[Any], Any] = lambda value: value,
+) -> _Reader:
+    def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
+        if fits(value):
+            return convert(value)
+        problems.append(mismatch((*parent, key), expected, value, hint(value)))
+        return None
+
+    return read
 
 
-def _number(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
-    if type(value) in (int, float) and isfinite(value):
-        return float(value)
-    problems.append(mismatch((*parent, key), "a number", value, unquote_hint(value)))
-    return None
+def _boolean_hint(value: object) -> str:
+    meant = _BOOLEAN_WORDS.get(value.lower()) if isinstance(value, str) else None
+    return f"; write {meant} without quotes" if meant else ""
 
 
-def _boolean(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
-    if type(value) is bool:
-        return value
-    meant = _BOOLEAN_WORDS.get(value.lower()) if type(value) is str else None
-    hint = f"; write {meant} without quotes" if meant else ""
-    problems.append(mismatch((*parent, key), "true or false", value, hint))
-    return None
-
-
-_SCALARS: Final[dict[Any, _Reader]] = {str: _text, int: _integer, float: _number, bool: _boolean, Path: _path}
+_SCALARS: Final[dict[Any, _Reader]] = {
+    str: _text,
+    Path: _path,
+    int: _scalar(lambda value: type(value) is int, "a whole number", unquote_hint),
+    float: _scalar(lambda value: type(value) in (int, float) and isfinite(value), "a number", unquote_hint, float),
+    bool: _scalar(lambda value: type(value) is bool, "true or false", _boolean_hint),
+}

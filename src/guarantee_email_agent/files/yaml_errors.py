@@ -19,14 +19,12 @@ _Explanation = tuple[str, int, int]
 def explain(text: str, error: ValueError) -> InputFileError:
     """The error of ryaml as one sentence with line and column that says what to do."""
     raw = str(error)
-    for marker, describe in _EXPLANATIONS:
+    for marker, explanation in _EXPLANATIONS.items():
         if marker in raw:
-            what, line, column = describe(text, raw)
-            break
-    else:
-        line, column = _position(raw)
-        what = " ".join(_POSITION.sub("", raw).split())
-    return _error(what, line, column)
+            if callable(explanation):
+                return _error(*explanation(text, raw))
+            return _error(explanation, *_position(raw, last=marker in _POSITION_IS_LAST))
+    return _error(" ".join(_POSITION.sub("", raw).split()), *_position(raw))
 
 
 def refuse_huge_expansion(text: str, limit: int) -> None:
@@ -81,22 +79,10 @@ def _position(raw: str, last: bool = False) -> tuple[int, int]:
     return int(line), int(column)
 
 
-def _line_and_column(text: str, index: int) -> tuple[int, int]:
-    before = text[:index]
-    return before.count("\n") + 1, index - before.rfind("\n")
-
-
 def _character(text: str, line: int, column: int) -> str:
     lines = text.split("\n")
     row = lines[line - 1] if line <= len(lines) else ""
     return row[column - 1 : column]
-
-
-def _fixed_message(what: str, last: bool = False) -> Callable[[str, str], _Explanation]:
-    def describe(_text: str, raw: str) -> _Explanation:
-        return (what, *_position(raw, last))
-
-    return describe
 
 
 def _duplicate(text: str, raw: str) -> _Explanation:
@@ -124,19 +110,19 @@ def _bad_start(text: str, raw: str) -> _Explanation:
 
 
 def _control(text: str, raw: str) -> _Explanation:
-    found = _FORBIDDEN.search(text)
-    if found is None:
-        return ("a control character is not allowed; remove it", *_position(raw))
-    what = f"the control character U+{ord(found[0]):04X} is not allowed; remove it"
-    return (what, *_line_and_column(text, found.start()))
+    return _character_error(_FORBIDDEN, text, raw, "the control character {} is not allowed; remove it")
 
 
 def _surrogate(text: str, raw: str) -> _Explanation:
-    found = _SURROGATE.search(text)
+    return _character_error(_SURROGATE, text, raw, "{} is half a character; remove it")
+
+
+def _character_error(pattern: re.Pattern[str], text: str, raw: str, message: str) -> _Explanation:
+    found = pattern.search(text)
     if found is None:
-        return raw, 1, 1
-    what = f"U+{ord(found[0]):04X} is half a character; remove it"
-    return (what, *_line_and_column(text, found.start()))
+        return (message.format("here"), *_position(raw))
+    before = text[: found.start()]
+    return message.format(f"U+{ord(found[0]):04X}"), before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def _wide_integer(_text: str, raw: str) -> _Explanation:
@@ -151,55 +137,40 @@ _TOO_MANY_ALIASES: Final = "aliases (*name) repeat their values too often; write
 _COLON: Final = (
     "a ': ' where no key can stand; quote the value if it holds a colon, or check the indentation and the line above"
 )
-
 # The text that ryaml's message holds, and what it means; the first that fits counts.
-_EXPLANATIONS: Final[tuple[tuple[str, Callable[[str, str], _Explanation]], ...]] = (
-    ("duplicate entry", _duplicate),
-    ("unhashable type", _collection_as_key),
-    ("surrogates not allowed", _surrogate),
-    ("control characters are not allowed", _control),
-    ("repetition limit", _fixed_message(_TOO_MANY_ALIASES)),
-    ("recursion limit", _fixed_message("nested more than 128 levels deep; flatten it")),
-    ("invalid type: integer", _wide_integer),
-    (
-        "unknown anchor",
-        _fixed_message("this alias has no anchor (&name) before it; quote the value if its '*' is meant as text"),
-    ),
-    ("tab character", _fixed_message(_TAB)),
-    ("cannot start any token", _bad_start),
-    ("while scanning a quoted scalar", _fixed_message("the quote that opens here is never closed", last=True)),
-    ("expected ',' or ']'", _fixed_message("the list that opens here with '[' lacks a ',' or its ']'", last=True)),
-    ("expected ',' or '}'", _fixed_message("the mapping that opens here with '{' lacks a ',' or its '}'", last=True)),
-    ("unknown escape", _fixed_message('this escape is unknown; in double quotes write "\\\\" for a backslash')),
-    ("escape code", _fixed_message("this escape is no character; write the character itself")),
-    ("hexadecimal number", _fixed_message("this escape is no character; write the character itself")),
-    ("mapping values are not allowed", _fixed_message(_COLON)),
-    (
-        "could not find expected ':'",
-        _fixed_message("this line is no 'key: value' pair; check it and its indentation", last=True),
-    ),
-    ("expected '-' indicator", _fixed_message("a key stands where a list item ('- ') must; check the indentation")),
-    (
-        "sequence entries are not allowed",
-        _fixed_message("a list item ('- ') cannot stand here; put it on a line of its own"),
-    ),
-    ("mapping keys are not allowed", _fixed_message("'? ' cannot stand here; quote the value if it is meant as text")),
-    (
-        "expected node content",
-        _fixed_message("a value is missing here, or starts with a sign that YAML uses; quote it"),
-    ),
-    ("scanning an anchor", _fixed_message("'&' starts an anchor (&name); quote the value if it is meant as text")),
-    ("scanning an alias", _fixed_message("'*' starts an alias (*name); quote the value if it is meant as text")),
-    (" a tag", _fixed_message("'!' starts a tag; quote the value if it is meant as text")),
-    ("scanning a directive", _fixed_message("'%' starts a directive; quote the value if it is meant as text")),
-    (
-        "scanning a block scalar",
-        _fixed_message("only an indentation hint may follow '|' or '>'; begin the text on the next line"),
-    ),
-    (
-        "invalid value",
-        _fixed_message("the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag"),
-    ),
-    ("did not find expected key", _fixed_message("a key ('name: value') must stand here; check the indentation")),
-    ("expected <document start>", _fixed_message("'---' must stand between two documents; check the line above")),
+_EXPLANATIONS: Final[dict[str, str | Callable[[str, str], _Explanation]]] = {
+    "duplicate entry": _duplicate,
+    "unhashable type": _collection_as_key,
+    "surrogates not allowed": _surrogate,
+    "control characters are not allowed": _control,
+    "repetition limit": _TOO_MANY_ALIASES,
+    "recursion limit": "nested more than 128 levels deep; flatten it",
+    "invalid type: integer": _wide_integer,
+    "unknown anchor": "this alias has no anchor (&name) before it; quote the value if its '*' is meant as text",
+    "tab character": _TAB,
+    "cannot start any token": _bad_start,
+    "while scanning a quoted scalar": "the quote that opens here is never closed",
+    "expected ',' or ']'": "the list that opens here with '[' lacks a ',' or its ']'",
+    "expected ',' or '}'": "the mapping that opens here with '{' lacks a ',' or its '}'",
+    "unknown escape": 'this escape is unknown; in double quotes write "\\\\" for a backslash',
+    "escape code": "this escape is no character; write the character itself",
+    "hexadecimal number": "this escape is no character; write the character itself",
+    "mapping values are not allowed": _COLON,
+    "could not find expected ':'": "this line is no 'key: value' pair; check it and its indentation",
+    "expected '-' indicator": "a key stands where a list item ('- ') must; check the indentation",
+    "sequence entries are not allowed": "a list item ('- ') cannot stand here; put it on a line of its own",
+    "mapping keys are not allowed": "'? ' cannot stand here; quote the value if it is meant as text",
+    "expected node content": "a value is missing here, or starts with a sign that YAML uses; quote it",
+    "scanning an anchor": "'&' starts an anchor (&name); quote the value if it is meant as text",
+    "scanning an alias": "'*' starts an alias (*name); quote the value if it is meant as text",
+    " a tag": "'!' starts a tag; quote the value if it is meant as text",
+    "scanning a directive": "'%' starts a directive; quote the value if it is meant as text",
+    "scanning a block scalar": "only an indentation hint may follow '|' or '>'; begin the text on the next line",
+    "invalid value": "the value does not fit its tag (!!int, !!float, !!bool or !!null); remove the tag",
+    "did not find expected key": "a key ('name: value') must stand here; check the indentation",
+    "expected <document start>": "'---' must stand between two documents; check the line above",
+}
+# Where ryaml names two positions, the last of these is where the thing begins.
+_POSITION_IS_LAST: Final = frozenset(
+    {"while scanning a quoted scalar", "expected ',' or ']'", "expected ',' or '}'", "could not find expected ':'"}
 )
