@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +49,7 @@ def open_mailbox(
             "copy_wait_s": 60.0,
             "key": KEY,
         }
-        mailbox = ImapMailbox(ImapSettings(**{**settings, **changes}), SmtpSender(smtp), lambda: datetime.now(UTC))
+        mailbox = ImapMailbox(ImapSettings(**{**settings, **changes}), SmtpSender(smtp))
         opened.append(mailbox)
         return mailbox
 

@@ -5,7 +5,6 @@ import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,7 @@ REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-
 
 
 def opened(directory: Path) -> Maildir:
-    mailbox = Maildir(directory, "support@example.com", lambda: datetime(2026, 1, 17, tzinfo=UTC))
-    mailbox.open(create=True)
-    return mailbox
+    return Maildir(directory, "support@example.com", create=True)
 
 
 @pytest.fixture
@@ -248,7 +245,7 @@ def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path
 
 def test_a_missing_maildir_is_told_when_it_is_opened(tmp_path: Path) -> None:
     with refused("mail_folder_missing") as caught:
-        Maildir(tmp_path / "none", "support@example.com", lambda: datetime.now(UTC)).open()
+        Maildir(tmp_path / "none", "support@example.com")
     assert (
         caught.value.message
         == f"the Maildir {tmp_path}/none does not exist. Make it, with directories cur, new and tmp in it"
@@ -257,7 +254,7 @@ def test_a_missing_maildir_is_told_when_it_is_opened(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_no_maildir_is_told(tmp_path: Path) -> None:
     with refused("mail_folder_missing") as caught:
-        Maildir(tmp_path, "support@example.com", lambda: datetime.now(UTC)).open()
+        Maildir(tmp_path, "support@example.com")
     assert caught.value.message.startswith(f"{tmp_path} is no Maildir: it has no directory new.")
 
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import secrets
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
@@ -77,9 +76,7 @@ def _parse_options() -> argparse.Namespace:
 def _open_maildir(options: argparse.Namespace) -> MailStore:
     from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
-    maildir = Maildir(options.maildir, options.sender, _now)
-    maildir.open(create=options.create)
-    return maildir
+    return Maildir(options.maildir, options.sender, create=options.create)
 
 
 def _open_imap(options: argparse.Namespace) -> MailStore:
@@ -119,7 +116,7 @@ def _open_imap(options: argparse.Namespace) -> MailStore:
         # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
         key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
     )
-    return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name), _now)
+    return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name))
 
 
 def _port(text: str) -> int:
@@ -136,10 +133,6 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds <= 600:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 600")
     return seconds
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 if __name__ == "__main__":

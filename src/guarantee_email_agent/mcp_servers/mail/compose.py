@@ -11,8 +11,10 @@ import binascii
 import hashlib
 import hmac
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from email.utils import format_datetime
 from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
@@ -26,6 +28,7 @@ _LINE: Final = 78  # RFC 5322 §2.1.1
 _ENCODED_BYTES: Final = 42  # so that an encoded word has at most 75 characters (RFC 2047 §2)
 MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]{1,900}>")  # RFC 5322 §3.6.4, and the forms that real senders use
 _HEADER_NAME: Final = re.compile(r"X-[A-Za-z0-9-]{1,70}", re.IGNORECASE)
+_HEADER_BREAK: Final = re.compile(r"[\r\n\0]")
 _PLAIN: Final = re.compile(r"[!-~]{1,900}(?: [!-~]{1,900})*")
 
 
@@ -52,7 +55,7 @@ def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None =
         f"From: {sender}",
         f"To: {recipient}",
         f"Subject: {_unstructured(reply.subject, len('Subject: '))}",
-        f"Date: {_date(date)}",
+        f"Date: {format_datetime(date)}",
         f"Message-ID: {reply.message_id}",
     ]
     if answered := MESSAGE_ID.search(reply.in_reply_to):
@@ -100,15 +103,8 @@ def _proof(key: bytes, message_id: str, recipient: str, body: bytes) -> str:
 
 
 def _reject_line_breaks(reply: Reply) -> None:
-    fields = {
-        "to": reply.to,
-        "subject": reply.subject,
-        "message_id": reply.message_id,
-        "in_reply_to": reply.in_reply_to,
-        "references": reply.references,
-    }
-    for name, value in fields.items():
-        if any(sign in value for sign in "\r\n\0"):
+    for name in ("to", "subject", "message_id", "in_reply_to", "references"):
+        if _HEADER_BREAK.search(getattr(reply, name)):
             raise MessageError(f"{name} holds a line break or NUL, which no header may hold")
     if "\0" in reply.body:
         raise MessageError("body holds NUL, which no mail may hold")
@@ -123,7 +119,7 @@ def _checked_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if lowered in seen:
             raise MessageError(f"headers holds {lowered!r} twice")
         seen.add(lowered)
-        if any(sign in value for sign in "\r\n\0"):
+        if _HEADER_BREAK.search(value):
             raise MessageError(f"the header {name[:80]!r} holds a line break or NUL, which no header may hold")
         if lowered == "auto-submitted":
             if value != "auto-replied":
@@ -145,14 +141,10 @@ def _unstructured(text: str, indent: int) -> str:
         return ""
     if "=?" in text or not _PLAIN.fullmatch(text):
         return "\r\n ".join(_encoded_words(text))
-    lines, room = [""], _LINE - indent
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
-            lines.append(word)
-            room = _LINE - 1
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return "\r\n ".join(lines)
+    folding = textwrap.TextWrapper(
+        _LINE, " " * indent, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\r\n".join(folding.wrap(text)).lstrip()
 
 
 def _encoded_words(text: str) -> Iterator[str]:
@@ -172,9 +164,3 @@ def _encoded_body(text: str) -> bytes:
     # Some mailbox formats would turn it into ">From " (RFC 4155, appendix A).
     encoded = re.sub(rb"^From ", b"=46rom ", encoded, flags=re.MULTILINE)
     return encoded.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-
-
-def _date(date: datetime) -> str:
-    from email.utils import format_datetime
-
-    return format_datetime(date)

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from math import inf
 from typing import Any, Final, Literal
 
@@ -36,12 +36,7 @@ from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
-from guarantee_email_agent.mcp_servers.mail.sent_copies import (
-    SentFolder,
-    find_by_message_id,
-    find_own_copies,
-    move_to_folder,
-)
+from guarantee_email_agent.mcp_servers.mail.sent_copies import SentFolder, find_own_copies, has_copy, move_to_folder
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -69,10 +64,9 @@ class ImapSettings:
 class ImapMailbox:
     """A mailbox on an IMAP server. Connects when it is first used, and again whenever a connection is lost."""
 
-    def __init__(self, settings: ImapSettings, sender: SmtpSender, now: Callable[[], datetime]) -> None:
+    def __init__(self, settings: ImapSettings, sender: SmtpSender) -> None:
         self._settings = settings
         self._sender = sender
-        self._now = now
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._sent = SentFolder(settings.server, settings.sent_folder)
         self._idle = ImapIdle(settings.server, self._select)
@@ -87,11 +81,13 @@ class ImapMailbox:
         def work(client: IMAPClient) -> MailListing:
             uids = self._unprocessed(client)
             entries: list[InboxEntry] = []
+            if len(self._sizes) >= _SIZES_KEPT:
+                self._sizes.clear()
             for start in range(0, len(uids), _PAGE):
                 page = uids[start : min(start + _PAGE, start + limit - len(entries))]
                 for uid, parts in sorted(client.fetch(page, [b"RFC822.SIZE"]).items()):
-                    self._remember_size(uid, parts[b"RFC822.SIZE"])
-                    entries.append(InboxEntry(f"{self._validity}-{uid}", parts[b"RFC822.SIZE"]))
+                    size = self._sizes[uid] = parts[b"RFC822.SIZE"]
+                    entries.append(InboxEntry(f"{self._validity}-{uid}", size))
                 if len(entries) >= limit:
                     break
             return MailListing(tuple(entries), len(uids))
@@ -151,7 +147,7 @@ class ImapMailbox:
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         settings = self._settings
         own_copy = settings.sent_copy == "self"
-        raw = compose(reply, settings.address, self._now(), settings.key if own_copy else None)
+        raw = compose(reply, settings.address, datetime.now(UTC), settings.key if own_copy else None)
         recipients = [envelope_address(reply.to)]
         if own_copy and recipients[0].casefold() != settings.address.casefold():
             recipients.append(settings.address)
@@ -231,11 +227,9 @@ class ImapMailbox:
         if self._settings.sent_copy != "self":
             return False
         address = self._settings.address
-
-        def search(client: IMAPClient) -> bool:
-            return any(mail.is_from(address) for mail in find_by_message_id(client, message_id))
-
-        return self._inbox.run(search) or self._sent.is_in_junk(message_id, address)
+        if self._inbox.run(lambda client: has_copy(client, message_id, address)):
+            return True
+        return self._sent.is_in_junk(message_id, address)
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         client.noop()
@@ -304,8 +298,3 @@ class ImapMailbox:
         if match is None or int(match[1]) != self._validity:
             raise mail_not_found(mail_id)
         return int(match[2])
-
-    def _remember_size(self, uid: int, size: int) -> None:
-        if len(self._sizes) >= _SIZES_KEPT:
-            self._sizes.clear()
-        self._sizes[uid] = size

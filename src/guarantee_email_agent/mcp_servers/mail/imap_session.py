@@ -6,7 +6,7 @@ import imaplib
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final, TypeVar
 
 from imapclient import IMAPClient, SocketTimeout
@@ -26,6 +26,7 @@ imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001
 
 _FRESH_S: Final = 30.0  # a connection unused for longer is tested first
 _TEST_S: Final = 5.0  # and is dead if it answers nothing for this long
+_LOST: Final = (IMAPClientAbortError, ProtocolError, OSError)  # the connection, in contrast to a refused command
 _Result = TypeVar("_Result")
 
 
@@ -57,19 +58,18 @@ class ImapSession:
         Raises ToolError: mail_unavailable, mail_timeout, mail_auth, mail_tls, and what `prepare` and `work` raise.
         """
         with self._lock:
-            for again in (repeat, False):
+            while True:
                 try:
-                    client = self._connected()
-                    result = work(client)
+                    result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
-                    if _is_lost(error):
+                    if isinstance(error, _LOST):
                         self._drop()
-                        if again and not isinstance(error, TimeoutError):
+                        if repeat and not isinstance(error, TimeoutError):
+                            repeat = False
                             continue
                     raise _to_tool_error(error, self._server) from None
                 self._used_at = time.monotonic()
                 return result
-            raise AssertionError("unreachable")
 
     def close(self) -> None:
         """Log out, unless the connection is in use: by a wait whose caller is gone."""
@@ -93,14 +93,12 @@ class ImapSession:
             except (IMAPClientError, OSError):
                 self._drop()
         if self._client is None:
-            client = connect(self._server)
-            try:
+            with ExitStack() as on_error:
+                client = connect(self._server)
+                on_error.callback(_shut_down, client)
                 self._prepare(client)
-            except BaseException:
-                _shut_down(client)
-                raise
-            self._client = client
-            self._used_at = time.monotonic()
+                on_error.pop_all()
+            self._client, self._used_at = client, time.monotonic()
         return self._client
 
     def _drop(self) -> None:
@@ -111,34 +109,25 @@ class ImapSession:
 
 def connect(server: MailServer) -> IMAPClient:
     """A connection that is logged in. Raises ToolError."""
-    client: IMAPClient | None = None
+    timeouts = SocketTimeout(CONNECT_S, STEP_S)
     try:
-        context = None if server.security == "none" else tls_context(server.ca_file)
-        client = IMAPClient(
-            server.host,
-            server.port,
-            ssl=server.security == "tls",
-            ssl_context=context,
-            timeout=SocketTimeout(CONNECT_S, STEP_S),
-        )
-        if server.security == "starttls":
-            if not client.has_capability("STARTTLS"):
-                raise server.starttls_missing()
-            client.starttls(context)
-        if client.has_capability("AUTH=PLAIN"):
-            client.plain_login(*server.credentials("utf-8"))  # where LOGIN takes ASCII only
-        else:
-            client.login(*server.credentials("ascii"))
+        with ExitStack() as on_error:
+            context = None if server.security == "none" else tls_context(server.ca_file)
+            use_tls = server.security == "tls"
+            client = IMAPClient(server.host, server.port, ssl=use_tls, ssl_context=context, timeout=timeouts)
+            on_error.callback(_shut_down, client)
+            if server.security == "starttls":
+                if not client.has_capability("STARTTLS"):
+                    raise server.starttls_missing()
+                client.starttls(context)
+            if client.has_capability("AUTH=PLAIN"):
+                client.plain_login(*server.credentials("utf-8"))  # where LOGIN takes ASCII only
+            else:
+                client.login(*server.credentials("ascii"))
+            on_error.pop_all()
+            return client
     except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
-        if client is not None:
-            _shut_down(client)
         raise _to_tool_error(error, server) from None
-    return client
-
-
-def _is_lost(error: Exception) -> bool:
-    """Whether the connection cannot be used any more, in contrast to a command that the server refused."""
-    return isinstance(error, IMAPClientAbortError | ProtocolError | OSError)
 
 
 def _to_tool_error(error: Exception, server: MailServer) -> Exception:

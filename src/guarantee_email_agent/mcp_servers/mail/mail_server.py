@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
+from guarantee_email_agent.utils.text import truncate
 
 CONNECT_S: Final = 10.0
 STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
@@ -103,5 +104,4 @@ def tls_context(ca_file: Path | None) -> ssl.SSLContext:
 def format_response(response: object) -> str:
     """What a server answered, short, on one line, and without the full stop of a sentence."""
     text = response.decode("utf-8", "replace") if isinstance(response, bytes) else str(response)
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _MAX_RESPONSE_CHARS else f"{text[:_MAX_RESPONSE_CHARS]}…"
+    return truncate(" ".join(text.split()).rstrip("."), _MAX_RESPONSE_CHARS)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from itertools import count
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -188,8 +187,7 @@ class MailboxTools:
         """Wait until the inbox may hold something new, at most timeout_s. List it then."""
         stop = threading.Event()
         try:
-            changed = await _in_own_thread(partial(self._store.wait, arguments.timeout_s, stop))
-            return InboxChange(changed=changed)
+            return InboxChange(changed=await _in_own_thread(self._store.wait, arguments.timeout_s, stop))
         finally:
             stop.set()
 
@@ -198,14 +196,14 @@ class MailboxTools:
         return TestedMailbox(mailbox=await in_thread(self._store.test_connection))
 
 
-async def _in_own_thread(work: Callable[[], _Result]) -> _Result:
+async def _in_own_thread(work: Callable[..., _Result], *arguments: object) -> _Result:
     """The result of `work`, in a thread that takes no other call's place, and that the end of the process cuts off."""
     result: Future[_Result] = Future()
     result.set_running_or_notify_cancel()  # so that the thread may settle it after the call was cancelled
 
     def run() -> None:
         try:
-            result.set_result(work())
+            result.set_result(work(*arguments))
         except Exception as error:  # noqa: BLE001 - raised where it is awaited
             result.set_exception(error)
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
@@ -49,27 +49,24 @@ class Maildir:
 
     proof_lags = False
 
-    def __init__(self, directory: Path, sender: str, now: Callable[[], datetime]) -> None:
+    def __init__(self, directory: Path, sender: str, *, create: bool = False) -> None:
+        """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError."""
         self._directory = directory
         self._sender = sender
-        self._now = now
         self._sent = directory / ".Sent"
         self._letters = KeywordLetters(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
         # Change time of `new` at the last listing, and ids.
         self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())
         self._warned = False
-
-    def open(self, *, create: bool = False) -> None:
-        """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError."""
-        with _os_errors_as_tool_errors("open", self._directory):
+        with _os_errors_as_tool_errors("open", directory):
             if create:
-                _make_maildir(self._directory)
+                _make_maildir(directory)
             for part in _PARTS:
-                if not (self._directory / part).is_dir():
-                    raise _folder_missing(self._directory, part)
-            for tmp in (self._directory / "tmp", self._sent / "tmp"):
-                _remove_abandoned(tmp)
+                if not (directory / part).is_dir():
+                    raise _folder_missing(directory, part)
+            _remove_abandoned(directory / "tmp")
+            _remove_abandoned(self._sent / "tmp")
 
     def list_unprocessed(self, limit: int) -> MailListing:
         with _os_errors_as_tool_errors("list", self._directory):
@@ -120,7 +117,7 @@ class Maildir:
             return counts
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
-        raw = compose(reply, self._sender, self._now())
+        raw = compose(reply, self._sender, datetime.now(UTC))
         with _os_errors_as_tool_errors("write a reply into", self._sent):
             self._make_sent_folder()
             if self._find_sent(reply.message_id):
@@ -135,10 +132,8 @@ class Maildir:
             try:
                 _sync_directory(target.parent)
             except OSError as error:
-                text = (
-                    f"{self._sent}: the reply may not last, its folder could not be written to disk: {error.strerror}"
-                )
-                raise ToolError("mail_unavailable", text, retryable=True, uncertain=True) from None
+                text = f"the reply may not last, its folder could not be written to disk: {error.strerror}"
+                raise ToolError("mail_unavailable", f"{self._sent}: {text}", retryable=True, uncertain=True) from None
             return "sent"
 
     def find_sent(self, message_id: str) -> SentState:
@@ -314,12 +309,10 @@ def _os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        code, reason = "mail_unavailable", error.strerror or type(error).__name__
+        retryable = not isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
         if error.errno in _FULL:
-            text = f"cannot {doing} {directory}: {reason}. Free some space"
-            raise ToolError("mail_disk_full", text, retryable=True) from None
-        if isinstance(error, FileNotFoundError | NotADirectoryError):
-            missing = f"cannot {doing} {directory}: a directory of the Maildir is missing"
-            raise ToolError("mail_folder_missing", missing) from None
-        text = f"cannot {doing} {directory}: {reason}"
-        raise ToolError("mail_unavailable", text, retryable=error.errno not in (errno.EACCES, errno.EPERM)) from None
+            code, reason = "mail_disk_full", f"{reason}. Free some space"
+        elif isinstance(error, FileNotFoundError | NotADirectoryError):
+            code, reason = "mail_folder_missing", "a directory of the Maildir is missing"
+        raise ToolError(code, f"cannot {doing} {directory}: {reason}", retryable) from None

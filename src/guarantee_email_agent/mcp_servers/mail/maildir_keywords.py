@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Final
 
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _LOCK_WAIT_S: Final = 10.0
 _STALE_LOCK_S: Final = 120.0  # Dovecot's own limit
 
@@ -40,26 +41,24 @@ class KeywordLetters:
             self._read_at = version
         return self._letters
 
-    def allocate(self, keywords: Iterable[str]) -> Mapping[str, str]:
+    def allocate(self, keywords: Collection[str]) -> Mapping[str, str]:
         """Letter by keyword, for each of `keywords`. Raises OSError, and ToolError where no letter is free."""
-        wanted = list(keywords)
         letters = self.load()
-        if all(keyword in letters for keyword in wanted):
+        if letters.keys() >= set(keywords):
             return letters
         lock = self._path.with_name("dovecot-keywords.lock")
         descriptor = _acquire_lock(lock)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                letters = dict(self.load())
-                free = [letter for letter in _LETTERS if letter not in letters.values()]
-                for keyword in wanted:
-                    if keyword not in letters:
-                        if not free:
-                            text = f"{self._path} gives all 26 letters to other keywords; remove one that nobody uses"
-                            raise ToolError("mail_unsupported", text)
-                        letters[keyword] = free.pop(0)
-                given = sorted(letters.items(), key=lambda item: item[1])
-                file.writelines(f"{_LETTERS.index(letter)} {keyword}\n" for keyword, letter in given)
+                letters = self.load()
+                free = sorted(set(ascii_lowercase).difference(letters.values()))
+                new = [keyword for keyword in keywords if keyword not in letters]
+                if len(new) > len(free):
+                    text = f"{self._path} gives all 26 letters to other keywords; remove one that nobody uses"
+                    raise ToolError("mail_unsupported", text)
+                given = {**letters, **dict(zip(new, free, strict=False))}
+                for keyword, letter in sorted(given.items(), key=itemgetter(1)):
+                    file.write(f"{ascii_lowercase.index(letter)} {keyword}\n")
                 file.flush()
                 os.fsync(file.fileno())
             lock.rename(self._path)
@@ -73,8 +72,8 @@ def _parse(text: str) -> dict[str, str]:
     letters: dict[str, str] = {}
     for line in text.splitlines():
         number, _, keyword = line.partition(" ")
-        if number.isdecimal() and int(number) < len(_LETTERS) and keyword:
-            letters[keyword] = _LETTERS[int(number)]
+        if number.isdecimal() and int(number) < len(ascii_lowercase) and keyword:
+            letters[keyword] = ascii_lowercase[int(number)]
     return letters
 
 

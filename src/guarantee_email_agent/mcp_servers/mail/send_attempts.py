@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
@@ -17,7 +16,7 @@ class SendAttempts:
     """By Message-ID: `accepted` by the server, `filed` (its copy was seen), `refused` (never taken), or `uncertain`."""
 
     def __init__(self) -> None:
-        self._attempts: OrderedDict[str, tuple[AttemptState, float]] = OrderedDict()
+        self._attempts: dict[str, tuple[AttemptState, float]] = {}  # the latest last
         self._sending: set[str] = set()
         self._changed = threading.Condition()
 
@@ -34,17 +33,17 @@ class SendAttempts:
 
     def record(self, message_id: str, state: AttemptState) -> None:
         with self._changed:
+            self._attempts.pop(message_id, None)
             self._attempts[message_id] = (state, time.monotonic())
-            self._attempts.move_to_end(message_id)
-            while len(self._attempts) > _MAX_REMEMBERED:
-                self._attempts.popitem(last=False)
+            if len(self._attempts) > _MAX_REMEMBERED:
+                del self._attempts[next(iter(self._attempts))]
 
     def accepted_before(self, seconds: float) -> str | None:
         """A reply accepted longer ago than this, the copy of which was not seen yet."""
         before = time.monotonic() - seconds
         with self._changed:
             attempts = self._attempts.items()
-            return next((one for one, (state, at) in attempts if state == "accepted" and at < before), None)
+            return next((found for found, (state, at) in attempts if state == "accepted" and at < before), None)
 
     @contextmanager
     def exclusive(self, message_id: str) -> Iterator[None]:

@@ -55,7 +55,7 @@ class SentFolder:
     def name(self, client: IMAPClient) -> str:
         """The folder's name, which is made where there is none. To be asked on any connection."""
         if self._name is None:
-            self._name = self._configured_name or _special_folder(client, SENT) or f"{_prefix(client)}Sent"
+            self._name = self._configured_name or client.find_special_folder(SENT) or f"{_prefix(client)}Sent"
             if not client.folder_exists(self._name):
                 client.create_folder(self._name)
                 with suppress(IMAPClientError):  # a courtesy to mail programs
@@ -67,7 +67,7 @@ class SentFolder:
 
         def search(client: IMAPClient) -> bool:
             client.noop()  # makes the server look for mails that others put there
-            return any(find_by_message_id(client, message_id))
+            return has_copy(client, message_id)
 
         return self._session.run(search)
 
@@ -75,12 +75,12 @@ class SentFolder:
         """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
 
         def search(client: IMAPClient) -> bool:
-            junk = _special_folder(client, JUNK)
+            junk = client.find_special_folder(JUNK)
             if junk is None:
                 return False
             try:
                 client.select_folder(junk, readonly=True)
-                return any(mail.is_from(address) for mail in find_by_message_id(client, message_id))
+                return has_copy(client, message_id, address)
             finally:
                 self._select(client)
 
@@ -101,10 +101,11 @@ class SentFolder:
         client.select_folder(self.name(client), readonly=True)
 
 
-def find_by_message_id(client: IMAPClient, message_id: str) -> Iterator[CopyCandidate]:
-    """Mails of the selected folder with exactly this Message-ID."""
+def has_copy(client: IMAPClient, message_id: str, sender: str | None = None) -> bool:
+    """Whether the selected folder has a mail with exactly this Message-ID, and from this sender if one is given."""
     uids = client.search([b"HEADER", b"Message-ID", message_id.encode()])
-    return (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
+    found = (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
+    return any(sender is None or mail.is_from(sender) for mail in found)
 
 
 def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[CopyCandidate]:
@@ -158,15 +159,7 @@ def _single_header(header: Message, name: str) -> str:
     return re.sub(r"\s+", " ", str(values[0])).strip() if len(values) == 1 else ""
 
 
-def _special_folder(client: IMAPClient, kind: bytes) -> str | None:
-    name: str | None = client.find_special_folder(kind)
-    return name
-
-
 def _prefix(client: IMAPClient) -> str:
     """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
-    if client.has_capability("NAMESPACE"):
-        personal = client.namespace().personal
-        if personal:
-            return str(personal[0][0])
-    return ""
+    personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
+    return str(personal[0][0]) if personal else ""

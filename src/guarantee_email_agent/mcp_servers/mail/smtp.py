@@ -13,8 +13,8 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Final
+from contextlib import ExitStack, suppress
+from typing import Any, Final
 
 from guarantee_email_agent.mcp_servers.mail.mail_server import CONNECT_S, MailServer, format_response, tls_context
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -92,34 +92,32 @@ class SmtpSender:
 
     def _connect(self, deadline: float) -> smtplib.SMTP:
         server = self._server
-        connection: smtplib.SMTP | None = None
+        options: dict[str, Any] = {
+            "timeout": min(CONNECT_S, max(deadline - time.monotonic(), 0.1)),
+            "local_hostname": "localhost",  # the library would ask the DNS for this machine's name
+        }
         try:
-            connect_s = min(CONNECT_S, max(deadline - time.monotonic(), 0.1))
-            # Named here because the library would ask the DNS for this machine's name.
-            if server.security == "tls":
-                context = tls_context(server.ca_file)
-                connection = smtplib.SMTP_SSL(
-                    server.host, server.port, timeout=connect_s, context=context, local_hostname="localhost"
+            with ExitStack() as on_error:
+                connection = (
+                    smtplib.SMTP_SSL(server.host, server.port, context=tls_context(server.ca_file), **options)
+                    if server.security == "tls"
+                    else smtplib.SMTP(server.host, server.port, **options)
                 )
-            else:
-                connection = smtplib.SMTP(server.host, server.port, timeout=connect_s, local_hostname="localhost")
-            # The final dot goes out by itself; without this it would wait 40 ms for the answer to what went before.
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # type: ignore[union-attr]
-            self._greet(connection)
-            if server.security == "starttls":
-                if not connection.has_extn("starttls"):
-                    raise server.starttls_missing()
-                connection.starttls(context=tls_context(server.ca_file))
+                on_error.callback(connection.close)
+                # The final dot goes out by itself; without this it would wait 40 ms for the answer to what went before.
+                connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # type: ignore[union-attr]
                 self._greet(connection)
-            if server.user is not None:
-                _log_in(connection, server)
-        except Exception as error:
-            if connection is not None:
-                connection.close()
-            if isinstance(error, OSError | smtplib.SMTPException):
-                raise _to_tool_error(error, server) from None
-            raise
-        return connection
+                if server.security == "starttls":
+                    if not connection.has_extn("starttls"):
+                        raise server.starttls_missing()
+                    connection.starttls(context=tls_context(server.ca_file))
+                    self._greet(connection)
+                if server.user is not None:
+                    _log_in(connection, server)
+                on_error.pop_all()
+                return connection
+        except (OSError, smtplib.SMTPException) as error:
+            raise _to_tool_error(error, server) from None
 
     def _greet(self, connection: smtplib.SMTP) -> None:
         name = self._ehlo_name
@@ -218,7 +216,7 @@ def _check(response: tuple[int, bytes], expected: int, server: MailServer, what:
     ours: a refusal for good is not about the one mail, but of our own address, or the day's limit.
     """
     code, text = response
-    if code in (expected, 251 if expected == 250 else expected):
+    if code == expected or (code, expected) == (251, 250):
         return
     permanent = 500 <= code < 600 and code != _LOG_IN_FIRST
     whose = ", which is ourselves" if permanent and ours else ""
