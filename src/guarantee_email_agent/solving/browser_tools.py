@@ -35,19 +35,12 @@ _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
-def _post(path: str, done: str = "Done.") -> ToolFunction:
+def _post(path: str) -> ToolFunction:
     """A tool that posts its arguments as they are."""
 
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
-        return to_text(data) if data else done
-
-    return run
-
-
-def _get(path: str) -> ToolFunction:
-    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-        return to_text(sandbox.call("GET", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s))
+        return to_text(data) if data else "Done."
 
     return run
 
@@ -69,6 +62,10 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
 def _query_elements(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
     expression = _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)
     return to_text(_run_script(sandbox, expression, timeout_s))
+
+
+def _mark_elements(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
+    return to_text(sandbox.call("GET", f"{_PAGE}/elements", timeout_s=timeout_s))
 
 
 def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
@@ -99,10 +96,6 @@ _MAYBE_SELECTOR: Final = string("CSS selector of the element, or use index.", re
 _INDEX: Final = integer("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
 
 
-def _number(description: str) -> ToolParameter:
-    return ToolParameter("number", description)
-
-
 BROWSER_TOOLS: Final = (
     Tool("browser_navigate", "Open a page.", {"url": string("Its address.")}, _post("navigate")),
     Tool("browser_back", "Go back one page.", {}, _post("back")),
@@ -112,8 +105,8 @@ BROWSER_TOOLS: Final = (
         "browser_click",
         "Click at a place of the page.",
         {
-            "x": _number("Pixels from the left."),
-            "y": _number("Pixels from the top."),
+            "x": ToolParameter("number", "Pixels from the left."),
+            "y": ToolParameter("number", "Pixels from the top."),
             "button": string("Which button.", required=False, choices=("left", "right", "middle")),
             "click_count": integer("2 for a double click.", required=False),
         },
@@ -161,7 +154,7 @@ BROWSER_TOOLS: Final = (
         _query_elements,
     ),
     Tool("dom_extract_links", "List the links of the page.", {}, _links),
-    Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _get("elements")),
+    Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _mark_elements),
     Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _post("click")),
     Tool(
         "dom_fill",

@@ -16,7 +16,6 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.llm.usage import price_of
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
@@ -24,20 +23,19 @@ from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits
 from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
-from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, TaskContext
+from guarantee_email_agent.solving.agents.agent import AgentFactory
+from guarantee_email_agent.solving.agents.human_agent import human_agent_factory
+from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
+from guarantee_email_agent.solving.agents.script_agent import script_agent_factory
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.solving.tools import SandboxApi
-from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
-from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
 AgentKind = Literal["llm", "script", "command", "human"]
-MODEL_TIMEOUT_S: Final = 600.0
-"""Seconds for one answer of a model: one of thousands of tokens takes minutes."""
-
 JUDGE_MARGIN_S: Final = 3600.0
 """Seconds that a sandbox may live on for its judge."""
 
@@ -165,10 +163,7 @@ def _sandbox_opener(kind: SandboxKind, limits: RunLimits, interruption: Interrup
 
 
 def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
-    """What makes an agent of the wanted kind for a task.
-
-    Raises ConfigurationError where something it needs is missing, or given for another kind.
-    """
+    """Raises ConfigurationError where something that the agent needs is missing, or given for another kind."""
     for name, value, kind in (
         ("--script", options.script, "script"),
         ("--command", options.command, "command"),
@@ -176,68 +171,16 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
     ):
         if value is not None and options.agent != kind:
             raise ConfigurationError(f"{name} goes with --agent {kind}, not {options.agent}", "cli_bad_usage")
-    make = {"llm": _llm_agents, "script": _script_agents, "command": _command_agents, "human": _human_agents}[
-        options.agent
-    ]
-    return make(options, load_config)
+    match options.agent:
+        case "llm":
+            from guarantee_email_agent.solving.agents.llm_agent import llm_agent_factory  # loads asyncio
 
-
-def _llm_agents(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:
-    from guarantee_email_agent.llm.anthropic_client import anthropic_model
-    from guarantee_email_agent.solving.agents.llm_agent import LlmAgent
-
-    config = load_config()
-    model = options.model or config.llm.model
-    if options.limits.max_cost_usd is not None and price_of(model) is None:
-        raise ConfigurationError(
-            f"--max-cost: the price of {printable(model)} is not known. Use --max-tokens, or another model",
-            "cli_no_price",
-        )
-
-    def make(context: TaskContext) -> Agent:
-        client = anthropic_model(config, timeout_s=max(MODEL_TIMEOUT_S, config.llm.timeout_s))
-        return LlmAgent(context, client, model, temperature=config.llm.temperature)
-
-    anthropic_model(config)  # what is missing shows before anything is started
-    return make
-
-
-def _script_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
-    from guarantee_email_agent.solving.agents.script_agent import ScriptAgent, load_script, script_file
-
-    if options.script is None:
-        raise ConfigurationError("--agent script needs --script FILE (or a folder of them)", "cli_bad_usage")
-    place = options.script
-    if not place.is_dir():
-        load_script(place)
-
-    def make(context: TaskContext) -> Agent:
-        try:
-            return ScriptAgent(context, load_script(script_file(place, context.task_name)))
-        except TaskError as error:
-            raise AgentStepError(error.message, error.code, {"retryable": True}) from None
-
-    return make
-
-
-def _command_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
-    from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
-
-    if options.command is None:
-        raise ConfigurationError("--agent command needs --command 'PROGRAM ARGUMENTS'", "cli_bad_usage")
-    command = parse_command(options.command)
-    return lambda context: ProgramAgent(context, command)
-
-
-def _human_agents(options: SolveOptions, _: Callable[[], Config]) -> AgentFactory:
-    from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
-
-    require_terminal(sys.stdin)
-    if options.jobs > 1:
-        raise ConfigurationError("--agent human works on one task at a time. Leave --jobs out", "cli_bad_usage")
-
-    def write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-    return lambda context: HumanAgent(context, sys.stdin, write)
+            return llm_agent_factory(
+                load_config(), options.model, has_cost_limit=options.limits.max_cost_usd is not None
+            )
+        case "script":
+            return script_agent_factory(options.script)
+        case "command":
+            return program_agent_factory(options.command)
+        case "human":
+            return human_agent_factory(sys.stdin, options.jobs)

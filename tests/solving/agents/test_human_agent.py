@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TextIO
 
 import pytest
 from tasks_and_sandboxes import task_context
 
 from guarantee_email_agent.solving.agents.agent import AgentStepError
-from guarantee_email_agent.solving.agents.human_agent import HumanAgent, require_terminal
+from guarantee_email_agent.solving.agents.human_agent import HumanAgent
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 
 class Person:
@@ -102,8 +99,3 @@ def test_deadline_does_not_wait_for_the_person(person: Person) -> None:
     with pytest.raises(AgentStepError) as caught:
         person.agent(0.1).next_step(())
     assert caught.value.code == "wall_time"
-
-
-def test_without_a_terminal_nobody_can_be_asked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="--agent human needs a terminal"):
-        require_terminal(io.StringIO("ls\n"))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import select
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
 from typing import Any, Final, TextIO
 
-from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -22,13 +25,17 @@ _HELP: Final = """\
   :quit              give up"""
 
 
-def require_terminal(stdin: TextIO) -> None:
-    """Raises ConfigurationError where nobody can be asked."""
+def human_agent_factory(stdin: TextIO, jobs: int) -> AgentFactory:
+    """Raises ConfigurationError where nobody can be asked, or about several tasks at a time."""
     if not stdin.isatty():
         raise ConfigurationError(
             "--agent human needs a terminal to ask on, and stdin is none. Run it in one, or use another --agent",
             "cli_no_terminal",
         )
+    if jobs > 1:
+        raise ConfigurationError("--agent human works on one task at a time. Leave --jobs out", "cli_bad_usage")
+    write = partial(print, end="", file=sys.stderr, flush=True)
+    return lambda context: HumanAgent(context, stdin, write)
 
 
 class HumanAgent(Agent):
@@ -38,7 +45,7 @@ class HumanAgent(Agent):
         self.context = context
         self._stdin = stdin
         self._write = write
-        self._calls = 0
+        self._call_numbers = count(1)
         self._print(f"\nTask {context.task_name}\n\n{context.instruction.rstrip()}\n\n{_HELP}")
 
     def next_step(self, results: Sequence[ToolResult]) -> Step:
@@ -60,8 +67,7 @@ class HumanAgent(Agent):
                 return self._call(name, arguments)
 
     def _call(self, tool: str, arguments: Mapping[str, Any]) -> Step:
-        self._calls += 1
-        return Step(calls=(ToolCall(f"call_{self._calls}", tool, arguments),))
+        return Step(calls=(ToolCall(f"call_{next(self._call_numbers)}", tool, arguments),))
 
     def _parse_arguments(self, name: str, text: str) -> Mapping[str, Any] | None:
         """The arguments of a tool; None where the line was no call, which has been explained."""
@@ -80,10 +86,7 @@ class HumanAgent(Agent):
         return arguments
 
     def _read_answer(self) -> str:
-        lines: list[str] = []
-        while (line := self._read_line("… ").rstrip("\n")) != ".":
-            lines.append(line)
-        return "\n".join(lines)
+        return "\n".join(iter(lambda: self._read_line("… ").rstrip("\n"), "."))
 
     def _read_line(self, prompt: str) -> str:
         self._write(prompt)

@@ -8,14 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
-from guarantee_email_agent.llm.usage import cost_usd, model_of, usage_of
-from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
+from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
+
+MODEL_TIMEOUT_S: Final = 600.0
+"""Seconds for one answer of a model: one of thousands of tokens takes minutes."""
 
 ANSWER_TOKENS: Final = 16_000
 """Most tokens of one answer: the thinking of newer models counts too."""
@@ -45,6 +51,21 @@ _FAILED_STOP_REASONS: Final = {
     "refusal": ("refused", "the model refused to go on"),
     "model_context_window_exceeded": ("context_window", "the conversation is too long for the model"),
 }
+
+
+def llm_agent_factory(config: Config, model: str | None, *, has_cost_limit: bool) -> AgentFactory:
+    """model: if not the configured one. Raises ConfigurationError for a missing key or an unknown price."""
+    name = model or config.llm.model
+    if has_cost_limit and price_of(name) is None:
+        raise ConfigurationError(
+            f"--max-cost: the price of {printable(name)} is not known. Use --max-tokens, or another model",
+            "cli_no_price",
+        )
+    anthropic_model(config)  # what is missing shows before anything is started
+    timeout_s = max(MODEL_TIMEOUT_S, config.llm.timeout_s)
+    return lambda context: LlmAgent(
+        context, anthropic_model(config, timeout_s=timeout_s), name, temperature=config.llm.temperature
+    )
 
 
 class LlmAgent(Agent):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -26,6 +26,14 @@ _POLL_S: Final = 0.05
 _MAX_STDERR_CHARACTERS: Final = 500
 # What a program may report of its run besides its answer, and the type that it must have.
 _RECORD_TYPES: Final[Mapping[str, type]] = {"conversation": list, "execution_trace": list, "iterations": int}
+
+
+def program_agent_factory(command: str | None) -> AgentFactory:
+    """Raises ConfigurationError without a command, or for one that cannot be used."""
+    if command is None:
+        raise ConfigurationError("--agent command needs --command 'PROGRAM ARGUMENTS'", "cli_bad_usage")
+    parts = parse_command(command)
+    return lambda context: ProgramAgent(context, parts)
 
 
 def parse_command(text: str) -> tuple[str, ...]:
@@ -61,7 +69,7 @@ class ProgramAgent(Agent):
         """Raises AgentStepError where the program cannot be started."""
         with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
             failure = self._run(answer, errors)
-            text = _read_text(answer, MAX_ANSWER_BYTES).removesuffix("\n")
+            text = _read_text(answer).removesuffix("\n")
         record = _parse_record(text)
         result = text if record is None else record["task_result"]
         if record is not None and record.get("status") == "failed":
@@ -101,7 +109,7 @@ class ProgramAgent(Agent):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if failure is None and process.returncode != 0:
-            stderr = _read_text(errors, MAX_ANSWER_BYTES).strip()[-_MAX_STDERR_CHARACTERS:]
+            stderr = _read_text(errors).strip()[-_MAX_STDERR_CHARACTERS:]
             ending = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
             return FailureReason("command_failed", f"the program ended with {ending}{f': {stderr}' if stderr else ''}")
         return failure
@@ -128,9 +136,9 @@ class ProgramAgent(Agent):
         }
 
 
-def _read_text(file: IO[bytes], most: int) -> str:
+def _read_text(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(most).decode("utf-8", "replace")
+    return file.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
 
 
 def _parse_record(text: str) -> dict[str, Any] | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.solving.agents.agent import Agent, AgentStepError, Step, TaskContext
+from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
-from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.text import printable
 
 MAX_SCRIPT_BYTES: Final = 10_000_000
@@ -26,23 +27,40 @@ class ScriptAgent(Agent):
 
     def __init__(self, context: TaskContext, steps: Sequence[ScriptStep]) -> None:
         self.context = context
-        self._script = iter(steps)
-        self._steps = 0
-        self._calls = 0
+        self._step_count = len(steps)
+        self._remaining = iter(steps)
+        self._call_numbers = count(1)
 
     def next_step(self, results: Sequence[ToolResult]) -> Step:  # noqa: ARG002 - a script does not listen
         """Raises AgentStepError behind the last action."""
-        actions = next(self._script, None)
+        actions = next(self._remaining, None)
         if actions is None:
-            raise AgentStepError(f"the script ended after {self._steps} steps without task_complete", "no_answer")
-        self._steps += 1
+            raise AgentStepError(f"the script ended after {self._step_count} steps without task_complete", "no_answer")
         return Step(calls=tuple(self._call(action) for action in actions))
 
     def _call(self, action: Mapping[str, Any]) -> ToolCall:
-        self._calls += 1
         name = action["action_type"]
         arguments = {key: value for key, value in action.items() if key != "action_type"}
-        return ToolCall(f"call_{self._calls}", _TOOL_NAMES.get(name, name), arguments)
+        return ToolCall(f"call_{next(self._call_numbers)}", _TOOL_NAMES.get(name, name), arguments)
+
+
+def script_agent_factory(path: Path | None) -> AgentFactory:
+    """path: a script for all tasks, or a folder with one for each.
+
+    Raises ConfigurationError without it, and TaskError for a file that is no script.
+    """
+    if path is None:
+        raise ConfigurationError("--agent script needs --script FILE (or a folder of them)", "cli_bad_usage")
+    if not path.is_dir():
+        load_script(path)
+
+    def make(context: TaskContext) -> Agent:
+        try:
+            return ScriptAgent(context, load_script(script_file(path, context.task_name)))
+        except TaskError as error:
+            raise AgentStepError(error.message, error.code, {"retryable": True}) from None
+
+    return make
 
 
 def script_file(path: Path, task_name: str) -> Path:
@@ -79,12 +97,10 @@ def load_script(path: Path) -> tuple[ScriptStep, ...]:
         content = content.get("execution_trace")
     if not isinstance(content, list) or not content:
         raise _error(path, "must be a list of actions such as '- {action_type: shell, command: ls}'")
-    return tuple(_parse_step(path, item, number) for number, item in enumerate(content, 1))
-
-
-def _parse_step(path: Path, item: object, number: int) -> ScriptStep:
-    actions = item if isinstance(item, list) else [item]
-    return tuple(_parse_action(path, action, number) for action in actions)
+    return tuple(
+        tuple(_parse_action(path, action, number) for action in (item if isinstance(item, list) else [item]))
+        for number, item in enumerate(content, 1)
+    )
 
 
 def _parse_action(path: Path, item: object, number: int) -> Mapping[str, Any]:
