@@ -17,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,10 +45,6 @@ _PROGRAM = (
 )
 
 
-_pools: dict[int, JudgePool] = {}
-_pools_lock = threading.Lock()
-
-
 def judge(
     path: Path,
     record: Mapping[str, Any],
@@ -59,33 +57,28 @@ def judge(
     timeout_s: seconds, after which everything that the judge started is killed. The pool behind it is started with the
     first call, grows with the threads that call at the same time, and ends with this process.
     """
-    return _pool().judge(path, record, timeout_s, network=network)
+    return _pool_of(os.getpid()).judge(path, record, timeout_s, network=network)
 
 
-def _pool() -> JudgePool:
-    with _pools_lock:
-        # A process that was forked from ours must not share our servers.
-        pool = _pools.get(os.getpid())
-        if pool is None:
-            pool = _pools[os.getpid()] = JudgePool()
-            atexit.register(pool.close)
-        return pool
+@cache
+def _pool_of(process: int) -> JudgePool:  # noqa: ARG001 - a process that was forked from ours must not share our servers
+    pool = JudgePool()
+    atexit.register(pool.close)
+    return pool
 
 
 class JudgePool:
     """Judges records, as many at a time as threads ask. A context manager: leaving it ends its processes.
 
-    fresh: a new interpreter for every judge instead of a fork of one that is there; None: where forking is not safe.
+    fresh: a new interpreter for every judge instead of a fork of one that is there, which is safe on Linux alone.
     namespaces: False does without them, as on a machine that does not allow them.
     """
 
-    def __init__(self, *, fresh: bool | None = None, namespaces: bool = True) -> None:
-        self._fresh = not LINUX if fresh is None else fresh
-        self._no_namespaces_because = (
-            None if namespaces and LINUX else "not asked for" if LINUX else "only Linux has them"
-        )
+    def __init__(self, *, fresh: bool = not LINUX, namespaces: bool = LINUX) -> None:
+        self._fresh = fresh
+        self._no_namespaces_because = None if namespaces else "not asked for" if LINUX else "only Linux has them"
         self._lock = threading.Lock()
-        self._idle: dict[bool, list[_JudgeServer]] = {False: [], True: []}
+        self._idle: defaultdict[bool, list[_JudgeServer]] = defaultdict(list)
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -117,12 +110,7 @@ class JudgePool:
             body = json.dumps(record, default=str).encode()
         except Exception as error:  # noqa: BLE001 - a record from Python may hold any object
             return Verdict("error", error=f"cannot be given this record, which is no JSON: {error}")
-        request = {
-            "judge": os.path.abspath(path),
-            "timeout_s": timeout_s,
-            "limits": asdict(limits),
-            "python": python,
-        }
+        request = {"path": os.path.abspath(path), "timeout_s": timeout_s, "limits": asdict(limits), "python": python}
         return self._ask_server(request, body, limits, network)
 
     def isolation(self, *, network: bool = False) -> Isolation:
@@ -136,7 +124,7 @@ class JudgePool:
         with self._lock:
             self._closed = True
             servers = [server for idle in self._idle.values() for server in idle]
-            self._idle = {False: [], True: []}
+            self._idle.clear()
         for server in servers:
             server.close()
 

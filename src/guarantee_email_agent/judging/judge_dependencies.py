@@ -7,9 +7,14 @@ uv does not look into it again.
 
 from __future__ import annotations
 
+import atexit
+import importlib.util
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +98,6 @@ def _parse_declaration(source: bytes) -> _Declaration:
 
 def _create_environment(declared: _Declaration) -> str:
     """The Python of a new environment that has what is declared."""
-    import atexit
-    import tempfile
-
     uv = _find_uv()
     if uv is None:
         raise DependencyError(
@@ -115,8 +117,6 @@ def _create_environment(declared: _Declaration) -> str:
 
 
 def _remove_folder(folder: str, owner: int) -> None:
-    import shutil
-
     if os.getpid() == owner:  # and not a process that was forked from ours
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -129,9 +129,6 @@ def _is_satisfied(requirement: str) -> bool:
 
 
 def _find_uv() -> tuple[str, ...] | None:
-    import importlib.util
-    import shutil
-
     if program := shutil.which("uv"):
         return (program,)
     package = importlib.util.find_spec("uv")
@@ -140,8 +137,6 @@ def _find_uv() -> tuple[str, ...] | None:
 
 
 def _run_uv(uv: tuple[str, ...], declared: _Declaration, *arguments: str) -> None:
-    import subprocess
-
     try:
         done = subprocess.run(
             (*uv, *arguments),

@@ -98,14 +98,26 @@ class JudgeEnvironment:
         os.setsid()
         if LINUX:
             kernel.set_dumpable(True)  # else our own entries in /proc belong to root
-            _prefer_for_oom_kill()
+            with suppress(OSError):
+                _write_file("/proc/self/oom_score_adj", "1000")
             if self.isolation.namespaces and not self._filters:
                 kernel.unshare(kernel.CLONE_NEWIPC)
         self._limit(limits, timeout_s)
-        if self.user is not None:
-            self._switch_user(self.user)
+        if (user := self.user) is not None:
+            kernel.keep_capabilities_over_setuid()
+            os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
         if LINUX:
-            self._give_up_privileges()
+            kernel.set_capabilities(self._capabilities)
+            kernel.no_new_privileges()
+            kernel.set_dumpable(True)
+            kernel.die_with_parent()
+            if kernel.landlock_version():
+                # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
+                kernel.allow_changes_only_in(self._temp_folders, filter(os.path.exists, (*_SINKS, *self.terminals)))
+            kernel.refuse_system_calls(self._filters)
 
     def _limit(self, limits: JudgeLimits, timeout_s: float) -> None:
         cpu_s = limits.cpu_s or timeout_s * (os.cpu_count() or 1) + 1
@@ -141,24 +153,6 @@ class JudgeEnvironment:
         if not self._counted_at or now - self._counted_at > 5:
             self._counted_at, self._other_threads = now, threads_of_user(os.getuid())
         return self._other_threads
-
-    def _switch_user(self, user: int) -> None:
-        if LINUX:
-            kernel.keep_capabilities_over_setuid()
-        os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
-
-    def _give_up_privileges(self) -> None:
-        kernel.set_capabilities(self._capabilities)
-        kernel.no_new_privileges()
-        kernel.set_dumpable(True)
-        kernel.die_with_parent()
-        if kernel.landlock_version():
-            # With namespaces, too: in a read-only file system one can still write to pipes and terminals.
-            kernel.allow_changes_only_in(self._temp_folders, filter(os.path.exists, (*_SINKS, *self.terminals)))
-        kernel.refuse_system_calls(self._filters)
 
 
 def enter_namespaces(network: bool, temp_dir: str) -> JudgeEnvironment:
@@ -230,13 +224,6 @@ def _capabilities_to_read() -> tuple[int, ...]:
 def _is_shared_memory(path: str) -> bool:
     """Whether a file would be out of sight behind a new folder of shared memory."""
     return os.path.realpath(path).startswith(f"{_SHARED_MEMORY}/")
-
-
-def _prefer_for_oom_kill() -> None:
-    with suppress(OSError):
-        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-        os.write(descriptor, b"1000")
-        os.close(descriptor)
 
 
 def _fingerprint(folder: str) -> tuple[int, ...]:

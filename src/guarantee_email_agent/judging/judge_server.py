@@ -1,7 +1,7 @@
 """The judge's server: a small interpreter, started once, that puts each judge into a process of its own and watches it.
 
 It judges one record at a time, so that whatever still runs afterwards is that judge's, and is killed. Messages: see
-`judge_protocol`; a request is `{"judge", "timeout_s", "limits", "python"}` with the record as its body, and the reply
+`judge_protocol`; a request is `{"path", "timeout_s", "limits", "python"}` with the record as its body, and the reply
 `{"end", "status", "output", "dropped", "duration_ms"}` with the judge's answer. `end` is `answered`, `ended`,
 `timeout`, `memory`, `disk`, `too_much`, `unstoppable` or `broken`; `status` is an exit code, or a signal's number
 below zero.
@@ -17,9 +17,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from guarantee_email_agent.judging import judge_process, judge_protocol
@@ -68,8 +68,9 @@ def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_beca
         judge_protocol.send(control, {"isolation": asdict(environment.isolation), "temp_dir": temp_dir})
         while True:
             request, record = judge_protocol.receive(control)
+            limits = JudgeLimits(**request.pop("limits"))
             try:
-                reply, answer = _JudgeRun(environment, control, request).judge(record)
+                reply, answer = _JudgeRun(environment, control, limits, **request).run(record)
             except OSError as error:
                 answer = b""
                 reply = {"end": "broken", "status": None, "output": str(error), "dropped": 0, "duration_ms": 0}
@@ -86,35 +87,35 @@ class _JudgeRun:
 
     environment: JudgeEnvironment
     control: socket.socket
-    request: Mapping[str, Any]
+    limits: JudgeLimits
+    path: str
+    timeout_s: float
+    python: str | None
+    nonce: str = field(default_factory=lambda: os.urandom(16).hex())
     output: bytearray = field(default_factory=bytearray)
     dropped: int = 0
     received: bytearray = field(default_factory=bytearray)
     status: int | None = None
 
-    def judge(self, record: bytes) -> tuple[dict[str, Any], bytes]:
-        limits = JudgeLimits(**self.request["limits"])
-        timeout_s: float = self.request["timeout_s"]
-        nonce = os.urandom(16).hex()
-        self.environment.prepare_temp_dir(limits, self.request["judge"])
+    def run(self, record: bytes) -> tuple[dict[str, Any], bytes]:
+        self.environment.prepare_temp_dir(self.limits, self.path)
         output, output_in = os.pipe()
         answers, answers_in = os.pipe()
-        is_forked = self.request["python"] is None
-        task = None if is_forked else _write_task_file(self.request["judge"], nonce, limits, record)
+        task = () if self.python is None else (self._write_task_file(record),)
         started = time.monotonic()
         child = os.fork()
         if child == 0:
-            _run_in_child(self, limits, output_in, answers_in, nonce, record, task)
+            self._become_judge(output_in, answers_in, record, *task)
         del record
-        for descriptor in (output_in, answers_in) if task is None else (output_in, answers_in, task):
+        for descriptor in (output_in, answers_in, *task):
             os.close(descriptor)
         for descriptor in (output, answers):
             os.set_blocking(descriptor, False)
         try:
-            end, answer = self._watch(child, output, answers, nonce.encode(), limits, started + timeout_s)
+            end, answer = self._watch(child, output, answers, started + self.timeout_s)
             if not self._kill_all(child):
                 end = "unstoppable"
-            self._read_output(output, limits)
+            self._read_output(output)
             self.environment.clear_temp_dir()
         except EOFError:
             self._kill_all(child)
@@ -131,15 +132,56 @@ class _JudgeRun:
         }
         return reply, answer
 
-    def _watch(
-        self, child: int, output: int, answers: int, nonce: bytes, limits: JudgeLimits, deadline: float
-    ) -> tuple[str, bytes]:
+    def _write_task_file(self, record: bytes) -> int:
+        """What a fresh interpreter needs to know, in a file without a name."""
+        head = {"judge": self.path, "nonce": self.nonce, "most_bytes": self.limits.verdict_bytes}
+        if hasattr(os, "memfd_create"):
+            task = os.memfd_create("task")
+        else:
+            import tempfile
+
+            task, name = tempfile.mkstemp()
+            os.unlink(name)
+        with os.fdopen(os.dup(task), "wb") as file:
+            file.write(json.dumps(head).encode() + b"\n" + record)
+        os.lseek(task, 0, os.SEEK_SET)
+        return task
+
+    def _become_judge(self, output: int, answers: int, record: bytes, task: int | None = None) -> NoReturn:
+        """In the child. Never returns: what goes wrong here ends the process."""
+        try:
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            kept = sorted(descriptor for descriptor in (2, answers, task, _MAX_DESCRIPTORS) if descriptor is not None)
+            for below, above in pairwise(kept):
+                os.closerange(below + 1, above)
+            os.environ.update(TMPDIR=self.environment.temp_dir, HOME=self.environment.temp_dir)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self.environment.confine_judge(self.limits, self.timeout_s)
+            with suppress(OSError):
+                os.chdir(os.path.dirname(self.path))
+            if self.python is None or task is None:
+                for name in [name for name in sys.modules if name.partition(".")[0] == _OUR_PACKAGE]:
+                    del sys.modules[name]  # a judge that imports it gets its own
+                judge_process.answer(self.path, record, self.nonce, answers, self.limits.verdict_bytes)
+            os.set_inheritable(answers, True)
+            os.set_inheritable(task, True)
+            arguments = [self.python, "-I", "-B", judge_process.__file__, str(task), str(answers)]
+            os.execv(self.python, arguments)  # noqa: S606 - no shell
+        except BaseException as error:  # noqa: BLE001 - nothing of this process may go on as a second server
+            with suppress(OSError):
+                os.write(2, f"The judge could not be started: {error}\n".encode())
+        finally:
+            os._exit(NOT_STARTED)
+
+    def _watch(self, child: int, output: int, answers: int, deadline: float) -> tuple[str, bytes]:
         """The reply's `end`, and the judge's answer."""
         ended = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
         poller = select.poll()
         for descriptor in (self.control.fileno(), output, answers, ended):
             if descriptor is not None:
                 poller.register(descriptor, select.POLLIN)
+        most_memory = self.limits.memory_mb * MIB
         check_memory_at = time.monotonic() + _POLL_S
         try:
             while True:
@@ -150,8 +192,8 @@ class _JudgeRun:
                 ready = {descriptor for descriptor, _ in poller.poll(wait_s * 1000 + 1)}
                 if self.control.fileno() in ready:
                     raise EOFError("the caller is gone")
-                gone = ended in ready if ended is not None else self._has_ended(child)
-                if output in ready and not self._read_output(output, limits):
+                gone = ended in ready if ended is not None else self._reap(child, os.WNOHANG)
+                if output in ready and not self._read_output(output):
                     poller.unregister(output)
                 if answers in ready or gone:
                     part, is_open = _read_available(answers)
@@ -159,45 +201,40 @@ class _JudgeRun:
                     if not is_open:
                         with suppress(KeyError):
                             poller.unregister(answers)
-                    answer = _parse_answer(self.received, nonce)
+                    answer = _parse_answer(self.received, self.nonce.encode())
                     if answer is not None:
                         return "answered", answer
-                    if len(self.received) > limits.verdict_bytes + 2 * _CHUNK:
+                    if len(self.received) > self.limits.verdict_bytes + 2 * _CHUNK:
                         return "too_much", b""
                 if gone:
                     return "ended", b""
                 if LINUX and now >= check_memory_at:
-                    if memory_of_descendants(limits.memory_mb * MIB) > limits.memory_mb * MIB:
+                    if memory_of_descendants(most_memory) > most_memory:
                         return "memory", b""
-                    if self._is_disk_full(limits):
+                    if self._is_disk_full():
                         return "disk", b""
                     check_memory_at = time.monotonic() + _POLL_S
         finally:
             if ended is not None:
                 os.close(ended)
 
-    def _is_disk_full(self, limits: JudgeLimits) -> bool:
-        """In namespaces the temporary folder has its size; elsewhere it is watched."""
-        folder, most = self.environment.temp_dir, limits.temp_mb * MIB
+    def _is_disk_full(self) -> bool:
         if self.environment.isolation.namespaces:
-            return False
+            return False  # there the temporary folder has its size
+        folder, most = self.environment.temp_dir, self.limits.temp_mb * MIB
         return is_larger(folder, most) or unlinked_files_of_descendants(folder) > most
 
-    def _read_output(self, output: int, limits: JudgeLimits) -> bool:
+    def _read_output(self, output: int) -> bool:
         """False at its end."""
         part, is_open = _read_available(output)
-        kept = part[: max(0, limits.output_bytes - len(self.output))]
+        kept = part[: max(0, self.limits.output_bytes - len(self.output))]
         self.output += kept
         self.dropped += len(part) - len(kept)
         return is_open
 
-    def _has_ended(self, child: int) -> bool:
-        """Whether the judge itself has ended, without waiting for it; then it is reaped too."""
-        return self.status is not None or self._reap(child, os.WNOHANG)
-
-    def _reap(self, child: int, how: int) -> bool:
-        """Wait for the judge. Raises ChildProcessError where we have no child left."""
-        pid, status = os.waitpid(child, how)
+    def _reap(self, child: int, options: int) -> bool:
+        """Whether the judge has ended; waits for it, or with WNOHANG does not."""
+        pid, status = os.waitpid(child, options)
         if pid:
             self.status = os.waitstatus_to_exitcode(status)
         return pid != 0
@@ -224,57 +261,6 @@ class _JudgeRun:
                 time.sleep(0.001)
             return False
         return True
-
-
-def _run_in_child(
-    run: _JudgeRun, limits: JudgeLimits, output: int, answers: int, nonce: str, record: bytes, task: int | None
-) -> NoReturn:
-    """Become the judge. Never returns: what goes wrong here ends the process."""
-    try:
-        path: str = run.request["judge"]
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        keep = [descriptor for descriptor in (answers, task) if descriptor is not None]
-        first = 3
-        for descriptor in sorted(keep):
-            os.closerange(first, descriptor)
-            first = descriptor + 1
-        os.closerange(first, _MAX_DESCRIPTORS)
-        temp_dir = run.environment.temp_dir
-        os.environ.update(TMPDIR=temp_dir, HOME=temp_dir)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        run.environment.confine_judge(limits, run.request["timeout_s"])
-        with suppress(OSError):
-            os.chdir(os.path.dirname(path))
-        if task is None:
-            for name in [name for name in sys.modules if name.partition(".")[0] == _OUR_PACKAGE]:
-                del sys.modules[name]  # a judge that imports it gets its own
-            judge_process.answer(path, record, nonce, answers, limits.verdict_bytes)
-        os.set_inheritable(answers, True)
-        os.set_inheritable(task, True)
-        python = run.request["python"]
-        os.execv(python, [python, "-I", "-B", judge_process.__file__, str(task), str(answers)])  # noqa: S606 - no shell
-    except BaseException as error:  # noqa: BLE001 - nothing of this process may go on as a second server
-        with suppress(OSError):
-            os.write(2, f"The judge could not be started: {error}\n".encode())
-    finally:
-        os._exit(NOT_STARTED)
-
-
-def _write_task_file(judge: str, nonce: str, limits: JudgeLimits, record: bytes) -> int:
-    """What a fresh interpreter needs to know, in a file without a name."""
-    head = {"judge": judge, "nonce": nonce, "most_bytes": limits.verdict_bytes}
-    if hasattr(os, "memfd_create"):
-        task = os.memfd_create("task")
-    else:
-        import tempfile
-
-        task, name = tempfile.mkstemp()
-        os.unlink(name)
-    with os.fdopen(os.dup(task), "wb") as file:
-        file.write(json.dumps(head).encode() + b"\n" + record)
-    os.lseek(task, 0, os.SEEK_SET)
-    return task
 
 
 def _read_available(descriptor: int) -> tuple[bytes, bool]:

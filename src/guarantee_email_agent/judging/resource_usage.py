@@ -10,10 +10,10 @@ from guarantee_email_agent.judging.judge_protocol import MIB
 
 def threads_of_user(user: int) -> int:
     """How many threads all processes of a user have."""
-    return sum(int(fields[17]) for _, fields, owner in processes() if owner == user)
+    return sum(int(fields[17]) for _, fields, owner in _processes() if owner == user)
 
 
-def processes() -> list[tuple[int, list[str], int]]:
+def _processes() -> list[tuple[int, list[str], int]]:
     """Every process: its id, the fields of /proc/<id>/stat from the third one (state) on, and its user."""
     found = []
     for name in os.listdir("/proc"):
@@ -30,7 +30,7 @@ def processes() -> list[tuple[int, list[str], int]]:
 def descendants() -> list[tuple[int, list[str]]]:
     """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
     children: dict[int, list[tuple[int, list[str]]]] = {}
-    for pid, fields, _ in processes():
+    for pid, fields, _ in _processes():
         children.setdefault(int(fields[1]), []).append((pid, fields))
     found: list[tuple[int, list[str]]] = []
     waiting = [os.getpid()]

@@ -168,13 +168,12 @@ def _list_directory(folder: Path, what: str) -> set[str]:
         names = set(os.listdir(folder))
         os.stat(os.path.join(folder, "."))  # which takes the right to go through it, beside that to list it
         return names
-    except NotADirectoryError:
-        exists = os.path.exists(folder)
-        problem = f"is not a folder. Name {what}" if exists else "does not exist. Correct the path"
-        raise _error(folder, problem, "task_not_found") from None
-    except FileNotFoundError:
-        is_link = os.path.islink(folder)
-        problem = "is a link to what does not exist. Correct it" if is_link else "does not exist. Correct the path"
+    except (FileNotFoundError, NotADirectoryError):
+        problem = "does not exist. Correct the path"
+        if os.path.exists(folder):
+            problem = f"is not a folder. Name {what}"
+        elif os.path.islink(folder):
+            problem = "is a link to what does not exist. Correct it"
         raise _error(folder, problem, "task_not_found") from None
     except PermissionError as error:
         raise _error(folder, f"cannot be read ({error.strerror}). Check its permissions", "task_unreadable") from None

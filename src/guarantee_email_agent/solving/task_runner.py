@@ -64,7 +64,7 @@ class TaskRunner:
         """End all runs as soon as possible, from another thread than theirs; a judge at work is not waited for."""
         self.interruption.request()
         for sandbox in tuple(self._running):
-            # Whatever it was told to do would be waited for.
+            # What it is carrying out would be waited for.
             with suppress(AgentError):
                 sandbox.stop()
         self.interruption.wait(CLEANUP_TIMEOUT_S)

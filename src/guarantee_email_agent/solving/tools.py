@@ -117,8 +117,7 @@ class ToolParameter:
 
     def problem(self, value: object) -> str | None:
         """What is wrong with a value."""
-        fits = isinstance(value, _JSON_TYPES[self.type]) and (self.type == "boolean") == isinstance(value, bool)
-        if not fits:
+        if not isinstance(value, _JSON_TYPES[self.type]) or (self.type == "boolean") != isinstance(value, bool):
             return f"must be of type {self.type}, not {_type_name(value)}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {value!r:.60}"
