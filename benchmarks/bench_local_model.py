@@ -209,10 +209,10 @@ class ProseAlone:
 
     def load(self) -> Instructions:
         instructions = self._files.load()
-        prose, mark, _ = instructions.main.body.partition(OFFLINE_PART)
+        prose, mark, _ = instructions.main_body.partition(OFFLINE_PART)
         if not mark:
             raise SystemExit(f"bench_local_model: the main instruction no longer says '{OFFLINE_PART}'")
-        return replace(instructions, main=replace(instructions.main, body=prose))
+        return replace(instructions, main_body=prose)
 
 
 async def _answer_all(

@@ -51,8 +51,8 @@ def draft(instructions: Instructions, facts: dict[str, str | None], situation: S
 
 
 def edited(instructions: Instructions, old: str, new: str) -> Instructions:
-    assert old in instructions.main.body
-    return replace(instructions, main=replace(instructions.main, body=instructions.main.body.replace(old, new)))
+    assert old in instructions.main_body
+    return replace(instructions, main_body=instructions.main_body.replace(old, new))
 
 
 def with_body(instructions: Instructions, body: str) -> Instructions:

@@ -52,7 +52,7 @@ class Agent:
             model=self.config.llm.model,
             max_tokens=100,
             temperature=0.0,
-            system=[{"type": "text", "text": self._instructions.main.body}],
+            system=[{"type": "text", "text": self._instructions.main_body}],
             messages=[{"role": "user", "content": MAIL}],
             tools=[{"name": TRIAGE_TOOL, "input_schema": {"type": "object"}}],
             tool_choice={"type": "tool", "name": TRIAGE_TOOL},

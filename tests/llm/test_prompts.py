@@ -71,7 +71,7 @@ def test_an_element_that_is_never_closed_is_none() -> None:
 def test_triage_shows_the_model_the_main_instruction_alone(instructions: Instructions) -> None:
     request = triage_request(mail("It leaks."), instructions)
 
-    assert [block["text"] for block in request["system"]] == [instructions.main.body]
+    assert [block["text"] for block in request["system"]] == [instructions.main_body]
 
 
 def test_triage_forces_its_tool_with_a_closed_set_of_intents(instructions: Instructions) -> None:
@@ -87,7 +87,7 @@ def test_a_draft_gets_main_and_scenario_instruction_and_the_facts(instructions: 
     scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
     request = draft_request(mail("It leaks."), instructions, scenario, FACTS)
 
-    assert [block["text"] for block in request["system"]] == [instructions.main.body, scenario.body]
+    assert [block["text"] for block in request["system"]] == [instructions.main_body, scenario.body]
     assert request["tool_choice"] == {"type": "tool", "name": "write_reply"}
     assert element_in(user_text(request), "facts") == {"scenario": "valid-warranty", **FACTS}
 

@@ -127,7 +127,7 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
     assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
     assert content["request"] == {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
     assert content["answer"]["content"][0]["input"] == {"intent": "warranty", "serial_numbers": []}
-    for line in instructions.main.body.splitlines():
+    for line in instructions.main_body.splitlines():
         assert f"      {line}\n" in text or not line
 
 

@@ -24,7 +24,7 @@ def instructions() -> Instructions:
 
 @pytest.fixture(scope="session")
 def lexicon(instructions: Instructions) -> Lexicon:
-    return parse_lexicon(instructions.main.body)
+    return parse_lexicon(instructions.main_body)
 
 
 @dataclass(frozen=True)

@@ -33,18 +33,12 @@ class ScenarioHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class MainInstruction:
-    """How every mail is read. `body` is what the model sees."""
-
-    header: MainHeader
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
 class ScenarioInstruction:
     """What happens in one kind of situation. No `templates` means that no reply is sent."""
 
-    header: ScenarioHeader
+    name: str
+    trigger: tuple[Condition, ...]
+    ticket: Mapping[str, str] | None
     body: str
     templates: tuple[ReplyTemplate, ...]
     approved_text: str = field(init=False)
@@ -57,24 +51,12 @@ class ScenarioInstruction:
     def allows_warranty_mentions(self) -> bool:
         return any(condition.intent != "other" for condition in self.trigger)
 
-    @property
-    def name(self) -> str:
-        return self.header.name
-
-    @property
-    def trigger(self) -> tuple[Condition, ...]:
-        return self.header.trigger
-
-    @property
-    def ticket(self) -> Mapping[str, str] | None:
-        return self.header.ticket
-
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """A complete, checked set: every situation has exactly one scenario."""
+    """A complete, checked set: every situation has exactly one scenario. `main_body`: how every mail is read."""
 
-    main: MainInstruction
+    main_body: str
     scenarios: tuple[ScenarioInstruction, ...]
     _routes: Mapping[Situation, ScenarioInstruction] = field(init=False, repr=False)
 

@@ -16,7 +16,6 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import (
     Instructions,
     MainHeader,
-    MainInstruction,
     ScenarioHeader,
     ScenarioInstruction,
 )
@@ -54,9 +53,8 @@ class InstructionFiles:
         texts = [_read(path) for path in paths]
         if self._cached is not None and self._cached[0] == texts:
             return self._cached[1]
-        instructions = parse_instructions(list(zip(paths, texts, strict=True)))
-        self._cached = (texts, instructions)
-        return instructions
+        self._cached = (texts, self._parse_files(paths, texts))
+        return self._cached[1]
 
     def _scenario_paths(self) -> list[str]:
         folder = str(self.scenarios_dir)
@@ -70,59 +68,43 @@ class InstructionFiles:
             ) from None
         return [f"{folder}/{name}" for name in names]
 
-
-def parse_instructions(files: Sequence[tuple[str, str]]) -> Instructions:
-    """The set in `files`: (path for messages, text), the main file first.
-
-    Raises InstructionError, whose message has one line for every problem.
-    """
-    problems: list[str] = []
-    main: MainInstruction | None = None
-    scenarios: list[ScenarioInstruction] = []
-    for index, (path, text) in enumerate(files):
-        try:
-            if index == 0:
-                main = _parse_main(path, text)
-            else:
-                scenarios.append(_parse_scenario(path, text))
-        except InstructionError as error:
-            problems.append(error.message)
-    if not problems:
-        folder = os.path.dirname(files[1][0]) if len(files) > 1 else "the scenarios folder"
-        problems.extend(f"{folder}: {problem}" for problem in _routing_problems(scenarios))
-    if problems or main is None:
-        raise InstructionError("\n".join(problems), "instruction_invalid", {"problems": len(problems)})
-    return Instructions(main, tuple(scenarios))
+    def _parse_files(self, paths: Sequence[str], texts: Sequence[str]) -> Instructions:
+        problems: list[str] = []
+        main_body = ""
+        scenarios: list[ScenarioInstruction] = []
+        for index, (path, text) in enumerate(zip(paths, texts, strict=True)):
+            try:
+                if index == 0:
+                    main_body = _parse(path, text, MainHeader, parse_lexicon)[1]
+                else:
+                    scenarios.append(_parse_scenario(path, text))
+            except InstructionError as error:
+                problems.append(error.message)
+        if not problems:
+            problems.extend(f"{self.scenarios_dir}: {problem}" for problem in _routing_problems(scenarios))
+        if problems:
+            raise InstructionError("\n".join(problems), "instruction_invalid", {"problems": len(problems)})
+        return Instructions(main_body, tuple(scenarios))
 
 
 def _read(path: str) -> str:
     try:
         return read_text(path, MAX_BYTES)
     except InputFileError as error:
-        code, message = {
-            "document_too_large": (
-                "instruction_file_too_large",
-                f"larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail",
-            ),
-            "document_not_utf8": ("instruction_encoding", error.message),
-        }.get(
-            error.code,
-            (
-                "instruction_file_unreadable",
-                f"cannot read the instruction file ({error.message}). Restore it, or correct the configuration",
-            ),
-        )
+        if error.code == "document_not_utf8":
+            code, message = "instruction_encoding", error.message
+        elif error.code == "document_too_large":
+            code = "instruction_file_too_large"
+            message = f"larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail"
+        else:
+            code = "instruction_file_unreadable"
+            message = f"cannot read the instruction file ({error.message}). Restore it, or correct the configuration"
         raise InstructionError(f"{path}: {message}", code) from None
-
-
-def _parse_main(path: str, text: str) -> MainInstruction:
-    header, body, _, _ = _parse(path, text, MainHeader, parse_lexicon)
-    return MainInstruction(header, body)
 
 
 def _parse_scenario(path: str, text: str) -> ScenarioInstruction:
     header, body, templates, first_line = _parse(path, text, ScenarioHeader, parse_templates)
-    scenario = ScenarioInstruction(header, body, templates)
+    scenario = ScenarioInstruction(header.name, header.trigger, header.ticket, body, templates)
     problems = [f"{path}:{line}: {problem}" for line, problem in _scenario_problems(path, scenario, first_line)]
     if problems:
         raise InstructionError("\n".join(dict.fromkeys(problems)), "instruction_scenario_invalid")
@@ -145,18 +127,13 @@ def _parse(
     try:
         documents = load_documents(header_text)
     except InputFileError as error:
-        raise InstructionError(
-            f"{path}:{error.line or 1}: {error.message}", "instruction_frontmatter_invalid"
-        ) from None
+        message = f"{path}:{error.line or 1}: {error.message}"
+        raise InstructionError(message, "instruction_frontmatter_invalid") from None
     header = build(header_type, documents[0] if documents else None)
     if isinstance(header, list):
-        raise InstructionError(
-            "\n".join(
-                f"{path}:{problem.line or 1}: {_format_problem(problem)}"
-                for problem in locate_problems(header, header_text)
-            ),
-            "instruction_frontmatter_invalid",
-        )
+        located = locate_problems(header, header_text)
+        messages = [f"{path}:{problem.line or 1}: {_format_problem(problem)}" for problem in located]
+        raise InstructionError("\n".join(messages), "instruction_frontmatter_invalid")
     body, first_line = "\n".join(lines[closing + 1 :]), closing + 2
     try:
         return header, body, parse_body(body), first_line

@@ -30,8 +30,8 @@ class Element:
 
     name: str
     attributes: Mapping[str, str]
-    content: tuple[str | Element, ...]
     line: int
+    content: list[str | Element] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -49,14 +49,6 @@ class Element:
                 yield self.line + offset, stripped
 
 
-@dataclass(slots=True)
-class _OpenElement:
-    name: str
-    attributes: Mapping[str, str]
-    line: int
-    content: list[str | Element] = field(default_factory=list)
-
-
 @lru_cache(maxsize=64)
 def parse_elements(text: str) -> tuple[Element, ...]:
     """The top-level elements of `text`.
@@ -70,20 +62,18 @@ def parse_elements(text: str) -> tuple[Element, ...]:
 
     parser = ParserCreate()
     parser.buffer_text = True
-    document = _OpenElement("", {}, 0)
+    document = Element("", {}, 0)
     stack = [document]
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(stack) > MAX_DEPTH + 1:
             raise _error(parser.CurrentLineNumber, f"elements nest deeper than {MAX_DEPTH}. Flatten them")
-        stack.append(_OpenElement(name, attributes, parser.CurrentLineNumber))
-
-    def end(_: str) -> None:
-        closed = stack.pop()
-        stack[-1].content.append(Element(closed.name, closed.attributes, tuple(closed.content), closed.line))
+        element = Element(name, attributes, parser.CurrentLineNumber)
+        stack[-1].content.append(element)
+        stack.append(element)
 
     parser.StartElementHandler = start
-    parser.EndElementHandler = end
+    parser.EndElementHandler = lambda _: stack.pop()
     parser.CharacterDataHandler = lambda text: stack[-1].content.append(text)
     try:
         parser.Parse(f"<{_ROOT}>{text}</{_ROOT}>", True)
@@ -99,8 +89,7 @@ def parse_elements(text: str) -> tuple[Element, ...]:
         ) from None
     except ValueError as error:  # a NUL byte or a lone surrogate
         raise _error(1, f"the text cannot be read as XML ({error}). Save the file as UTF-8 text") from None
-    (root,) = document.content
-    assert isinstance(root, Element)
+    (root,) = document.children
     return root.children
 
 

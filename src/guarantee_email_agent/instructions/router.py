@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal
 
 Intent = Literal["warranty", "other", "unclear"]
@@ -58,13 +59,10 @@ class Condition:
 def all_situations() -> Iterator[Situation]:
     """The whole, finite space of situations that a mail can be in."""
     yield Situation(automatic=True)
-    for intent in INTENTS:
-        for serial_numbers in SERIAL_COUNTS:
-            if intent == "warranty" and serial_numbers == "one":
-                for status in WARRANTY_STATUSES:
-                    yield Situation(False, intent, serial_numbers, status)
-            else:
-                yield Situation(False, intent, serial_numbers)
+    for intent, serial_numbers in product(INTENTS, SERIAL_COUNTS):
+        has_status = intent == "warranty" and serial_numbers == "one"
+        for status in WARRANTY_STATUSES if has_status else (None,):
+            yield Situation(False, intent, serial_numbers, status)
 
 
 def is_triggered(trigger: Iterable[Condition], situation: Situation) -> bool:

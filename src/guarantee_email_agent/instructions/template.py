@@ -44,25 +44,27 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """Parts that count only where every condition holds."""
+    """Parts that count only where every condition holds; each maps a fact to the values it may have."""
 
     conditions: Mapping[str, tuple[str, ...]]
     parts: tuple[Part, ...]
+
+    def holds(self, facts: Mapping[str, str | None]) -> bool:
+        for name, values in self.conditions.items():
+            fact = facts.get(name)
+            if not (("known" if fact else "unknown") in values or (fact and fact.casefold() in values)):
+                return False
+        return True
 
 
 Part = str | Placeholder | Conditional
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyTemplate:
-    """One `<reply>` element. `conditions` maps a fact to the values it may have; empty means always."""
+class ReplyTemplate(Conditional):
+    """One `<reply>` element; without conditions it always holds."""
 
-    conditions: Mapping[str, tuple[str, ...]]
-    parts: tuple[Part, ...]
     line: int
-
-    def applies(self, facts: Mapping[str, str | None]) -> bool:
-        return _holds(self.conditions, facts)
 
     def render(self, facts: Mapping[str, str | None]) -> str:
         """The reply's text. Raises MissingFactError where a placeholder has no value."""
@@ -88,12 +90,12 @@ def parse_templates(text: str) -> tuple[ReplyTemplate, ...]:
 
 def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str | None]) -> ReplyTemplate | None:
     """The first template whose conditions hold."""
-    return next((template for template in templates if template.applies(facts)), None)
+    return next((template for template in templates if template.holds(facts)), None)
 
 
 def _template(element: Element) -> ReplyTemplate:
     parts = tuple(_parts(element))
-    if not any(part.strip() if isinstance(part, str) else True for part in parts):
+    if all(isinstance(part, str) and not part.strip() for part in parts):
         raise _error(element.line, "<reply> is empty. Write the reply into it")
     return ReplyTemplate(_conditions(element), parts, element.line)
 
@@ -144,20 +146,12 @@ def _conditions(element: Element) -> dict[str, tuple[str, ...]]:
     return conditions
 
 
-def _holds(conditions: Mapping[str, tuple[str, ...]], facts: Mapping[str, str | None]) -> bool:
-    for name, values in conditions.items():
-        fact = facts.get(name)
-        if not (("known" if fact else "unknown") in values or (fact and fact.casefold() in values)):
-            return False
-    return True
-
-
 def _flatten(parts: Sequence[Part], facts: Mapping[str, str | None] | None = None) -> Iterator[str | Placeholder]:
     """Texts and placeholders in order; with `facts`, only those whose conditions hold."""
     for part in parts:
         if not isinstance(part, Conditional):
             yield part
-        elif facts is None or _holds(part.conditions, facts):
+        elif facts is None or part.holds(facts):
             yield from _flatten(part.parts, facts)
 
 

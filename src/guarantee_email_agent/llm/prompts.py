@@ -66,7 +66,7 @@ class MailText(Protocol):
 def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
     return {
-        "system": [_cached(instructions.main.body)],
+        "system": [_cached(instructions.main_body)],
         "messages": [{"role": "user", "content": _element("mail", _mail_content(email))}],
         "tools": [_TRIAGE_TOOL_DEFINITION],
         "tool_choice": {"type": "tool", "name": TRIAGE_TOOL},
@@ -85,7 +85,7 @@ def draft_request(
     if objections:
         content += "\n" + _element("objections-to-your-last-draft", list(objections))
     return {
-        "system": [_cached(instructions.main.body), _cached(scenario.body)],
+        "system": [_cached(instructions.main_body), _cached(scenario.body)],
         "messages": [{"role": "user", "content": content}],
         "tools": [_DRAFT_TOOL_DEFINITION],
         "tool_choice": {"type": "tool", "name": DRAFT_TOOL},
