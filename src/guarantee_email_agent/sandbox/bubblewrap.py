@@ -71,7 +71,7 @@ def bubblewrap_command(
         arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
     else:
         # Just enough for the first process to become that user, with which the last right goes.
-        nice = ("CAP_SYS_NICE",) if _has_capability(_SYS_NICE) else ()
+        nice = ("CAP_SYS_NICE",) if _has_sys_nice() else ()
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", *nice):
             arguments += ["--cap-add", capability]
     arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status_fd)]
@@ -98,11 +98,11 @@ def bubblewrap_command(
     return [*arguments, "--chdir", "/", "--"]
 
 
-def _has_capability(number: int) -> bool:
+def _has_sys_nice() -> bool:
     """bubblewrap cannot hand on what a container did not give us."""
     with open("/proc/self/status", encoding="utf-8") as file:
         effective = next(line for line in file if line.startswith("CapEff:")).split()[1]
-    return bool(int(effective, 16) >> number & 1)
+    return bool(int(effective, 16) >> _SYS_NICE & 1)
 
 
 def _folders_above(*paths: str) -> list[str]:

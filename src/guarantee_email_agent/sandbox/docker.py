@@ -215,5 +215,4 @@ def _free_port() -> int:
     """Free at the moment; Docker takes no socket that is open already."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])

@@ -11,7 +11,7 @@ from typing import Final
 
 from guarantee_email_agent.isolation.seccomp import filter_program
 from guarantee_email_agent.sandbox.bubblewrap import HOME, bubblewrap_command, find_bubblewrap, find_python
-from guarantee_email_agent.sandbox.peer_user import FIRST_USER
+from guarantee_email_agent.sandbox.http_server import FIRST_USER
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
 from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
 

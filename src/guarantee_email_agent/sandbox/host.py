@@ -54,10 +54,10 @@ def _kill_processes_of(home: str) -> None:
     variable = f"HOME={home}".encode()
     deadline = time.monotonic() + _KILL_S
     while time.monotonic() < deadline:
-        left = [int(name) for name in os.listdir("/proc") if name.isdigit() and variable in _environment_of(name)]
+        left = [name for name in os.listdir("/proc") if name.isdigit() and variable in _environment_of(name)]
         if not left:
             return
-        for pid in left:
+        for pid in map(int, left):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_PAUSE_S)

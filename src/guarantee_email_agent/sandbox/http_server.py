@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
+import os
+import pwd
 import socket
 import socketserver
+import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from guarantee_email_agent.sandbox.inside.api_request import RequestError
 from guarantee_email_agent.sandbox.inside.wire import KINDS
-from guarantee_email_agent.sandbox.peer_user import is_same_user
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -25,6 +27,13 @@ _IDLE_S: Final = 300.0
 _OTHER_USER_IDLE_S: Final = 5.0
 _PAUSE_S: Final = 0.05
 _HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
+
+FIRST_USER: Final = 1_879_048_192
+"""Users from here on are those that sandboxes run as: one each, numbered by the port."""
+_PORTS: Final = 65_536
+_ESTABLISHED: Final = b"01"
+# Tables of connections, and what stands before an address: ::ffff:127.0.0.1 is reached over an IPv6 socket.
+_TABLES: Final = (("/proc/self/net/tcp", ""), ("/proc/self/net/tcp6", "0000000000000000" + "FFFF0000"))
 
 
 class ApiServer(socketserver.ThreadingTCPServer):
@@ -52,7 +61,7 @@ class ApiServer(socketserver.ThreadingTCPServer):
 
     def close(self) -> None:
         # Wakes whoever waits for a connection, at once.
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         if self._thread is not None:
             self._thread.join()
@@ -72,7 +81,7 @@ class ApiServer(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # Whoever opens connections without end must not make us start threads without end, nor keep others out.
-        same_user = is_same_user(request)
+        same_user = _is_same_user(request)
         slots = self._slots if same_user else self._slots_for_others
         if slots.acquire(timeout=1.0 if same_user else 0.0):
             self._slot_of[request] = slots
@@ -186,3 +195,41 @@ class _OtherUsersHandler(_RequestHandler):
 
     def _rejection_reason(self) -> str:
         return "this sandbox belongs to another user"
+
+
+def _is_same_user(connection: socket.socket) -> bool:
+    """Whether the other end is ours to serve: our user's, root's, and, for root, those of no account (our judges')."""
+    user = _user_of(connection)
+    if user is None:
+        return False
+    if user in (0, os.geteuid()):
+        return True
+    if os.geteuid() != 0 or FIRST_USER <= user < FIRST_USER + _PORTS:
+        return False
+    with suppress(KeyError):
+        pwd.getpwuid(user)
+        return False
+    return True
+
+
+def _user_of(connection: socket.socket) -> int | None:
+    """The user at the other end; None where the kernel does not tell, as once that end is closed."""
+    try:
+        ours, theirs = connection.getsockname(), connection.getpeername()
+    except OSError:
+        return None
+    for path, prefix in _TABLES:
+        entry = f"{prefix}{_hex(theirs)} {prefix}{_hex(ours)} ".encode()
+        with suppress(OSError), open(path, "rb") as file:
+            for line in file:
+                if entry in line:
+                    fields = line.split()
+                    # Of a closed one it says root, whoever's it was.
+                    return int(fields[7]) if fields[3] == _ESTABLISHED else None
+    return None
+
+
+def _hex(address: tuple[str, int]) -> str:
+    """As the kernel writes it: the bytes of the address in the machine's order."""
+    packed = socket.inet_aton(address[0])
+    return f"{int.from_bytes(packed, sys.byteorder):08X}:{address[1]:04X}"

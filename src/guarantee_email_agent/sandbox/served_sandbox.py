@@ -7,6 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from guarantee_email_agent.sandbox.http_server import ApiServer
 from guarantee_email_agent.sandbox.sandbox import SandboxSettings
@@ -125,8 +126,6 @@ def _copy_folder(process: SandboxProcess, folder: Path, name: str) -> None:
 
     Raises TaskError.
     """
-    from urllib.parse import urlencode
-
     for top, folders, files in os.walk(folder):
         for entry in (*folders, *files):
             path = Path(top, entry)

@@ -34,10 +34,10 @@ class Api:
         self._config = config
         self._starter = ProcessStarter(loop, config["environment"], config["home"], config["process_limits"])
         self._files = Files(config["home"])
-        self._interpreters: dict[str, str | None] = {"python": config["python"], "javascript": config["node"]}
         self.shell = Shell(self._starter, config["shell"], config["command_s"])
         self._browser: Any = None
-        code = CodeRunner(self._starter, self._files, self._interpreters, config["command_s"])
+        interpreters = {"python": config["python"], "javascript": config["node"]}
+        code = CodeRunner(self._starter, self._files, interpreters, config["command_s"])
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/sandbox"): self._describe_sandbox,
             ("GET", "/v1/code/info"): code.list_languages,

@@ -20,9 +20,10 @@ class RequestError(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
+        self._reply: dict[str, Any] = {"success": False, "message": message, "data": None}
 
     def reply(self) -> bytes:
-        return json.dumps({"success": False, "message": self.message, "data": None}).encode()
+        return json.dumps(self._reply).encode()
 
 
 class InvalidArgumentError(RequestError):
@@ -30,11 +31,7 @@ class InvalidArgumentError(RequestError):
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(422, f"{place}: {problem}")
-        self._detail = {"loc": ["body", place], "msg": problem, "type": "value_error"}
-
-    def reply(self) -> bytes:
-        reply = {"success": False, "message": self.message, "data": None, "detail": [self._detail]}
-        return json.dumps(reply).encode()
+        self._reply["detail"] = [{"loc": ["body", place], "msg": problem, "type": "value_error"}]
 
 
 class ApiRequest:

@@ -95,6 +95,7 @@ class _BrowserDriver:
 
     def _ensure_started(self) -> tuple[BrowserPage, DevTools]:
         if self._page is None or self._devtools is None:
+            self._stop()  # one that did not get ready in time
             self._devtools = self._start()
             self._devtools.deadline = time.monotonic() + START_S
             self._page = BrowserPage(self._devtools)

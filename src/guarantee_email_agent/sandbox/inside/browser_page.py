@@ -182,15 +182,28 @@ class BrowserPage:
         self._apply(_CHECK, selector, None, checked)
 
     def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
-        if not self.evaluate(_applied(_SELECT, selector, None, value, label, index)):
-            raise RequestError(404, f"no list with such an option matches {selector[:200]!r}")
+        self._apply(_SELECT, selector, None, value, label, index, missing="no list with such an option matches")
 
-    def _apply(self, function: str, selector: str | None, index: int | None, *arguments: object) -> Any:
-        """What a function of JavaScript makes of an element. Raises RequestError where there is none."""
-        result = self.evaluate(_applied(function, selector, index, *arguments))
+    def _apply(
+        self,
+        function: str,
+        selector: str | None,
+        index: int | None,
+        *arguments: object,
+        missing: str = "no element matches",
+    ) -> Any:
+        """What a JavaScript function returns for an element. Raises RequestError where there is none.
+
+        What was given goes in as a string, never as code.
+        """
+        if selector is None and index is None:
+            problem = "is missing; give a CSS selector, or an index from the list of elements"
+            raise InvalidArgumentError("selector", problem)
+        element = json.dumps(f'[{_INDEX_ATTRIBUTE}="{index}"]' if selector is None else selector)
+        values = "".join(f", {json.dumps(argument)}" for argument in arguments)
+        result = self.evaluate(f"{function}(document.querySelector({element}){values})")
         if not result:
-            wanted = f"number {index}" if selector is None else repr(selector[:200])
-            raise RequestError(404, f"no element matches {wanted}")
+            raise RequestError(404, f"{missing} {f'number {index}' if selector is None else repr(selector[:200])}")
         return result
 
     def wait(self, condition: str, timeout_s: float) -> None:
@@ -272,13 +285,3 @@ class BrowserPage:
     def _discard_page_events(self) -> None:
         self._devtools.drain()
         self._devtools.discard_events("Page.")
-
-
-def _applied(function: str, selector: str | None, index: int | None, *arguments: object) -> str:
-    """JavaScript for a call with an element; what was given goes in as a string, never as code."""
-    if selector is None and index is None:
-        raise InvalidArgumentError("selector", "is missing; give a CSS selector, or an index from the list of elements")
-    if selector is None:
-        selector = f'[{_INDEX_ATTRIBUTE}="{index}"]'
-    element = f"document.querySelector({json.dumps(selector)})"
-    return f"{function}({', '.join((element, *map(json.dumps, arguments)))})"

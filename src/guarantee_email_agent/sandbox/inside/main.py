@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from .api import Api
@@ -46,13 +47,10 @@ class RequestChannel:
                 return
             data = bytes(self._received[REQUEST.size : end])
             del self._received[:end]
-            self._handle(number, data[:head], data[head:])
+            self._api.handle(ApiRequest(*unpack_head(data[:head]), data[head:], partial(self._send, number)))
 
-    def _handle(self, number: int, head: bytes, body: bytes) -> None:
-        def send(status: int, kind: int, content: bytes) -> None:
-            self._writer.write(pack_reply(number, status, kind, content))
-
-        self._api.handle(ApiRequest(*unpack_head(head), body, send))
+    def _send(self, number: int, status: int, kind: int, content: bytes) -> None:
+        self._writer.write(pack_reply(number, status, kind, content))
 
 
 def run(channel: int, config: Mapping[str, Any]) -> None:

@@ -98,9 +98,3 @@ def kill_group(leader: int) -> None:
     """End a process with all that it started and that did not part from it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-
-
-def exit_code(status: int) -> int:
-    """As a shell counts: 128 and more for a signal."""
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code

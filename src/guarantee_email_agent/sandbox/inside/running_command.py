@@ -8,7 +8,7 @@ from typing import Final
 
 from .captured_output import CapturedOutput
 from .event_loop import Timer, Writer, read_available
-from .process_starter import ProcessStarter, exit_code, kill_group
+from .process_starter import ProcessStarter, kill_group
 
 _MAX_INPUT: Final = 1 << 20
 _DRAIN_READS: Final = 256
@@ -99,7 +99,8 @@ class RunningCommand:
             self._close_pipe(descriptor)
 
     def _handle_exit(self, status: int) -> None:
-        self.exit_code = exit_code(status)
+        code = os.waitstatus_to_exitcode(status)
+        self.exit_code = code if code >= 0 else 128 - code  # as a shell counts
         # What it printed last is in the pipes; others that still hold them may go on printing.
         for descriptor, output in tuple(self._pipes.items()):
             for _ in range(_DRAIN_READS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import os
 import re
 import stat
@@ -77,14 +78,10 @@ def glob(files: Files, arguments: Arguments) -> Result:
 def search(files: Files, arguments: Arguments) -> Result:
     """The lines of a file that a regular expression occurs in, with their numbers from 0 on as reading counts them."""
     path, pattern = files.resolve(arguments.path("file")), _compile("regex", arguments.text("regex"))
-    matches, numbers = [], []
-    for number, line in enumerate(files.load_text(path).splitlines()):
-        if pattern.search(line):
-            matches.append(line)
-            numbers.append(number)
-            if len(matches) >= MAX_RESULTS:
-                break
-    return {"file": path, "matches": matches, "line_numbers": numbers}, f"{len(matches)} matches"
+    found = (hit for hit in enumerate(files.load_text(path).splitlines()) if pattern.search(hit[1]))
+    matches = dict(itertools.islice(found, MAX_RESULTS))
+    result = {"file": path, "matches": list(matches.values()), "line_numbers": list(matches)}
+    return result, f"{len(matches)} matches"
 
 
 def grep(files: Files, arguments: Arguments) -> Result:

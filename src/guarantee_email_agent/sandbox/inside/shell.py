@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import os
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
@@ -303,10 +304,10 @@ def _pipe_with(content: bytes) -> int:
     """A descriptor to read `content` from; a pipe, since the disk may be full."""
     ours, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        if len(content) <= _DEFAULT_PIPE_BYTES or fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _STATE_BYTES) >= len(content):
-            os.write(theirs, content)
-    except OSError:
-        pass  # what does not fit is forgotten
+        size = len(content)
+        with suppress(OSError):  # what does not fit is forgotten
+            if size <= _DEFAULT_PIPE_BYTES or fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, _STATE_BYTES) >= size:
+                os.write(theirs, content)
     finally:
         os.close(theirs)
     os.set_blocking(ours, True)
