@@ -310,7 +310,7 @@ def test_without_an_address_the_public_one_is_asked_whatever_the_environment_say
 
     async def address() -> str:
         async with aclosing(anthropic_model(config)) as model:
-            return str(model._client.base_url)
+            return str(model.client.base_url)
 
     assert asyncio.run(address()) == PUBLIC_ADDRESS
 

@@ -23,7 +23,7 @@ from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.prompts import draft_request, triage_request
-from guarantee_email_agent.llm.recording import RecordingClient, Recordings
+from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.llm.recording_file import Exchange
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -62,7 +62,7 @@ class Book:
         self.recordings(force_tool).write(recorded)
 
     def play(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> list[Message]:
-        client = self.recordings(force_tool).replay_client(run)
+        client = ReplayClient(self.recordings(force_tool), run)
         return [asyncio.run(client.create(**request)) for request in requests]
 
     def miss(self, *requests: dict[str, Any], run: int = 1, force_tool: bool = True) -> LLMError:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.llm.recording import RecordingClient, Recordings
+from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.text import printable
 
@@ -74,7 +74,7 @@ class ReplayedModel:
         self._recordings = recordings
 
     def begin(self, run: int) -> LanguageModel:
-        return self._recordings.replay_client(run)
+        return ReplayClient(self._recordings, run)
 
     def finish(self) -> None:
         """An unused recording does no harm; the next recording of the scenario removes it."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config, Llm
@@ -33,10 +34,9 @@ _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
 _LONG_WAIT_S: Final = 10.0
 _MAX_PORT: Final = 65_535
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
-_AUTHENTICATION: Final = ("llm_authentication", "Check ANTHROPIC_API_KEY")
 _STATUS_ERRORS: Final = {
-    401: _AUTHENTICATION,
-    403: _AUTHENTICATION,
+    401: ("llm_authentication", "Check ANTHROPIC_API_KEY"),
+    403: ("llm_authentication", "Check ANTHROPIC_API_KEY"),
     404: ("llm_model_not_found", "Check llm.model and ANTHROPIC_BASE_URL"),
     413: ("llm_request_too_large", "Send less at a time"),
     429: ("llm_rate_limited", "Run fewer at a time, or try again later"),
@@ -147,31 +147,31 @@ def _http_client(sdk: Any) -> Any:
         ) from None
 
 
+@dataclass(frozen=True)
 class AnthropicModel(ModelClient):
     """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
 
-    def __init__(self, client: Any, llm: Llm, timeout_s: float, max_wait_s: float, clock: Clock) -> None:
-        self._client = client
-        self._llm = llm
-        self._timeout_s = timeout_s
-        self._max_wait_s = max_wait_s
-        self._clock = clock
+    client: Any  # the SDK's
+    llm: Llm
+    timeout_s: float
+    max_wait_s: float
+    clock: Clock
 
     async def create(self, **request: Any) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
-        sent = wire_request(request, force_tool=self._llm.force_tool)
+        sent = wire_request(request, force_tool=self.llm.force_tool)
         if (temperature := sent.pop("temperature", None)) is not None:
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
-        for attempt in range(1, self._llm.max_attempts + 1):
+        for attempt in range(1, self.llm.max_attempts + 1):
             try:
                 return await self._attempt(sent)
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
-                if not error.details["retryable"] or attempt == self._llm.max_attempts or wait_s > self._max_wait_s:
+                if not error.details["retryable"] or attempt == self.llm.max_attempts or wait_s > self.max_wait_s:
                     raise
-            await self._clock.sleep(wait_s)
+            await self.clock.sleep(wait_s)
         raise AssertionError("there is at least one attempt")
 
     async def _attempt(self, request: Mapping[str, Any]) -> Any:
@@ -179,12 +179,12 @@ class AnthropicModel(ModelClient):
 
         try:
             # The SDK's own timeout starts anew with every byte that trickles in.
-            async with asyncio.timeout(self._timeout_s):
-                answer = await self._client.messages.create(**request)
+            async with asyncio.timeout(self.timeout_s):
+                answer = await self.client.messages.create(**request)
             if _is_message(answer):
                 return answer
         except (TimeoutError, anthropic.APITimeoutError):
-            raise _api_error("llm_timeout", f"gave no answer within {self._timeout_s:g} s", retryable=True) from None
+            raise _api_error("llm_timeout", f"gave no answer within {self.timeout_s:g} s", retryable=True) from None
         except anthropic.APIConnectionError as error:
             reason = type(error.__cause__ or error).__name__
             what = f"cannot be reached, or broke off its answer ({reason}). Check the network and ANTHROPIC_BASE_URL"
@@ -200,7 +200,7 @@ class AnthropicModel(ModelClient):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self.client.close()
 
 
 def _is_message(answer: Any) -> bool:
@@ -215,32 +215,27 @@ def _is_message(answer: Any) -> bool:
 
 def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
     """The error of an APIStatusError."""
-    status: int = error.status_code
+    status, headers = error.status_code, error.response.headers
     api_message = printable(str(error.api_message or error.message))[:_MAX_API_MESSAGE]
-    retryable = status in _RETRYABLE_STATUSES or status >= 500
-    if (override := error.response.headers.get("x-should-retry")) in ("true", "false"):
-        retryable = override == "true"
-    if _is_out_of_credit(error, api_message):
-        retryable, code = False, "llm_no_credit"
-        remedy = "Buy credit or raise the limit, where the API key was made"
-    else:
-        code, remedy = _code_and_remedy(status, api_message, request)
+    code, remedy = _code_and_remedy(error, api_message, request)
+    override = headers.get("x-should-retry")
+    is_transient = status in _RETRYABLE_STATUSES or status >= 500
+    retryable = code != "llm_no_credit" and (override == "true" or (is_transient and override != "false"))
     details: dict[str, Any] = {"status": status}
     if error.request_id:
         details["request_id"] = error.request_id
-    if (wait_s := _retry_after_s(error.response.headers)) is not None:
+    if (wait_s := _retry_after_s(headers)) is not None:
         details["retry_after_s"] = wait_s
         if wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
     return _api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **details)
 
 
-def _is_out_of_credit(error: Any, api_message: str) -> bool:
-    # The last of these comes as a plain 400, without a code.
-    return error.status_code == 402 or error.error_code in _NO_CREDIT or "credit balance" in api_message
-
-
-def _code_and_remedy(status: int, api_message: str, request: Mapping[str, Any]) -> tuple[str, str]:
+def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -> tuple[str, str]:
+    status: int = error.status_code
+    # A low balance comes as a plain 400, without a code.
+    if status == 402 or error.error_code in _NO_CREDIT or "credit balance" in api_message:
+        return "llm_no_credit", "Buy credit or raise the limit, where the API key was made"
     if status == 400 and "temperature" in api_message and "extra_body" in request:
         return "llm_temperature_refused", "Set llm.temperature to null for this model"
     is_forced = request["tool_choice"].get("type") in ("any", "tool")

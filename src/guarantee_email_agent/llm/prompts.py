@@ -101,12 +101,9 @@ def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]
 
 def element_in(content: str, name: str) -> Any:
     """The JSON value inside the first `<name>` element of a user message; None where there is none."""
-    opening, closing = f"<{name}>\n", f"\n</{name}>"
-    start = content.find(opening)
-    if start < 0:
-        return None
-    end = content.find(closing, start)
-    return json.loads(content[start + len(opening) : end]) if end > 0 else None
+    _, _, rest = content.partition(f"<{name}>\n")
+    text, closing, _ = rest.partition(f"\n</{name}>")
+    return json.loads(text) if closing else None
 
 
 def _cached(text: str) -> dict[str, Any]:
@@ -114,7 +111,8 @@ def _cached(text: str) -> dict[str, Any]:
 
 
 def _element(name: str, value: object) -> str:
-    return f"<{name}>\n{_ENCODER.encode(value).replace('<', _ESCAPED_LESS_THAN)}\n</{name}>"
+    text = _ENCODER.encode(value).replace("<", "\\u003c")
+    return f"<{name}>\n{text}\n</{name}>"
 
 
 def _mail_content(email: MailText) -> dict[str, object]:
@@ -131,4 +129,3 @@ def _mail_content(email: MailText) -> dict[str, object]:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-_ESCAPED_LESS_THAN = "\\u003c"

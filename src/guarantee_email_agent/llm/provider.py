@@ -12,7 +12,11 @@ from guarantee_email_agent.utils.clock import Clock
 logger = logging.getLogger(__name__)
 
 _WAITS_PER_MAIL_BUDGET: Final = 4
-_TEST_TOOL: Final = "say_that_you_are_there"
+_TEST_TOOL: Final = {
+    "name": "say_that_you_are_there",
+    "description": "Say that you are there.",
+    "input_schema": {"type": "object", "properties": {}, "additionalProperties": False},
+}
 
 
 def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
@@ -25,10 +29,9 @@ def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> 
     """
     if config.llm.provider == "offline":
         return interpreter
-    # An API that asks for a long wait would use up the time of a mail that can as well be tried later.
-    max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
     fallback = interpreter if config.llm.when_down == "template" else None
-    return _live(config, clock, max_wait_s, fallback)
+    # An API that asks for a long wait would use up the time of a mail that can as well be tried later.
+    return _live(config, clock, fallback, max_wait_s=config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET)
 
 
 def live_model(config: Config, clock: Clock) -> ClosableModel:
@@ -36,16 +39,14 @@ def live_model(config: Config, clock: Clock) -> ClosableModel:
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
-    from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
-
-    return _live(config, clock, MAX_WAIT_S, None)
+    return _live(config, clock, None)
 
 
-def _live(config: Config, clock: Clock, max_wait_s: float, fallback: ClosableModel | None) -> ClosableModel:
+def _live(config: Config, clock: Clock, fallback: ClosableModel | None, **limits: float) -> ClosableModel:
     from guarantee_email_agent.llm.anthropic_client import anthropic_model, deprecated_from
     from guarantee_email_agent.llm.fallback import ModelWithFallback
 
-    model = anthropic_model(config, clock=clock, max_wait_s=max_wait_s)
+    model = anthropic_model(config, clock=clock, **limits)
     if (end := deprecated_from(config.llm.model)) is not None:
         logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
     return ModelWithFallback(model, clock, fallback)
@@ -62,15 +63,9 @@ async def check_connection(model: LanguageModel, config: Config) -> None:
     await model.messages.create(
         model=config.llm.model,
         max_tokens=config.llm.max_tokens,
-        system=[{"type": "text", "text": f"Call the tool {_TEST_TOOL}, and do nothing else."}],
+        system=[{"type": "text", "text": f"Call the tool {_TEST_TOOL['name']}, and do nothing else."}],
         messages=[{"role": "user", "content": "Are you there?"}],
-        tools=[
-            {
-                "name": _TEST_TOOL,
-                "description": "Say that you are there.",
-                "input_schema": {"type": "object", "properties": {}, "additionalProperties": False},
-            }
-        ],
-        tool_choice={"type": "tool", "name": _TEST_TOOL},
+        tools=[_TEST_TOOL],
+        tool_choice={"type": "tool", "name": _TEST_TOOL["name"]},
         **parameters,
     )

@@ -55,10 +55,6 @@ class Recordings:
         self._remedy = remedy
         self._names: tuple[RecordingName, ...] | None = None
 
-    def replay_client(self, run: int) -> ReplayClient:
-        """A LanguageModel that answers one run of the scenario. run: from 1."""
-        return ReplayClient(self, run)
-
     def write(self, runs: Sequence[Sequence[Exchange]]) -> None:
         """Take the place of everything that was recorded of this scenario, once all of it is written.
 
@@ -102,10 +98,13 @@ class Recordings:
             self._names = self._list_names()
         found = [name for name in self._names if name.run == run and name.short_digest == short_digest(digest)]
         for name in found:
-            if name not in used and (exchange := read_recording(self._folder / str(name), sent)).digest == digest:
+            if name not in used and (exchange := self._read(name, sent)).digest == digest:
                 used.add(name)
                 return exchange.message()
         raise LLMError(self._explain_miss(sent, run, len(used.intersection(found))), "llm_recording_missing")
+
+    def _read(self, name: RecordingName, sent: Mapping[str, Any] | None = None) -> Exchange:
+        return read_recording(self._folder / str(name), sent)
 
     def _list_names(self) -> tuple[RecordingName, ...]:
         try:
@@ -119,7 +118,9 @@ class Recordings:
         return tuple(sorted(name for file in files if (name := RecordingName.parse(file)) is not None))
 
     def _explain_miss(self, request: Mapping[str, Any], run: int, answered: int) -> str:
-        """What is not recorded, how it differs from what is, and what to do."""
+        """What is not recorded, how it differs from what is, and what to do. Raises LLMError for an invalid file."""
+        from guarantee_email_agent.llm.recording_diff import recording_diff  # only for a miss
+
         kind, names = request_kind(request), self._names or ()
         what = f"The {kind} request of {self._scenario}, run {run}, is not recorded"
         if answered:
@@ -132,22 +133,17 @@ class Recordings:
         candidates = [name for name in names if name.run == run and name.kind == kind]
         if not candidates:
             return f"{what}: none of this kind is. {self._remedy}"
-        file, parts = self._nearest(request, candidates)
+        diffs = [(recording_diff(request, self._read(name).request), name) for name in candidates]
+        parts, nearest = min(diffs, key=lambda diff: len(diff[0]))
+        file = f"{self._folder.name}/{nearest}"
         return f"{what}: {' and '.join(parts)} differ{'s' if len(parts) == 1 else ''} from {file}. {self._remedy}"
-
-    def _nearest(self, request: Mapping[str, Any], names: Sequence[RecordingName]) -> tuple[str, list[str]]:
-        """The recording that differs in the fewest parts, and those. Raises LLMError for a file that is invalid."""
-        from guarantee_email_agent.llm.recording_diff import recording_diff  # only for a miss
-
-        diffs = {str(name): recording_diff(request, read_recording(self._folder / str(name)).request) for name in names}
-        file, parts = min(diffs.items(), key=lambda entry: len(entry[1]))
-        return f"{self._folder.name}/{file}", parts
 
 
 class ReplayClient(ModelClient):
-    """A LanguageModel that gives the recorded answers of one run."""
+    """A LanguageModel that gives the recorded answers of one run of a scenario."""
 
     def __init__(self, recordings: Recordings, run: int) -> None:
+        """run: from 1."""
         self._recordings = recordings
         self._run = run
         self._used: set[RecordingName] = set()
