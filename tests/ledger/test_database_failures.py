@@ -13,19 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from ledgers import KEY, MAIL, REPLY, claimed
 
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import open_ledger
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, EXIT_FAILURE, AgentError, ConfigurationError
-
-KEY = b"0123456789abcdef0123456789abcdef"
-MAIL = "a1" * 16
-
-
-def claim(ledger: Ledger, mail: str = MAIL) -> Claim:
-    claim = ledger.claim(mail, location_key=mail, owner="one:1", lease_s=180)
-    assert isinstance(claim, Claim)
-    return claim
 
 
 def outage(call: Callable[[], object]) -> LedgerError:
@@ -68,7 +60,7 @@ def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
 
 def test_a_sqlite_url_names_a_file_as_well(tmp_path: Path) -> None:
     with closing(open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}", key=KEY)) as ledger:
-        claim(ledger)
+        claimed(ledger)
     assert (tmp_path / "ledger.db").exists()
 
 
@@ -120,7 +112,7 @@ def test_a_file_that_was_damaged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with closing(open_ledger(str(path), key=KEY)) as ledger:
         for number in range(100):
-            claim(ledger, f"{number:032x}")
+            claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
     content = path.read_bytes()
     with path.open("r+b") as file:
         file.seek(8192)
@@ -129,7 +121,7 @@ def test_a_file_that_was_damaged(tmp_path: Path) -> None:
     def work_on() -> None:
         with closing(open_ledger(str(path), key=KEY)) as ledger:
             for number in range(100, 200):
-                claim(ledger, f"{number:032x}")
+                claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
 
     assert outage(work_on).code == "ledger_corrupt"
 
@@ -157,24 +149,24 @@ def test_a_write_waits_for_another_one_to_end(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
         release.start()
-        claim(ledger)
+        claimed(ledger)
         release.join()
 
 
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
     with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
-        held = claim(ledger)
+        held = claimed(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
-        error = outage(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        error = outage(lambda: ledger.intend_send(held, REPLY))
         assert error.code == "ledger_locked"
         ledger_sql.rows("ROLLBACK")
-        ledger.intend_send(held, "<reply@example.com>")
+        ledger.intend_send(held, REPLY)
 
 
 def test_reading_does_not_wait_for_a_writer(ledger_location: str, ledger_sql: Any) -> None:
     with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
-        claim(ledger)
+        claimed(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
         assert len(ledger.unfinished()) == 1
@@ -190,7 +182,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path: Path) -> None:
 
         def fill() -> None:
             for number in range(2000):
-                claim(ledger, f"{number:032x}")
+                claimed(ledger, mail=f"{number:032x}", location=f"{number:032x}")
                 written.append(f"{number:032x}")
 
         assert outage(fill).code == "ledger_disk_full"
@@ -213,7 +205,7 @@ def test_a_disk_that_refuses_to_be_written(tmp_path: Path) -> None:
         [sys.executable, "-c", script, tmp_path / "ledger.db"], capture_output=True, text=True, check=True
     )
     assert done.stdout == "ledger_disk_error {'outage': True}\n"
-    with closing(open_ledger(str(tmp_path / "ledger.db"), key=b"k" * 32)) as ledger:
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
         assert ledger.unfinished()
 
 
@@ -273,7 +265,7 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
     for setting in ("synchronous_commit = off", "default_transaction_isolation = serializable"):
         postgresql_server.execute(f"ALTER DATABASE {name} SET {setting}")
     with closing(open_ledger(url, key=KEY)) as ledger:
-        assert claim(ledger).mail_key == MAIL
+        assert claimed(ledger).mail_key == MAIL
         with ledger._database.write_transaction() as connection:
             assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
@@ -281,9 +273,9 @@ def test_settings_of_a_server_that_would_weaken_the_ledger(postgresql_server: An
 
 def test_a_connection_that_ended_while_idle_is_replaced(postgresql_server: Any, postgresql_url: str) -> None:
     with closing(open_ledger(postgresql_url, key=KEY)) as ledger:
-        held = claim(ledger)
+        held = claimed(ledger)
         cut_connections(postgresql_server, postgresql_url)
-        ledger.intend_send(held, "<reply@example.com>")
+        ledger.intend_send(held, REPLY)
 
 
 def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgresql_url: str) -> None:
@@ -291,35 +283,35 @@ def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgres
         closing(open_ledger(postgresql_url, key=KEY)) as ledger,
         closing(psycopg.connect(postgresql_url.replace("+psycopg", ""))) as other,
     ):
-        held = claim(ledger)
+        held = claimed(ledger)
         other.execute("UPDATE ledger_mails SET reason = ''")
         cut = threading.Timer(0.3, lambda: cut_connections(postgresql_server, postgresql_url))
         cut.start()
-        error = outage(lambda: ledger.intend_send(held, "<reply@example.com>"))
+        error = outage(lambda: ledger.intend_send(held, REPLY))
         cut.join()
         assert error.code == "ledger_unreachable"
         other.rollback()
-        ledger.intend_send(held, "<reply@example.com>")
+        ledger.intend_send(held, REPLY)
 
 
 def test_a_server_that_crashes_and_comes_back(postgresql_server: Any, postgresql_url: str) -> None:
     with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=1)) as ledger:
-        held = claim(ledger)
+        held = claimed(ledger)
         postgresql_server.stop()
         try:
-            assert outage(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
+            assert outage(lambda: ledger.intend_send(held, REPLY)).code == "ledger_unreachable"
             assert outage(ledger.unfinished).code == "ledger_unreachable"
         finally:
             postgresql_server.start()
-        ledger.intend_send(held, "<reply@example.com>")
+        ledger.intend_send(held, REPLY)
 
 
 def test_a_server_that_neither_answers_nor_hangs_up(postgresql_server: Any, postgresql_url: str) -> None:
     with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=0.5)) as ledger:
-        held = claim(ledger)
+        held = claimed(ledger)
         with suspended(postgresql_server):
-            assert outage(lambda: ledger.intend_send(held, "<reply@example.com>")).code == "ledger_unreachable"
-        ledger.intend_send(held, "<reply@example.com>")
+            assert outage(lambda: ledger.intend_send(held, REPLY)).code == "ledger_unreachable"
+        ledger.intend_send(held, REPLY)
 
 
 def assert_hidden(error: AgentError, *secrets: str) -> None:

@@ -1,4 +1,4 @@
-"""Real processes on one ledger: racing for it, and killed in the middle of it."""
+"""Real processes on one ledger: racing for mails, and killed between two writes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any, get_args
 
 import pytest
+from ledgers import KEY, LEASE_S
 
 from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
 from guarantee_email_agent.ledger.tables import Stage
 
 pytestmark = pytest.mark.slow
 
-KEY = b"k" * 32
-LEASE_S = 180.0
 ROUNDS = 6
 
 RACER = """

@@ -1,0 +1,32 @@
+"""What the tests of the ledger share: a mail and its claim, and every write under a claim."""
+
+from __future__ import annotations
+
+from guarantee_email_agent.ledger.ledger import Claim, Ledger
+
+KEY = b"k" * 32
+MAIL = "a1" * 16
+LOCATION = "b2" * 16
+REPLY = f"<reply-{MAIL}@example.com>"
+LEASE_S = 180.0
+RETRY_S = 30.0
+
+WRITES = {
+    "intend_ticket": lambda ledger, claim: ledger.intend_ticket(claim, "mail-1"),
+    "ticket_created": lambda ledger, claim: ledger.ticket_created(claim, "TICKET-1"),
+    "intend_send": lambda ledger, claim: ledger.intend_send(claim, REPLY),
+    "sent": lambda ledger, claim: ledger.sent(claim),
+    "not_sent": lambda ledger, claim: ledger.not_sent(claim),
+    "failed": lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=RETRY_S),
+    "outage": lambda ledger, claim: ledger.release(claim, count_attempt=False, retry_after_s=0),
+    "answered": lambda ledger, claim: ledger.finish(claim, "answered"),
+    "not_answered": lambda ledger, claim: ledger.finish(claim, "not_answered"),
+    "quarantined": lambda ledger, claim: ledger.finish(claim, "quarantined"),
+    "unknown": lambda ledger, claim: ledger.finish(claim, "unknown"),
+}
+
+
+def claimed(ledger: Ledger, owner: str = "one:1", mail: str = MAIL, location: str = LOCATION) -> Claim:
+    claim = ledger.claim(mail, location_key=location, owner=owner, lease_s=LEASE_S)
+    assert isinstance(claim, Claim)
+    return claim
