@@ -11,6 +11,7 @@ from pathlib import Path
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.gc_pause import gc_paused
 
 LLM_MODES = ("offline", "live", "record", "replay")
 
@@ -54,7 +55,8 @@ def _run(options: argparse.Namespace) -> int:
 
     from datetime import datetime
 
-    from guarantee_email_agent.eval.suite import EvalOptions, evaluate
+    with gc_paused():
+        from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 
     started = datetime.now(UTC)
     config = arguments.load_config_and_log(options.config, options.verbose)

@@ -54,14 +54,15 @@ def _read_bytes(path: Path | str, max_bytes: int) -> bytes:
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise InputFileError("this is a folder, not a file", "document_unreadable")
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             raise InputFileError("this is a pipe or a device, not a file", "document_unreadable")
-        data = os.read(descriptor, max_bytes + 1)
-        while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
-            data += more
+        data = os.read(descriptor, min(status.st_size, max_bytes) + 1)  # a large buffer costs more than the reading
+        if len(data) != status.st_size:  # read in pieces, or of no known size, as /proc has them
+            while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
+                data += more
     except OSError as error:
         raise _unreadable(path, error) from None
     finally:

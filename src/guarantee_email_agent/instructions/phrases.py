@@ -50,7 +50,7 @@ class TokenizedText:
 
     def gap_before(self, index: int) -> str:
         """What stands between word `index` and the one before it."""
-        return self.text_between(index, index)
+        return self.text[self.ends[index - 1] if index else 0 : self.starts[index]]
 
     def text_between(self, end: int, start: int) -> str:
         """The text from the end of words[:end] to the start of word `start`."""
