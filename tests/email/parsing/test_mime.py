@@ -279,6 +279,7 @@ def test_the_limit_on_html_counts_all_parts_together() -> None:
 HOSTILE = {
     "empty parts": b"Content-Type: multipart/mixed; boundary=x\n\n" + b"--x\n\n" * 100_000,
     "open quotes in parameters": b"Content-Type: multipart/mixed; " + b';a="' * 100_000 + b"\n\nx",
+    "semicolons in every part": multipart("mixed", *[b"Content-Type: text/plain" + b";" * 10_000 + b"\n\nx"] * 200),
     "open encoded words": b"Subject: " + b"=?a?q?" * 100_000 + b"\n\nx",
     "equals signs": b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=" * 300_000,
     "open base64": b"Content-Transfer-Encoding: base64\n\n" + b"a b" * 100_000,

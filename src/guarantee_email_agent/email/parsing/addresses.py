@@ -52,7 +52,8 @@ def parse_addresses(value: str) -> list[str]:
     value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
     for line_end in ("\n", "\r"):
         value = value.partition(line_end)[0]
-    return [address for mailbox in _split_mailboxes(value) if (address := _mailbox_address(*mailbox))]
+    # Of several words outside angle brackets none is taken: "jane doe@example.com" is not doe's.
+    return [address for mailbox in _split_mailboxes(value) if (address := parse_address(mailbox))]
 
 
 def strip_comments(value: str) -> str:
@@ -71,15 +72,15 @@ def strip_comments(value: str) -> str:
     return "".join(kept)
 
 
-def _split_mailboxes(value: str) -> list[tuple[str, str | None]]:
-    """Each comma- or semicolon-separated mailbox as (text outside angle brackets, text inside or None)."""
-    found: list[tuple[str, str | None]] = []
+def _split_mailboxes(value: str) -> list[str]:
+    """Of each comma- or semicolon-separated mailbox the text in angle brackets, or all of it where it has none."""
+    found: list[str] = []
     outside: list[str] = []
     inside: list[str] | None = None
-    in_quotes = in_angle = escaped = False
+    target = outside
+    in_quotes = escaped = False
     comments = 0
     for character in value:
-        target = inside if in_angle and inside is not None else outside
         if escaped:
             escaped = False
             if not comments:
@@ -98,25 +99,23 @@ def _split_mailboxes(value: str) -> list[tuple[str, str | None]]:
         elif character == '"':
             in_quotes = True
         elif character == "<":
-            in_angle, inside = True, []
+            target = inside = []
         elif character == ">":
-            in_angle = False
-        elif in_angle:
-            target.append(character)
-        elif character in ",;":
-            found.append(("".join(outside), None if inside is None else "".join(inside)))
+            target = outside
+        elif target is outside and character in ",;":
+            found.append(_mailbox_text(outside, inside))
             outside, inside = [], None
-        elif character == ":":  # the end of a group's name, or of "mailto"
+            target = outside
+        elif target is outside and character == ":":  # the end of a group's name, or of "mailto"
             outside.clear()
         else:
-            outside.append(character)
+            target.append(character)
     if in_quotes or comments:  # never closed: an error of the sending program, so these characters mean nothing
         return _split_mailboxes(value.translate(_UNPAIRED))
-    found.append(("".join(outside), None if inside is None else "".join(inside)))
-    return found
+    return [*found, _mailbox_text(outside, inside)]
 
 
-def _mailbox_address(outside: str, inside: str | None) -> str | None:
-    if inside is not None:
-        return parse_address(inside.rpartition(":")[2])  # a source route or "mailto:" may stand before it
-    return parse_address(outside)  # of several words none is taken: "jane doe@example.com" is not doe's
+def _mailbox_text(outside: list[str], inside: list[str] | None) -> str:
+    if inside is None:
+        return "".join(outside)
+    return "".join(inside).rpartition(":")[2]  # a source route or "mailto:" may stand before it

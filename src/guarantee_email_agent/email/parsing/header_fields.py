@@ -17,8 +17,8 @@ from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, MAX_HEAD
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
 _ENCODED_WORD = re.compile(r"=\?([A-Za-z0-9_.:+-]{1,60})(?:\*[A-Za-z0-9-]{1,20})?\?([BbQq])\?([^?\r\n]*)\?=")
 _FIELD_NAME = re.compile(rb"([!-9;-~]{1,200})[ \t]*:")
-_PARAMETER_NAME = re.compile(r"[;\s]*([^\s=;\"]+)\s*=\s*")
-_QUOTED_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"?')
+_FIELD_END = re.compile(rb"\n(?![ \t])")
+_PARAMETER = re.compile(r'[;\s]*+(?:([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^;]*)))?')
 _ESCAPED = re.compile(r"\\(.)")
 _CONTINUED = re.compile(r"(.+?)(?:\*(\d{1,3}))?(\*)?")
 
@@ -34,37 +34,28 @@ def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) 
     fields: Fields = {}
     position, count = start, 0
     while position < end:
-        line_end = _find_line_end(data, position, end)
-        if line_end == position:
+        if data.startswith(b"\n", position):
             position += 1
             break
-        match = _FIELD_NAME.match(data, position, line_end)
+        match = _FIELD_NAME.match(data, position, end)
         if match is None:
             problems.append("the header ends in a line that is no header field")
             break
-        name, position = match[1].decode("ascii").lower(), line_end + 1
-        pieces, length = [data[match.end() : min(line_end, match.end() + MAX_HEADER_CHARS)]], line_end - match.end()
-        while data[position : position + 1] in (b" ", b"\t") and position < end:
-            line_end = _find_line_end(data, position, end)
-            if length < MAX_HEADER_CHARS:
-                pieces.append(data[position : min(line_end, position + MAX_HEADER_CHARS)])
-            length += line_end - position
-            position = line_end + 1
+        field_end = _FIELD_END.search(data, match.end(), end)
+        folded = data[match.end() : field_end.start() if field_end else end]
+        position = field_end.end() if field_end else end
         count += 1
         if count > MAX_HEADERS:
             continue
-        if length > MAX_HEADER_CHARS:
+        if len(folded) - folded.count(b"\n") > MAX_HEADER_CHARS:
             problems.append(f"a header is longer than {MAX_HEADER_CHARS} characters and was cut")
-        field = b" ".join([piece.strip() for piece in pieces])[:MAX_HEADER_CHARS]
-        fields.setdefault(name, []).append(replace_controls(decode_bytes(field, None)[0]))
+        # Each line break goes with a blank, so twice the limit holds every value that is not too long.
+        lines = folded[: 2 * MAX_HEADER_CHARS].split(b"\n")
+        value = b" ".join([line.strip() for line in lines])[:MAX_HEADER_CHARS]
+        fields.setdefault(match[1].decode("ascii").lower(), []).append(replace_controls(decode_bytes(value, None)[0]))
     if count > MAX_HEADERS:
         problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
-    return fields, min(position, end)
-
-
-def _find_line_end(data: bytes, start: int, end: int) -> int:
-    found = data.find(b"\n", start, end)
-    return end if found < 0 else found
+    return fields, position
 
 
 def decode_encoded_words(value: str) -> str:
@@ -119,19 +110,13 @@ def parse_parameters(value: str) -> dict[str, str]:
     pieces: dict[str, dict[int, tuple[str, bool]]] = {}
     position = value.find(";")
     while 0 <= position < len(value):
-        match = _PARAMETER_NAME.match(value, position)
-        if match is None:
-            position = value.find(";", position + 1)
-            continue
+        match = _PARAMETER.match(value, position)
+        assert match is not None  # it may be empty
         position = match.end()
-        if value.startswith('"', position):
-            quoted = _QUOTED_VALUE.match(value, position)
-            assert quoted is not None  # a quotation mark is enough for it
-            content, position = _ESCAPED.sub(r"\1", quoted[1]), quoted.end()
-        else:
-            stop = value.find(";", position)
-            stop = len(value) if stop < 0 else stop
-            content, position = value[position:stop].strip(), stop
+        if match[1] is None:
+            position = value.find(";", position)
+            continue
+        content = match[3].strip() if match[2] is None else _ESCAPED.sub(r"\1", match[2])
         name = _CONTINUED.fullmatch(match[1].lower())
         assert name is not None  # one character is enough for it
         pieces.setdefault(name[1], {}).setdefault(int(name[2] or 0), (content, name[3] is not None))

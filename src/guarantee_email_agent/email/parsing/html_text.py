@@ -78,14 +78,12 @@ def html_to_text(html: str) -> str:
     A fragment that does not start with markup keeps its own line breaks: it is plain text with tags in it.
     """
     builder = _TextBuilder(keeps_lines=not _starts_as_html(html))
-    position, length = 0, len(html)
+    position = 0
     missing: set[str] = set()  # endings that no longer occur; to look for them again at each start would be quadratic
-    while position < length:
-        markup = _MARKUP.search(html, position)
-        start = markup.start() if markup else length
-        if start > position:
-            builder.add_text(html[position:start])
-        position = start if start == length else _read_markup(html, start, builder, missing)
+    while markup := _MARKUP.search(html, position):
+        builder.add_text(html[position : markup.start()])
+        position = _read_markup(html, markup.start(), builder, missing)
+    builder.add_text(html[position:])
     return builder.result()
 
 

@@ -88,7 +88,7 @@ class _MimeParser:
 
     def parse_part(self, fields: Fields, start: int, end: int, depth: int, default: str) -> list[list[TextPart]]:
         """The texts of the part `data[start:end]` as groups of alternatives; attachments are added to the mail."""
-        value = _first(fields, "content-type")
+        value = fields.get("content-type", [""])[0]
         kind = parse_main_value(value) or default
         if not _TYPE.fullmatch(kind):
             self._add_problem("a content type cannot be read; taken as text/plain")
@@ -147,7 +147,7 @@ class _MimeParser:
 
     def _attachment_name(self, fields: Fields, value: str, kind: str, *, is_root: bool) -> str | None:
         """The name of a part that is no text to be read; None for text."""
-        disposition = _first(fields, "content-disposition")
+        disposition = fields.get("content-disposition", [""])[0]
         name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
         name = normalize_file_name(name, MAX_NAME_CHARS)
         if kind.startswith("text/") and parse_main_value(disposition) != "attachment" and (is_root or not name):
@@ -161,7 +161,8 @@ class _MimeParser:
         if len(data) > MAX_PART_BYTES:
             self._add_problem(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
             data = data[:MAX_PART_BYTES]
-        data = self._decode_transfer_encoding(data, parse_main_value(_first(fields, "content-transfer-encoding")))
+        encoding = parse_main_value(fields.get("content-transfer-encoding", [""])[0])
+        data = self._decode_transfer_encoding(data, encoding)
         text, problem = decode_bytes(data, parse_parameters(value).get("charset"))
         if problem:
             self._add_problem(problem)
@@ -203,8 +204,3 @@ class _MimeParser:
 
     def _add_problem(self, problem: str) -> None:
         self.mail.problems.append(problem)
-
-
-def _first(fields: Fields, name: str) -> str:
-    values = fields.get(name)
-    return values[0] if values else ""

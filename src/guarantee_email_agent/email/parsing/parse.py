@@ -7,7 +7,8 @@ around, and named in `Email.problems`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from guarantee_email_agent.email.normalize import normalize_file_name, normalize_line, normalize_text, replace_controls
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
@@ -192,10 +193,8 @@ def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> st
                 return text
     for subtype, content in group:
         if subtype == "html" and content.strip():
-            from guarantee_email_agent.email.parsing.html_text import (
-                html_to_text,
-                truncate_html,
-            )  # only where there is HTML
+            # Few mails hold HTML.
+            from guarantee_email_agent.email.parsing.html_text import html_to_text, truncate_html
 
             if len(content) > MAX_HTML_CHARS:
                 problems.append(f"the HTML is longer than {MAX_HTML_CHARS} characters; the rest was left out")
@@ -215,39 +214,32 @@ def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
 
 def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     """Header fields from a mapping, or from pairs or {name, value} mappings as mail services list them."""
-    if given is None:
-        return {}
     found: dict[str, list[str]] = {}
-    count = 0
-    for name, value in _iterate_headers(given, problems):
-        if not isinstance(name, str) or not name.strip():
-            problems.append("a header has no name; left out")
-            continue
-        key = normalize_line(name, MAX_NAME_CHARS).rstrip(":").rstrip().lower()
-        for single in value if isinstance(value, (list, tuple)) else (value,):
-            count += 1
-            if count > MAX_HEADERS:
-                problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
-                return {key: tuple(values) for key, values in found.items()}
-            found.setdefault(key, []).append(_header_value(single, problems))
-    return {key: tuple(values) for key, values in found.items()}
+    headers = _iterate_headers(given, problems)
+    for name, value in islice(headers, MAX_HEADERS):
+        found.setdefault(name, []).append(_header_value(value, problems))
+    if next(headers, None):
+        problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
+    return {name: tuple(values) for name, values in found.items()}
 
 
-def _iterate_headers(given: object, problems: list[str]) -> Iterable[tuple[object, object]]:
+def _iterate_headers(given: object, problems: list[str]) -> Iterator[tuple[str, object]]:
+    entries: Iterable[object] = ()
     if isinstance(given, Mapping):
-        return given.items()
-    items: list[tuple[object, object]] = []
-    if isinstance(given, (list, tuple)):
-        for entry in given[: MAX_HEADERS + 1]:
-            if isinstance(entry, Mapping):
-                items.append((entry.get("name"), entry.get("value")))
-            elif isinstance(entry, (list, tuple)) and len(entry) == 2:
-                items.append((entry[0], entry[1]))
-            else:
-                problems.append("a header is neither a pair nor a name and value; left out")
-    else:
+        entries = given.items()
+    elif isinstance(given, (list, tuple)):
+        entries = given[: MAX_HEADERS + 1]
+    elif given is not None:
         problems.append(f"headers is {type(given).__name__}, not a mapping; left out")
-    return items
+    for entry in entries:
+        pair = (entry.get("name"), entry.get("value")) if isinstance(entry, Mapping) else entry
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            problems.append("a header is neither a pair nor a name and value; left out")
+        elif not isinstance(pair[0], str) or not pair[0].strip():
+            problems.append("a header has no name; left out")
+        else:
+            name = normalize_line(pair[0], MAX_NAME_CHARS).rstrip(":").rstrip().lower()
+            yield from ((name, value) for value in _as_list(pair[1]))
 
 
 def _header_value(value: object, problems: list[str]) -> str:
@@ -261,7 +253,7 @@ def _header_value(value: object, problems: list[str]) -> str:
 
 
 def _recipients(values: Iterable[object], problems: list[str]) -> tuple[str, ...]:
-    singles = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
+    singles = [single for value in values for single in _as_list(value)]
     found: list[str] = []
     for single in singles[:MAX_RECIPIENTS]:
         if isinstance(single, str):
@@ -277,7 +269,7 @@ def _recipients(values: Iterable[object], problems: list[str]) -> tuple[str, ...
 
 def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
     names: list[str] = []
-    for entry in given if isinstance(given, (list, tuple)) else () if given is None else (given,):
+    for entry in () if given is None else _as_list(given):
         if len(names) == MAX_ATTACHMENTS:
             problems.append(f"the mail has more than {MAX_ATTACHMENTS} attachments; the rest was left out")
             break
@@ -287,6 +279,10 @@ def _attachments(given: object, problems: list[str]) -> tuple[str, ...]:
         else:
             problems.append("an attachment has no name; left out")
     return tuple(names)
+
+
+def _as_list(value: object) -> Sequence[object]:
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _parse_received_date(fields: Mapping[str, list[str]]) -> str:

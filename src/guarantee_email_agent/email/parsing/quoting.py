@@ -14,6 +14,8 @@ Line by line, in linear time: what spans lines reaches at most eight ahead or th
 from __future__ import annotations
 
 import re
+from itertools import groupby
+from operator import itemgetter
 
 from guarantee_email_agent.email.parsing.email import Span, SpanKind
 
@@ -23,15 +25,12 @@ from guarantee_email_agent.email.parsing.email import Span, SpanKind
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:
-    return tuple([phrase.strip() for phrase in text.split("|")])
+    return tuple(text.split("|"))
 
 
 # How an attribution starts: "On Mon, 5 Jan 2026 at 10:00, …".
-_ATTRIBUTION_OPENINGS = tuple(
-    [
-        f"{opening} "
-        for opening in _split_phrases("on|am|le|el|il|in data|op|em|den|dne|dnia|w dniu|på|in a message dated")
-    ]
+_ATTRIBUTION_OPENINGS = _split_phrases(
+    "on |am |le |el |il |in data |op |em |den |dne |dnia |w dniu |på |in a message dated "
 )
 # Gmail starts the Slavic ones with the weekday: "pon., 5 sty 2026 o 10:00 …". First letters are enough.
 _WEEKDAYS = _split_phrases(
@@ -44,7 +43,7 @@ _ATTRIBUTION_VERBS = _split_phrases(
     "написал|написала|написал(а)|пишет|写道|寫道"
 )
 # Or, in some languages: "… schrieb Jane <jane@example.com>:".
-_VERBS_BEFORE_NAME = tuple([f" {verb} " for verb in _split_phrases("schrieb|schreef|skrev|napisał|napisał(a)|wrote")])
+_VERBS_BEFORE_NAME = _split_phrases(" schrieb | schreef | skrev | napisał | napisał(a) | wrote ")
 
 # Between dashes: "-----Original Message-----".
 _DIVIDERS = frozenset(
@@ -122,13 +121,9 @@ def label_spans(text: str) -> tuple[Span, ...]:
     kinds = _label_lines(lines)
     if kinds.count("new") == len(kinds):  # almost every first mail
         return (Span("new", text),)
-    spans: list[Span] = []
-    start = 0
-    for end in range(1, len(lines) + 1):
-        if end == len(lines) or kinds[end] != kinds[start]:
-            joined = "\n".join(lines[start:end])
-            spans.append(Span(kinds[start], joined if end == len(lines) else joined + "\n"))
-            start = end
+    ended = [*[f"{line}\n" for line in lines[:-1]], lines[-1]]
+    runs = groupby(zip(kinds, ended, strict=True), key=itemgetter(0))
+    spans = [Span(kind, "".join([line for _, line in run])) for kind, run in runs]
     # A last line that is empty is only the end of the line before it.
     return tuple([span for span in spans if span.text])
 
@@ -271,7 +266,6 @@ def _is_short_to_the_end(lines: list[str], number: int) -> bool:
 
 def _next_nonempty_line(lines: list[str], number: int) -> int | None:
     """The next line that is not empty, at most two empty ones further."""
-    for following in range(number, min(number + 3, len(lines))):
-        if lines[following].strip():
-            return following
-    return None
+    return next(
+        (following for following in range(number, min(number + 3, len(lines))) if lines[following].strip()), None
+    )
