@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,17 +16,17 @@ from guarantee_email_agent.email.processor_models import ModelSettings, Processi
 from guarantee_email_agent.email.reply import compose_reply
 from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
-from guarantee_email_agent.instructions.router import INTENTS, Situation
+from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.ports import ReplySender, TicketingSystem, WarrantyApi
 from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
 from guarantee_email_agent.integrations.warranty_client import WarrantyAnswer, parse_warranty_answer
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
-    DRAFT_TOOL,
     MAX_SERIAL_NUMBERS,
-    TRIAGE_TOOL,
     draft_request,
+    is_draft,
+    is_triage,
     triage_request,
     with_objection,
 )
@@ -112,14 +112,16 @@ class EmailProcessor:
         draft = await self._draft(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
-        body = await self._create_ticket(email, scenario, facts, draft, progress)
+        identity = mail_identity(email, self.identity_key)
+        body = await self._create_ticket(email.sender, identity, scenario, facts, draft, progress)
 
         progress.step = "send"
-        await self._send(email, body)
+        reply = compose_reply(email, body, reply_message_id(identity, self.reply_domain))
+        await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
         progress.record(success=True, email_sent=True, response_body=body)
 
     async def _triage(self, email: Email, instructions: Instructions) -> Triage:
-        answer = await self._ask(TRIAGE_TOOL, triage_request(email, instructions), _is_triage)
+        answer = await self._ask(triage_request(email, instructions), is_triage)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         return Triage(answer["intent"], verify_serial_numbers(candidates, email))
 
@@ -146,16 +148,17 @@ class EmailProcessor:
         objections: tuple[str, ...] = ()
         for _ in range(MAX_DRAFTS):
             request = draft_request(email, instructions, scenario, facts, objections)
-            reply = str((await self._ask(DRAFT_TOOL, request, _is_draft))["body"])
+            reply = str((await self._ask(request, is_draft))["body"])
             objections = find_unsupported_claims(reply, grounding) + find_missing_facts(reply, grounding)
             if not objections:
                 return reply
         logger.warning("A draft is not grounded twice; the template of %s is sent instead", scenario.name)
-        return _render_template(scenario, facts, grounding)
+        return _render_template(scenario, grounding)
 
     async def _create_ticket(
         self,
-        email: Email,
+        sender: str,
+        identity: str,
         scenario: ScenarioInstruction,
         facts: Mapping[str, str | None],
         draft: str,
@@ -168,27 +171,21 @@ class EmailProcessor:
             **scenario.ticket,
             "serial_number": facts["serial_number"] or "",
             "warranty_status": facts["warranty_status"] or "",
-            "customer_email": email.sender,
+            "customer_email": sender,
         }
-        data = {**fields, "idempotency_key": ticket_key(mail_identity(email, self.identity_key))}
+        data = {**fields, "idempotency_key": ticket_key(identity)}
         # The key makes a repeated call harmless, so this may be retried like a question.
         raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
         number = parse_ticket_id(raw)
         progress.record(ticket_created=True, ticket_id=number, ticket_fields=fields)
         return draft.replace(TICKET_PLACEHOLDER, number)
 
-    async def _send(self, email: Email, body: str) -> None:
-        message_id = reply_message_id(mail_identity(email, self.identity_key), self.reply_domain)
-        reply = compose_reply(email, body, message_id)
-        await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
-
-    async def _ask(
-        self, tool: str, request: Mapping[str, Any], is_valid: Callable[[object], bool]
-    ) -> Mapping[str, Any]:
+    async def _ask(self, request: Mapping[str, Any], is_valid: Callable[[object], bool]) -> Mapping[str, Any]:
         """The input of the forced tool call; one of the wrong shape is asked for once more.
 
         Raises LLMError where the model refuses, is cut off, or answers in the wrong shape twice.
         """
+        tool = request["tool_choice"]["name"]
         answer = await self.llm.messages.create(**self.model.parameters(), **request)
         try:
             return tool_input(answer, tool, is_valid)
@@ -209,8 +206,7 @@ class _Progress:
         self._known.update(known)
 
     def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
-        self.record(success=False, failed_step=self.step)
-        self.record(error_code=code, error_message=message, error_details=dict(details or {}))
+        self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
 
     def result(self, elapsed_s: float) -> ProcessingResult:
         return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000))
@@ -233,32 +229,17 @@ def _reply_facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str
     }
 
 
-def _render_template(scenario: ScenarioInstruction, facts: Mapping[str, str | None], grounding: GroundingFacts) -> str:
+def _render_template(scenario: ScenarioInstruction, grounding: GroundingFacts) -> str:
     """Raises ProcessingError where the template says what the facts do not."""
-    template = select_template(scenario.templates, facts)
+    template = select_template(scenario.templates, grounding.facts)
     try:
-        reply = template.render(facts) if template else ""
+        reply = template.render(grounding.facts) if template else ""
     except MissingFactError as error:
-        raise ProcessingError(
-            f"The template of {scenario.name} cannot be filled in: {error}", "draft_template"
-        ) from None
+        message = f"The template of {scenario.name} cannot be filled in: {error}"
+        raise ProcessingError(message, "draft_template") from None
     if claims := find_unsupported_claims(reply, grounding):
         raise ProcessingError(
             f"The template of {scenario.name} says what the facts do not: {claims[0]} Correct the instruction file",
             "draft_not_grounded",
         )
     return reply
-
-
-def _is_triage(answer: object) -> bool:
-    return (
-        isinstance(answer, Mapping)
-        and answer.get("intent") in INTENTS
-        and isinstance(numbers := answer.get("serial_numbers"), Sequence)
-        and not isinstance(numbers, str)
-        and all(isinstance(number, str) for number in numbers)
-    )
-
-
-def _is_draft(answer: object) -> bool:
-    return isinstance(answer, Mapping) and isinstance(answer.get("body"), str)

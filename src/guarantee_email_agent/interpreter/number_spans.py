@@ -57,10 +57,7 @@ def find_address_words(words: TokenizedText) -> set[int]:
         start = max(text.rfind(blank, position, match.start()) for blank in " \t\n") + 1
         end = _BLANK.search(text, match.end())
         position = end.start() if end else len(text)
-        first = bisect_left(words.starts, max(start, 0))
-        while first < len(words.starts) and words.starts[first] < position:
-            taken.add(first)
-            first += 1
+        taken.update(range(bisect_left(words.starts, start), bisect_left(words.starts, position)))
     return taken
 
 

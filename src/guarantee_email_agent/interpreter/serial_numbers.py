@@ -53,9 +53,6 @@ class ExtractedNumbers:
     labelled: bool
 
 
-_NONE = ExtractedNumbers((), labelled=False)
-
-
 def canonical_serial_number(serial_number: str) -> str:
     """Equal for two spellings of one number: `sn-12345`, `SN12345` and `12345`."""
     return _NOT_ALPHANUMERIC.sub("", serial_number.upper()).removeprefix("SN")
@@ -81,7 +78,9 @@ def mentions_serial_number(words: TokenizedText, lexicon: Lexicon) -> bool:
 
 def extract_serial_numbers(words: TokenizedText, lexicon: Lexicon) -> ExtractedNumbers:
     """The serial numbers that a text gives; time is linear in its length."""
-    return _Extractor(words, lexicon).extract() if _DIGIT.search(words.text) else _NONE
+    if not _DIGIT.search(words.text):
+        return ExtractedNumbers((), labelled=False)
+    return _Extractor(words, lexicon).extract()
 
 
 class _Extractor:

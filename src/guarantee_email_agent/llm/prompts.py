@@ -7,7 +7,7 @@ the element or pass for one of ours.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
@@ -40,6 +40,22 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
         "additionalProperties": False,
     },
 }
+
+
+def is_triage(answer: object) -> bool:
+    """Whether a model's input of the triage tool fits its schema."""
+    return (
+        isinstance(answer, Mapping)
+        and answer.get("intent") in INTENTS
+        and isinstance(numbers := answer.get("serial_numbers"), Sequence)
+        and not isinstance(numbers, str)
+        and all(isinstance(number, str) for number in numbers)
+    )
+
+
+def is_draft(answer: object) -> bool:
+    """Whether a model's input of the draft tool fits its schema."""
+    return isinstance(answer, Mapping) and isinstance(answer.get("body"), str)
 
 
 class MailText(Protocol):
