@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 from running_sandbox import SMALL, Box, MakeBox
@@ -42,21 +40,3 @@ def small_box(make_box: MakeBox) -> Box:
 def token() -> str:
     """A number that no process of another run of the tests has in its command line."""
     return f"{time.time_ns() % 10**9:09}"
-
-
-@pytest.fixture
-def running() -> Callable[[str], list[int]]:
-    """The processes of this machine that have a word in their command line; one that has ended has none any more."""
-
-    def running(word: str) -> list[int]:
-        found = []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and int(folder.name) != os.getpid():
-                try:
-                    if word.encode() in (folder / "cmdline").read_bytes():
-                        found.append(int(folder.name))
-                except OSError:
-                    continue
-        return found
-
-    return running

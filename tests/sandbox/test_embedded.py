@@ -6,11 +6,10 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running_sandbox import Box, MakeBox, sandbox_of_another_process, wait_until
+from running_sandbox import Box, MakeBox, processes_with, sandbox_of_another_process, wait_until
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
@@ -70,21 +69,21 @@ def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_b
     assert box.shell("cat assets/link").exit_code == 1
 
 
-def test_nothing_is_left_running(make_box: MakeBox, running: Callable[[str], list[int]], token: str) -> None:
+def test_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
     box = make_box()
     command = f"(setsid nohup sleep {token}1 >/dev/null 2>&1 &); trap '' TERM HUP INT; sleep {token}2 & disown; echo ok"
     assert box.output(command) == "ok"
-    assert running(token)
+    assert processes_with(token)
     box.sandbox.stop()
-    assert running(token) == []
+    assert processes_with(token) == []
 
 
-def test_nothing_is_left_running_when_we_are_killed(running: Callable[[str], list[int]], token: str) -> None:
+def test_nothing_is_left_running_when_we_are_killed(token: str) -> None:
     command = f"setsid sleep {token} & sleep {token}"
     with sandbox_of_another_process(EmbeddedSandbox, command) as process:
-        wait_until(lambda: len(running(token)) >= 2)
+        wait_until(lambda: len(processes_with(token)) >= 2)
         process.kill()
-    wait_until(lambda: running(token) == [])
+    wait_until(lambda: processes_with(token) == [])
 
 
 def test_it_outlives_the_thread_that_started_it(make_box: MakeBox) -> None:

