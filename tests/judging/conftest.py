@@ -117,9 +117,9 @@ class PlainUserPool:
         return json.loads(self._process.stdout.readline())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=WAYS)
 def pool(request: pytest.FixtureRequest) -> Iterator[JudgePool | PlainUserPool]:
-    """Judges in the way that the test's module names; as a plain user even where the tests run as root."""
+    """Judges in each way, or those that the test's module names; as a plain user even where the tests run as root."""
     as_another = request.param.startswith("plain-user") and os.geteuid() == 0
     with (PlainUserPool if as_another else JudgePool)(**WAYS[request.param]) as pool:
         yield pool

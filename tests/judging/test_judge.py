@@ -15,35 +15,37 @@ from guarantee_email_agent.judging.verdict import Verdict
 FINE = "{'passed': True, 'feedback': 'fine'}"
 
 
-def said(folder: Path, source: str, record: dict[str, Any] | None = None, timeout_s: float = 20) -> Verdict:
+def judge_source(folder: Path, source: str, record: dict[str, Any] | None = None, timeout_s: float = 20) -> Verdict:
     """The verdict of a judge with this source."""
     file = folder / "test.py"
     file.write_text(source, encoding="utf-8")
     return judge(file, {} if record is None else record, timeout_s)
 
 
-def test_a_judge_may_pass_a_record(tmp_path: Path) -> None:
-    verdict = said(
-        tmp_path, "def test(result): return {'passed': True, 'feedback': 'yes', 'details': {'score': 0.5}}\n"
-    )
-    assert (verdict.verdict, verdict.feedback, verdict.details) == ("passed", "yes", {"score": 0.5})
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ({"passed": True, "feedback": "yes", "details": {"score": 0.5}}, ("passed", "yes", {"score": 0.5})),
+        ({"passed": False, "feedback": "no"}, ("failed", "no", {})),
+        ({"passed": True, "feedback": 'ä\0\u2028\U0001f389\n"'}, ("passed", 'ä\0\u2028\U0001f389\n"', {})),
+    ],
+    ids=["passed", "failed", "odd-text"],
+)
+def test_what_a_judge_returns_is_its_verdict(tmp_path: Path, returned: dict[str, Any], expected: object) -> None:
+    verdict = judge_source(tmp_path, f"def test(result): return {returned!r}\n")
+    assert (verdict.verdict, verdict.feedback, verdict.details) == expected
     assert verdict.error is None
     assert verdict.duration_ms > 0
 
 
-def test_a_judge_may_fail_a_record(tmp_path: Path) -> None:
-    verdict = said(tmp_path, "def test(result): return {'passed': False, 'feedback': 'no'}\n")
-    assert (verdict.verdict, verdict.feedback, verdict.details, verdict.error) == ("failed", "no", {}, None)
-
-
 def test_a_judge_sees_the_record(tmp_path: Path) -> None:
     source = "def test(result): return {'passed': result['task_result'] == '42', 'feedback': result['task_result']}\n"
-    assert said(tmp_path, source, {"task_result": "42"}).verdict == "passed"
-    assert said(tmp_path, source, {"task_result": "41"}).feedback == "41"
+    assert judge_source(tmp_path, source, {"task_result": "42"}).verdict == "passed"
+    assert judge_source(tmp_path, source, {"task_result": "41"}).feedback == "41"
 
 
 def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    assert said(tmp_path, f"\ufeffdef test(result): return {FINE}\n").verdict == "passed"
+    assert judge_source(tmp_path, f"\ufeffdef test(result): return {FINE}\n").verdict == "passed"
 
 
 @pytest.mark.parametrize(
@@ -55,36 +57,22 @@ def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_judge_that_hangs_is_stopped(tmp_path: Path, source: str) -> None:
-    verdict = said(tmp_path, source, timeout_s=0.4)
+    verdict = judge_source(tmp_path, source, timeout_s=0.4)
     assert (verdict.verdict, verdict.error) == ("error", "gave no verdict within 0.4 s")
-
-
-def test_after_a_judge_that_hung_the_next_one_is_heard(tmp_path: Path) -> None:
-    assert said(tmp_path, "while True: pass\n", timeout_s=0.4).verdict == "error"
-    assert said(tmp_path, f"def test(result): return {FINE}\n").verdict == "passed"
 
 
 def test_what_a_judge_started_ends_with_it(tmp_path: Path, is_running: Callable[[str], bool]) -> None:
     token = f"98765.{uuid.uuid4().int % 10**9}"
     source = f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'])\ntime.sleep(600)\n"
-    assert said(tmp_path, source, timeout_s=0.6).verdict == "error"
+    assert judge_source(tmp_path, source, timeout_s=0.6).verdict == "error"
     assert not is_running(token)
-
-
-def test_endless_prints_are_cut(tmp_path: Path) -> None:
-    verdict = said(tmp_path, f"def test(result):\n    print('x' * 10**7)\n    return {FINE}\n")
-    assert verdict.verdict == "passed"
-    assert verdict.output == "x" * 20_000 + "\n[… and 9,980,001 bytes more, which were dropped]"
-
-
-def test_a_verdict_with_odd_text_comes_through(tmp_path: Path) -> None:
-    verdict = said(tmp_path, "def test(result): return {'passed': True, 'feedback': 'ä\\0\\u2028\\U0001f389\\n\"'}\n")
-    assert verdict.feedback == 'ä\0\u2028\U0001f389\n"'
 
 
 def test_secrets_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "open-sesame")
-    verdict = said(tmp_path, "import os\ndef test(result): return {'passed': True, 'feedback': str(os.environ)}\n")
+    verdict = judge_source(
+        tmp_path, "import os\ndef test(result): return {'passed': True, 'feedback': str(os.environ)}\n"
+    )
     assert verdict.verdict == "passed"
     assert "sesame" not in verdict.feedback
 
@@ -94,7 +82,7 @@ def test_helpers_of_one_judge_are_not_those_of_another(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "helper.py").write_text(f"WORD = {name!r}\n", encoding="utf-8")
-    assert [said(tmp_path / name, source).feedback for name in ("one", "two", "one")] == ["one", "two", "one"]
+    assert [judge_source(tmp_path / name, source).feedback for name in ("one", "two", "one")] == ["one", "two", "one"]
 
 
 def test_nothing_stays_from_one_call_to_the_next(tmp_path: Path) -> None:
@@ -106,13 +94,13 @@ def test_nothing_stays_from_one_call_to_the_next(tmp_path: Path) -> None:
         "    sys.path.append('left')\n"
         "    return {'passed': not found, 'feedback': ''}\n"
     )
-    assert [said(tmp_path, source).verdict for _ in range(3)] == ["passed"] * 3
+    assert [judge_source(tmp_path, source).verdict for _ in range(3)] == ["passed"] * 3
 
 
 def test_what_a_judge_changes_is_thrown_away(tmp_path: Path) -> None:
     record = {"task_result": "42", "conversation": [1, 2]}
     source = f"def test(result):\n    result['conversation'].clear()\n    result['eval'] = 1\n    return {FINE}\n"
-    assert said(tmp_path, source, record).verdict == "passed"
+    assert judge_source(tmp_path, source, record).verdict == "passed"
     assert record == {"task_result": "42", "conversation": [1, 2]}
 
 
@@ -123,18 +111,18 @@ def test_a_judge_does_not_see_our_modules(tmp_path: Path) -> None:
         "    seen = [name for name in sys.modules if name.partition('.')[0] in ('pytest', 'guarantee_email_agent')]\n"
         "    return {'passed': not seen, 'feedback': str(seen)}\n"
     )
-    verdict = said(tmp_path, source)
+    verdict = judge_source(tmp_path, source)
     assert (verdict.verdict, verdict.feedback) == ("passed", "[]")
 
 
 def test_our_own_modules_and_folder_stay_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("", encoding="utf-8")
     before = (os.getcwd(), list(sys.path), sys.modules.get("helper"), sys.modules.get("test"))
-    assert said(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
+    assert judge_source(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
     assert (os.getcwd(), list(sys.path), sys.modules.get("helper"), sys.modules.get("test")) == before
 
 
 def test_a_judge_leaves_no_compiled_files(tmp_path: Path) -> None:
     (tmp_path / "helper.py").write_text("", encoding="utf-8")
-    assert said(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
+    assert judge_source(tmp_path, f"import helper\ndef test(result): return {FINE}\n").verdict == "passed"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["helper.py", "test.py"]

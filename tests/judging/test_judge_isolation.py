@@ -19,12 +19,6 @@ if sys.platform == "linux":
 else:
     pytest.skip("only Linux has this isolation", allow_module_level=True)
 
-pytestmark = pytest.mark.parametrize(
-    "pool",
-    ["forked", "fresh", "without-namespaces", "plain-user", "plain-user-without-namespaces"],
-    indirect=True,
-    scope="module",
-)
 OK = 'return {"passed": True, "feedback": "fine"}'
 LIBC = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)"
 

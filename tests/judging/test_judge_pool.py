@@ -10,8 +10,9 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,28 +21,33 @@ from guarantee_email_agent.judging.judge import JudgePool, judge
 
 ECHO = "def test(result):\n    return {'passed': True, 'feedback': str(result['n'])}\n"
 
+each_isolation = pytest.mark.parametrize("namespaces", [True, False])
+
+
+def write_judge(folder: Path, source: str) -> Path:
+    file = folder / "test.py"
+    file.write_text(source, encoding="utf-8")
+    return file
+
 
 @pytest.fixture
 def echo(tmp_path: Path) -> Path:
-    file = tmp_path / "test.py"
-    file.write_text(ECHO, encoding="utf-8")
-    return file
+    return write_judge(tmp_path, ECHO)
 
 
-def sleeper(folder: Path, token: str) -> Path:
-    """A judge that sleeps, in a way that shows among the processes."""
-    file = folder / "test.py"
-    file.write_text(f"import os\nos.execvp('sleep', ['sleep', '{token}'])\n", encoding="utf-8")
-    return file
-
-
-def caller_of(file: Path, namespaces: bool) -> subprocess.Popen[bytes]:
-    """A process that has the judge at work."""
+@contextmanager
+def judging_process(file: Path, namespaces: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has the judge at work, killed at the end."""
     program = (
         "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import JudgePool\n"
         f"JudgePool(namespaces={namespaces}).judge(Path({str(file)!r}), {{}})\n"
     )
-    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    caller = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    try:
+        yield caller
+    finally:
+        caller.kill()
+        caller.wait()
 
 
 def happens(condition: Callable[[], bool]) -> bool:
@@ -62,8 +68,8 @@ def token() -> str:
 def test_every_thread_gets_its_own_verdict(echo: Path) -> None:
     with JudgePool() as pool, ThreadPoolExecutor(6) as threads:
         for ask in (pool.judge, judge):
-            said = list(threads.map(lambda n, ask=ask: ask(echo, {"n": n}).feedback, range(40)))
-            assert said == [str(n) for n in range(40)]
+            feedback = list(threads.map(lambda n, ask=ask: ask(echo, {"n": n}).feedback, range(40)))
+            assert feedback == [str(n) for n in range(40)]
 
 
 def test_a_server_that_was_killed_is_an_error_and_is_replaced(tmp_path: Path, echo: Path) -> None:
@@ -76,35 +82,26 @@ def test_a_server_that_was_killed_is_an_error_and_is_replaced(tmp_path: Path, ec
         assert pool.judge(echo, {"n": 3}).feedback == "3"
 
 
-@pytest.mark.parametrize("namespaces", [True, False])
+@each_isolation
 def test_where_the_caller_is_killed_its_judge_ends(
     tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
 ) -> None:
-    caller = caller_of(sleeper(tmp_path, token), namespaces)
-    try:
+    file = write_judge(tmp_path, f"import os\nos.execvp('sleep', ['sleep', '{token}'])\n")
+    with judging_process(file, namespaces):
         assert happens(lambda: is_running(f"sleep {token}"))
-    finally:
-        caller.kill()
-        caller.wait()
     assert happens(lambda: not is_running(f"sleep {token}"))
 
 
-@pytest.mark.parametrize("namespaces", [True, False])
+@each_isolation
 def test_after_ctrl_c_nothing_runs_on(
     tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
 ) -> None:
-    file = tmp_path / "test.py"
-    file.write_text(
-        f"import subprocess, time\nsubprocess.Popen(['sleep', '{token}'], start_new_session=True)\ntime.sleep(600)\n"
-    )
-    caller = caller_of(file, namespaces)
-    try:
+    start = f"subprocess.Popen(['sleep', '{token}'], start_new_session=True)"
+    file = write_judge(tmp_path, f"import subprocess, time\n{start}\ntime.sleep(600)\n")
+    with judging_process(file, namespaces) as caller:
         assert happens(lambda: is_running(f"sleep {token}"))
         caller.send_signal(signal.SIGINT)
         assert caller.wait(20) == -signal.SIGINT
-    finally:
-        caller.kill()
-        caller.wait()
     assert happens(lambda: not is_running(f"sleep {token}"))
 
 
@@ -124,8 +121,7 @@ def test_a_caller_that_ignores_the_end_of_its_children(echo: Path) -> None:
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there is no /dev/shm")
 def test_tasks_and_temporary_files_may_stand_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
-        file = Path(place, "test.py")
-        file.write_text(ECHO, encoding="utf-8")
+        file = write_judge(Path(place), ECHO)
         assert judge(file, {"n": 1}).feedback == "1"
         monkeypatch.setattr("tempfile.tempdir", place)
         with JudgePool() as pool:
@@ -134,8 +130,7 @@ def test_tasks_and_temporary_files_may_stand_in_shared_memory(monkeypatch: pytes
 
 def test_in_a_container_whose_root_may_do_less(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir(mode=0o700)
-    file = tmp_path / "own" / "test.py"
-    file.write_text("import decimal\n" + ECHO, encoding="utf-8")
+    file = write_judge(tmp_path / "own", "import decimal\n" + ECHO)
     file.chmod(0o600)
     # What Docker leaves out: CAP_SYS_ADMIN for namespaces, and CAP_DAC_READ_SEARCH.
     program = (
@@ -148,7 +143,7 @@ def test_in_a_container_whose_root_may_do_less(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "problem"),
     [
         (lambda file: None, "does not exist. Write it"),
         (lambda file: file.mkdir(), "is no file. Write one"),
@@ -159,22 +154,22 @@ def test_in_a_container_whose_root_may_do_less(tmp_path: Path) -> None:
     ],
     ids=["absent", "folder", "pipe", "device", "loop", "huge"],
 )
-def test_a_judge_that_is_no_usable_file(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+def test_a_judge_that_is_no_usable_file(tmp_path: Path, make: Callable[[Path], object], problem: str) -> None:
     make(tmp_path / "test.py")
     verdict = judge(tmp_path / "test.py", {})
     assert verdict.verdict == "error"
-    assert str(verdict.error).startswith(said)
+    assert str(verdict.error).startswith(problem)
 
 
 def test_terminals_and_processes_of_its_own_where_there_are_namespaces(tmp_path: Path) -> None:
-    file = tmp_path / "test.py"
-    file.write_text(
+    file = write_judge(
+        tmp_path,
         "import multiprocessing, os\n"
         "def test(result):\n"
         "    ours, theirs = os.openpty()\n"
         "    os.write(theirs, b'hello')\n"
         "    with multiprocessing.get_context('fork').Pool(2) as pool: lengths = pool.map(len, ['a', 'bc'])\n"
-        "    return {'passed': lengths == [1, 2], 'feedback': os.read(ours, 9).decode()}\n"
+        "    return {'passed': lengths == [1, 2], 'feedback': os.read(ours, 9).decode()}\n",
     )
     with JudgePool() as pool:
         if not pool.isolation().namespaces:
@@ -204,7 +199,7 @@ def test_a_fork_of_ours_judges_with_a_server_of_its_own(echo: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("namespaces", [True, False])
+@each_isolation
 def test_a_closed_pool_leaves_nothing(
     tmp_path: Path, echo: Path, monkeypatch: pytest.MonkeyPatch, namespaces: bool
 ) -> None:

@@ -14,12 +14,6 @@ from guarantee_email_agent.judging.judge import JudgePool
 from guarantee_email_agent.judging.judge_protocol import JudgeLimits
 from guarantee_email_agent.judging.verdict import Verdict
 
-pytestmark = pytest.mark.parametrize(
-    "pool",
-    ["forked", "fresh", "without-namespaces", "plain-user", "plain-user-without-namespaces"],
-    indirect=True,
-    scope="module",
-)
 OK = 'return {"passed": True, "feedback": "fine"}'
 # Long enough for a judge on a busy machine, short enough for a test that waits until it is over.
 DEADLINE_S = 1.5

@@ -23,6 +23,7 @@ KEYS = [
     "execution_trace",
     "sandbox",
 ]  # fmt: skip
+ODD = {"task_result": 42, "conversation": "none", "sandbox": [1], "iterations": "many"}
 
 
 def make_task(**settings: Any) -> Task:
@@ -63,33 +64,33 @@ class TestCompletion:
     def test_the_status_of_a_record_without_one(self, raw: Mapping[str, Any], status: str) -> None:
         assert complete_record(raw, None)["status"] == status
 
-    def test_what_the_record_says_of_its_task_stays(self) -> None:
-        record = complete_record({"task_name": "valid_001", "instruction": "Hi"}, make_task())
-        assert (record["task_name"], record["instruction"]) == ("valid_001", "Hi")
-
     def test_a_null_is_a_missing_key(self) -> None:
         record = complete_record(dict.fromkeys(KEYS), make_task())
         assert record == complete_record({}, make_task())
 
-    def test_odd_values_stay_as_they_are(self) -> None:
-        odd = {"task_result": 42, "conversation": "none", "sandbox": [1], "iterations": "many"}
-        assert complete_record(odd, make_task()).items() >= odd.items()
-
-    def test_further_keys_are_kept(self) -> None:
-        assert complete_record({"model": "m", "tokens": None}, None).items() >= {"model": "m", "tokens": None}.items()
+    @pytest.mark.parametrize(
+        ("raw", "settings", "expected"),
+        [
+            ({"task_name": "valid_001", "instruction": "Hi"}, {}, {"task_name": "valid_001", "instruction": "Hi"}),
+            (ODD, {}, ODD),
+            ({"model": "m", "tokens": None}, {}, {"model": "m", "tokens": None}),
+            ({}, {"level": 3}, {"level": 3}),
+            ({"wanted": "41"}, {"wanted": "42"}, {"wanted": "42"}),
+            (
+                {},
+                {"task_result": "42", "status": "success", "sandbox": {"network": True}},
+                {"task_result": "", "status": "failed", "sandbox": {}},
+            ),
+        ],
+        ids=["own-task", "odd-values", "further-keys", "task-keys", "task-keys-win", "run-keys-win"],
+    )
+    def test_what_the_run_and_its_task_say(
+        self, raw: Mapping[str, Any], settings: dict[str, Any], expected: Mapping[str, Any]
+    ) -> None:
+        assert complete_record(raw, make_task(**settings)).items() >= expected.items()
 
     def test_an_earlier_verdict_is_not(self) -> None:
         assert "eval" not in complete_record({"eval": {"passed": True}}, make_task(eval="x"))
-
-    def test_the_task_s_further_keys_ride_along(self) -> None:
-        assert complete_record({}, make_task(level=3))["level"] == 3
-
-    def test_no_record_can_stand_in_for_them(self) -> None:
-        assert complete_record({"wanted": "41"}, make_task(wanted="42"))["wanted"] == "42"
-
-    def test_they_cannot_stand_in_for_the_run(self) -> None:
-        record = complete_record({}, make_task(task_result="42", status="success", sandbox={"network": True}))
-        assert (record["task_result"], record["status"], record["sandbox"]) == ("", "failed", {})
 
     def test_the_given_record_is_not_changed(self) -> None:
         raw = {"task_result": None, "eval": 1}

@@ -32,25 +32,10 @@ def test_shell_shows_an_exit_code_that_is_no_success(use: Use) -> None:
     assert (result.error, result.message) == (False, "no\n[exit code 3]")
 
 
-def test_shell_says_that_a_command_was_stopped(use: Use, stub_sandbox: Any) -> None:
-    stub_sandbox.pages["/v1/shell/exec"] = {"output": "so far", "status": "hard_timeout", "exit_code": None}
-    assert use("shell_execute", command="sleep 9", timeout=2).message == "so far\n[stopped after 2 s]"
-
-
-def test_shell_says_that_a_command_goes_on(use: Use, stub_sandbox: Any) -> None:
-    stub_sandbox.pages["/v1/shell/exec"] = {"output": "", "status": "running", "exit_code": None}
-    assert use("shell_execute", command="sleep 9").message == "[not ended: running]"
-
-
 def test_no_tool_may_take_longer_than_the_task_has(use: Use, stub_sandbox: Any) -> None:
     use("shell_execute", command="true", timeout=10_000)
     asked = stub_sandbox.asked[-1][1]
     assert (asked["hard_timeout"], asked["no_change_timeout"], "timeout" in asked) == (10.0, 11, False)
-
-
-def test_code_shows_output_errors_and_exit_code(use: Use, stub_sandbox: Any) -> None:
-    stub_sandbox.pages["/v1/code/execute"] = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
-    assert use("code_execute", language="python", code="…").message == "out\nerr\n[exit code 1]"
 
 
 def test_code_in_an_unknown_language_does_not_reach_the_sandbox(use: Use, stub_sandbox: Any) -> None:
@@ -69,12 +54,19 @@ def test_missing_file_is_told_to_the_agent(use: Use) -> None:
     assert "No such file" in result.message
 
 
+SLEEP = {"command": "sleep 9", "timeout": 2}
+PROGRAM = {"language": "python", "code": "…"}
+ENDED = {"stdout": "out\n", "stderr": "err\n", "exit_code": 1, "traceback": None}
+STOPPED = {"output": "so far", "status": "hard_timeout", "exit_code": None}
 EDIT = {"file": "/f", "old_str": "a", "new_str": "b"}
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "path", "data", "message"),
     [
+        ("shell_execute", SLEEP, "shell/exec", STOPPED, "so far\n[stopped after 2 s]"),
+        ("shell_execute", SLEEP, "shell/exec", {"output": "", "status": "running"}, "[not ended: running]"),
+        ("code_execute", PROGRAM, "code/execute", ENDED, "out\nerr\n[exit code 1]"),
         (
             "file_list",
             {"path": "/d"},
@@ -161,14 +153,14 @@ def test_screenshot_is_a_picture(use: Use, stub_sandbox: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [(b"text", "/a.png is no PNG, JPEG, GIF or WebP picture"), (PNG + bytes(MAX_IMAGE_BYTES), "make it smaller")],
 )
-def test_what_is_no_usable_picture_is_told(use: Use, stub_sandbox: Any, content: bytes, told: str) -> None:
+def test_what_is_no_usable_picture_is_an_error(use: Use, stub_sandbox: Any, content: bytes, problem: str) -> None:
     (stub_sandbox.folder / "a.png").write_bytes(content)
     result = use("image_read", file="/a.png")
     assert result.error
-    assert told in result.message
+    assert problem in result.message
 
 
 def names(client_type: ClientType) -> set[str]:
@@ -183,12 +175,10 @@ def test_unified_client_has_every_tool() -> None:
     } <= names(ClientType.UNIFIED)  # fmt: skip
 
 
-def test_browser_client_has_the_browser_alone() -> None:
-    assert {name.partition("_")[0] for name in names(ClientType.BROWSER)} == {"browser", "dom", "task"}
-
-
-def test_shell_client_has_no_browser() -> None:
-    assert not [name for name in names(ClientType.SHELL) if name.startswith(("browser", "dom"))]
+def test_browser_client_has_the_browser_alone_and_shell_client_all_but_it() -> None:
+    browser = {name for name in names(ClientType.UNIFIED) if name.startswith(("browser_", "dom_"))}
+    assert names(ClientType.BROWSER) == {*browser, "task_complete"}
+    assert names(ClientType.SHELL) == names(ClientType.UNIFIED) - browser
 
 
 def test_client_type_is_the_tasks_to_say(make_task: MakeTask) -> None:

@@ -47,10 +47,19 @@ def test_instruction_and_help_are_shown_and_cannot_steer_the_terminal(person: Pe
     assert ":done ANSWER" in person.seen
 
 
-def test_line_is_a_command_for_the_shell(person: Person) -> None:
-    person.types("\nls -l /\n")
+@pytest.mark.parametrize(
+    ("typed", "name", "arguments"),
+    [
+        ("\nls -l /\n", "shell_execute", {"command": "ls -l /"}),
+        (':file_list {"path": "/"}\n', "file_list", {"path": "/"}),
+        (":done\nfirst\n\nsecond ü\n.\n", "task_complete", {"result": "first\n\nsecond ü"}),
+    ],
+    ids=["command", "tool", "answer-of-several-lines"],
+)
+def test_what_is_typed_is_a_call(person: Person, typed: str, name: str, arguments: dict[str, str]) -> None:
+    person.types(typed)
     (call,) = person.agent().next_step(()).calls
-    assert (call.name, call.arguments) == ("shell_execute", {"command": "ls -l /"})
+    assert (call.name, call.arguments) == (name, arguments)
 
 
 def test_lines_typed_ahead_are_read_one_by_one(person: Person) -> None:
@@ -58,12 +67,6 @@ def test_lines_typed_ahead_are_read_one_by_one(person: Person) -> None:
     agent = person.agent()
     calls = [agent.next_step(()).calls[0] for _ in range(3)]
     assert [call.arguments for call in calls] == [{"command": "ls"}, {"command": "pwd"}, {"result": "42"}]
-
-
-def test_tool_takes_json(person: Person) -> None:
-    person.types(':file_list {"path": "/"}\n')
-    (call,) = person.agent().next_step(()).calls
-    assert (call.name, call.arguments) == ("file_list", {"path": "/"})
 
 
 def test_slips_are_explained_and_asked_again(person: Person) -> None:
@@ -75,27 +78,17 @@ def test_slips_are_explained_and_asked_again(person: Person) -> None:
     assert "file_list(path, recursive, show_hidden)" in person.seen
 
 
-def test_answer_may_have_several_lines(person: Person) -> None:
-    person.types(":done\nfirst\n\nsecond ü\n.\n")
-    (call,) = person.agent().next_step(()).calls
-    assert (call.name, call.arguments) == ("task_complete", {"result": "first\n\nsecond ü"})
-
-
 def test_outcome_is_shown(person: Person) -> None:
     person.types(":done 42\n")
     person.agent().next_step([ToolResult(ToolCall("1", "shell_execute", {}), "a file\x07\nanother")])
     assert "a file\\x07\nanother\n" in person.seen
 
 
-@pytest.mark.parametrize("keys", [":quit\n", "\x04"])
-def test_person_may_give_up(person: Person, keys: str) -> None:
-    person.types(keys)
+@pytest.mark.parametrize(
+    ("typed", "seconds", "code"), [(":quit\n", 30.0, "gave_up"), ("\x04", 30.0, "gave_up"), ("", 0.1, "wall_time")]
+)
+def test_person_gives_up_or_is_not_waited_for(person: Person, typed: str, seconds: float, code: str) -> None:
+    person.types(typed)
     with pytest.raises(AgentStepError) as caught:
-        person.agent().next_step(())
-    assert caught.value.code == "gave_up"
-
-
-def test_deadline_does_not_wait_for_the_person(person: Person) -> None:
-    with pytest.raises(AgentStepError) as caught:
-        person.agent(0.1).next_step(())
-    assert caught.value.code == "wall_time"
+        person.agent(seconds).next_step(())
+    assert caught.value.code == code

@@ -83,23 +83,20 @@ def test_other_json_is_an_answer_like_any_text(text: str) -> None:
     assert (result(step), step.record) == ({"result": text}, {})
 
 
-def test_program_that_says_it_failed_has_failed() -> None:
-    step = python("""print('{"task_result": "", "status": "failed"}')""")
+@pytest.mark.parametrize(
+    ("code", "message", "answer"),
+    [
+        ("""print('{"task_result": "", "status": "failed"}')""", "the program says that it failed", None),
+        ("import sys; print('half'); sys.exit('no key')", "the program ended with exit code 1: no key", "half"),
+        ("import os; os.kill(os.getpid(), 9)", "the program ended with signal 9", None),
+    ],
+    ids=["status", "exit-code", "signal"],
+)
+def test_program_that_failed_keeps_its_answer(code: str, message: str, answer: str | None) -> None:
+    step = python(code)
     assert step.failure is not None
-    assert step.failure.message == "the program says that it failed"
-
-
-def test_exit_code_is_a_failure_that_keeps_the_answer() -> None:
-    step = python("import sys; print('half'); sys.exit('no key')")
-    assert result(step) == {"result": "half"}
-    assert step.failure is not None
-    assert step.failure.message == "the program ended with exit code 1: no key"
-
-
-def test_signal_is_a_failure() -> None:
-    step = python("import os; os.kill(os.getpid(), 9)")
-    assert step.failure is not None
-    assert (step.failure.message, step.calls) == ("the program ended with signal 9", ())
+    assert step.failure.message == message
+    assert [call.arguments for call in step.calls] == ([] if answer is None else [{"result": answer}])
 
 
 def test_program_that_is_not_there_is_no_fault_of_the_agent() -> None:
@@ -139,9 +136,8 @@ def test_bytes_that_are_no_text_do_not_break_it() -> None:
     assert result(python(r"import os; os.write(1, b'a\xff\x00b')")) == {"result": "a\ufffd\0b"}
 
 
-@pytest.mark.parametrize(("text", "parts"), [("sh 'b c' {instruction}", ("sh", "b c", "{instruction}"))])
-def test_command_is_split_as_a_shell_does_it(text: str, parts: tuple[str, ...]) -> None:
-    assert parse_command(text) == parts
+def test_command_is_split_as_a_shell_does_it() -> None:
+    assert parse_command("sh 'b c' {instruction}") == ("sh", "b c", "{instruction}")
 
 
 @pytest.mark.parametrize(
