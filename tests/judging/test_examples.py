@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import StubSandbox
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.eval.suite import EvalOptions, evaluate
@@ -79,60 +76,31 @@ def test_without_a_sandbox_the_judge_says_so(name: str) -> None:
 class TestLiveSandbox:
     """Judges that look into a sandbox, with a server on loopback that answers as its HTTP API does."""
 
-    @pytest.fixture
-    def sandbox(self) -> Iterator[Callable[[dict[str, Any]], int]]:
-        """Starts a server that gives this reply to every request; its port."""
-        servers: list[ThreadingHTTPServer] = []
-
-        def start(reply: dict[str, Any]) -> int:
-            class Handler(BaseHTTPRequestHandler):
-                def do_POST(self) -> None:
-                    asked.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-                    content = json.dumps(reply).encode()
-                    self.send_response(200)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
-
-                def log_message(self, *arguments: object) -> None:
-                    pass
-
-            server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            servers.append(server)
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-            return server.server_port
-
-        asked: list[tuple[str, Any]] = []
-        self.asked = asked
-        yield start
-        for server in servers:
-            server.shutdown()
-            server.server_close()
-
-    def test_a_file_is_read_from_it(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+    def test_a_file_is_read_from_it(self, stub_sandbox: StubSandbox) -> None:
         recorded = record_of("correct", "inventory_file")["sandbox"]["files"]["/tmp/inventory.json"]
-        port = sandbox({"success": True, "message": "", "data": {"content": recorded}})
-        verdict = grade(TASKS / "inventory_file", {"sandbox": {"docker_port": port, "client_type": "unified"}})
+        stub_sandbox.pages["/v1/file/read"] = {"content": recorded}
+        facts = {"docker_port": stub_sandbox.docker_port, "client_type": "unified"}
+        verdict = grade(TASKS / "inventory_file", {"sandbox": facts})
         assert (verdict.verdict, verdict.error) == ("passed", None)
-        assert self.asked == [("/v1/file/read", {"file": "/tmp/inventory.json"})]
+        assert stub_sandbox.asked == [("/v1/file/read", {"file": "/tmp/inventory.json"})]
 
-    def test_it_counts_more_than_what_the_record_kept(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+    def test_it_counts_more_than_what_the_record_kept(self, stub_sandbox: StubSandbox) -> None:
         record = record_of("correct", "inventory_file")
-        port = sandbox({"success": False, "message": "no such file", "data": None})
-        record["sandbox"]["docker_port"] = port
+        stub_sandbox.pages["/v1/file/read"] = b'{"success": false, "message": "no such file", "data": null}'
+        record["sandbox"]["docker_port"] = stub_sandbox.docker_port
         assert grade(TASKS / "inventory_file", record).verdict == "failed"
 
-    def test_a_page_is_fetched_from_within_it(self, sandbox: Callable[[dict[str, Any]], int]) -> None:
+    def test_a_page_is_fetched_from_within_it(self, stub_sandbox: StubSandbox) -> None:
         (source,) = record_of("correct", "status_page")["sandbox"]["pages"].values()
-        port = sandbox({"success": True, "message": "", "data": {"status": "ok", "stdout": source}})
-        verdict = grade(TASKS / "status_page", {"sandbox": {"docker_port": port}})
+        stub_sandbox.pages["/v1/code/execute"] = {"status": "ok", "stdout": source}
+        verdict = grade(TASKS / "status_page", {"sandbox": {"docker_port": stub_sandbox.docker_port}})
         assert (verdict.verdict, verdict.error) == ("passed", None)
-        ((path, request),) = self.asked
+        ((path, request),) = stub_sandbox.asked
         assert (path, request["language"]) == ("/v1/code/execute", "python")
         assert "http://127.0.0.1:8765/" in request["code"]
 
     @pytest.mark.parametrize("name", ["inventory_file", "status_page"])
-    def test_one_that_is_gone_is_no_error(self, name: str, sandbox: Callable[[dict[str, Any]], int]) -> None:
+    def test_one_that_is_gone_is_no_error(self, name: str) -> None:
         record = record_of("correct", name)
         record["sandbox"]["docker_port"] = 1  # tcpmux: nothing listens there
         verdict = grade(TASKS / name, record)

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 from guarantee_email_agent.utils.errors import TaskError
-
-JUDGE = """\
-def test(result):
-    return {"passed": result["task_result"] == "42", "feedback": "", "details": {}}
-"""
 
 
 class Folders:
@@ -25,9 +21,7 @@ class Folders:
         self.tasks, self.records, self.report = folder / "tasks", folder / "results", folder / "report.json"
         self.records.mkdir()
         for name in "bcdef":
-            (self.tasks / name).mkdir(parents=True)
-            (self.tasks / name / "task.yaml").write_text("instruction: 1\n" if name == "c" else "instruction: Say 42\n")
-            (self.tasks / name / "test.py").write_text(JUDGE)
+            write_task(self.tasks / name, "instruction: 1\n" if name == "c" else "instruction: Say 42\n")
         for name, answer in {"a": "42", "b": "42", "c": "42", "d": "41"}.items():
             (self.records / f"{name}.json").write_text(json.dumps({"task_result": answer}))
         (self.records / "e.json").write_text("[]")

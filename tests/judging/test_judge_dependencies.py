@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.judging.judge import judge
+from guarantee_email_agent.judging.verdict import Verdict
 
 needs_uv = pytest.mark.skipif(
     not (shutil.which("uv") or importlib.util.find_spec("uv")),
@@ -63,10 +64,14 @@ def needing(package: Path, judge: str = READS_SHELF) -> str:
     return declaring(f'dependencies = ["shelf @ {package.as_uri()}"]', judge=judge)
 
 
+def judge_source(file: Path, source: str, timeout_s: float = 60) -> Verdict:
+    file.write_text(source, encoding="utf-8")
+    return judge(file, {}, timeout_s)
+
+
 @needs_uv
 def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
-    file.write_text(needing(wheel), encoding="utf-8")
-    first, second = judge(file, {}), judge(file, {})
+    first, second = (judge_source(file, needing(wheel)) for _ in range(2))
     assert (first.verdict, first.feedback, first.error) == ("passed", "from the wheel", None)
     assert second.feedback == "from the wheel"
     assert [each.name for each in file.parent.iterdir()] == ["test.py"]
@@ -74,23 +79,19 @@ def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
 
 @needs_uv
 def test_another_version_of_the_judge_gets_what_it_declares(file: Path, wheel: Path) -> None:
-    file.write_text(READS_SHELF, encoding="utf-8")
-    assert "No module named 'shelf'" in str(judge(file, {}).error)
-    file.write_text(needing(wheel), encoding="utf-8")
-    assert judge(file, {}).verdict == "passed"
+    assert "No module named 'shelf'" in str(judge_source(file, READS_SHELF).error)
+    assert judge_source(file, needing(wheel)).verdict == "passed"
 
 
 @needs_uv
 def test_isolated_all_the_same(file: Path, wheel: Path) -> None:
     hang = "def test(result):\n    while True: pass\n"
-    file.write_text(needing(wheel, hang), encoding="utf-8")
-    assert judge(file, {}, 0.7).error == "gave no verdict within 0.7 s"
+    assert judge_source(file, needing(wheel, hang), 0.7).error == "gave no verdict within 0.7 s"
 
 
 @needs_uv
 def test_a_package_that_cannot_be_had(file: Path) -> None:
-    file.write_text(declaring('dependencies = ["no-such-shelf==1.0"]'), encoding="utf-8")
-    error = str(judge(file, {}).error)
+    error = str(judge_source(file, declaring('dependencies = ["no-such-shelf==1.0"]')).error)
     assert error.startswith("declares what it needs (no-such-shelf==1.0), and uv cannot provide it: ")
 
 
@@ -102,8 +103,7 @@ def test_all_judges_that_declare_the_same_share_it(
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     for number in range(3):
-        file.write_text(f"{needing(wheel)}# {number}\n", encoding="utf-8")
-        assert judge(file, {}).verdict == "passed"
+        assert judge_source(file, f"{needing(wheel)}# {number}\n").verdict == "passed"
     assert len(list(temporary.glob("judge-packages-*"))) == 1
 
 
@@ -133,8 +133,7 @@ class TestNothingRunsOutsideOfIsolation:
             '[project]\nname = "shelf"\nversion = "1.0"\n'
         )
         (package / "backend.py").write_text(f"open({str(tmp_path / 'built')!r}, 'w')\n")
-        file.write_text(needing(package), encoding="utf-8")
-        assert "Building source distributions is disabled" in str(judge(file, {}).error)
+        assert "Building source distributions is disabled" in str(judge_source(file, needing(package)).error)
         assert not (tmp_path / "built").exists()
 
     @needs_uv
@@ -142,14 +141,13 @@ class TestNothingRunsOutsideOfIsolation:
         # A line of a .pth file that begins with "import" runs whenever Python starts with it.
         wheel = make_wheel(tmp_path, evil=f"import os; open({str(tmp_path / 'started')!r}, 'w')\n")
         for number in range(2):
-            file.write_text(f"{needing(wheel)}# {number}\n", encoding="utf-8")
-            assert judge(file, {}).verdict == "passed"
+            assert judge_source(file, f"{needing(wheel)}# {number}\n").verdict == "passed"
         assert not (tmp_path / "started").exists()
 
     def test_uv_takes_no_settings_from_a_judge(self, file: Path, tmp_path: Path) -> None:
-        file.write_text(declaring("dependencies = []", "[tool.uv]", f"cache-dir = '{tmp_path}/evil'"), encoding="utf-8")
+        source = declaring("dependencies = []", "[tool.uv]", f"cache-dir = '{tmp_path}/evil'")
         error = "has settings for uv, which a judge cannot make. Remove [tool.uv] from the block"
-        assert judge(file, {}).error == error
+        assert judge_source(file, source).error == error
 
     @needs_uv
     def test_nor_from_the_folder_that_we_stand_in(
@@ -157,21 +155,18 @@ class TestNothingRunsOutsideOfIsolation:
     ) -> None:
         monkeypatch.chdir(file.parent)
         (file.parent / "uv.toml").write_text("nonsense = [\n")
-        file.write_text(needing(wheel), encoding="utf-8")
-        assert judge(file, {}).feedback == "from the wheel"
+        assert judge_source(file, needing(wheel)).feedback == "from the wheel"
 
     @needs_uv
     @pytest.mark.parametrize("declared", ["--index-url=http://127.0.0.1:9/", "-r /etc/passwd", "--editable=."])
     def test_an_option_is_no_package(self, file: Path, declared: str) -> None:
-        file.write_text(declaring(f'dependencies = ["{declared}"]'), encoding="utf-8")
-        assert "Failed to parse" in str(judge(file, {}).error)
+        assert "Failed to parse" in str(judge_source(file, declaring(f'dependencies = ["{declared}"]')).error)
 
 
 def test_without_uv(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    file.write_text(declaring('dependencies = ["shelf"]'), encoding="utf-8")
-    assert judge(file, {}).error == (
+    assert judge_source(file, declaring('dependencies = ["shelf"]')).error == (
         "declares what it needs (shelf), and there is no uv to provide it. Install uv: pip install uv"
     )
 
@@ -185,8 +180,7 @@ def test_what_this_python_has_needs_no_uv(file: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr("shutil.which", lambda _: pytest.fail("asked for uv"))
     fine = "def test(result): return {'passed': True, 'feedback': ''}\n"
-    file.write_text(declaring(*lines, judge=fine), encoding="utf-8")
-    assert judge(file, {}).verdict == "passed"
+    assert judge_source(file, declaring(*lines, judge=fine)).verdict == "passed"
 
 
 @pytest.mark.parametrize(
@@ -200,5 +194,4 @@ def test_what_this_python_has_needs_no_uv(file: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_a_block_that_cannot_be_read(file: Path, source: str, why: str) -> None:
-    file.write_text(source, encoding="utf-8")
-    assert why in str(judge(file, {}).error)
+    assert why in str(judge_source(file, source).error)

@@ -17,11 +17,42 @@ from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 
 
-def test_steps_run_out(bench: Any, make_task: MakeTask, caplog: pytest.LogCaptureFixture) -> None:
-    record = bench.run(make_task(), Step("a"), Step("b"), Step("c"), limits=RunLimits(max_iterations=2))
+@pytest.mark.parametrize(
+    ("step", "limits", "calls", "code", "message"),
+    [
+        (Step("a"), RunLimits(max_iterations=2), 0, "max_iterations", "was not done after 2 steps"),
+        (
+            Step(calls=(shell("true"),), usage=TokenUsage(input_tokens=60)),
+            RunLimits(max_tokens=100),
+            1,
+            "max_tokens",
+            "used 120 tokens, more than the 100 allowed",
+        ),
+        (
+            Step(calls=(shell("true"),), cost_usd=0.6),
+            RunLimits(max_cost_usd=1),
+            1,
+            "max_cost",
+            "cost $1.2000, more than the $1 allowed",
+        ),
+    ],
+    ids=["steps", "tokens", "cost"],
+)
+def test_limit_ends_a_run(
+    bench: Any,
+    make_task: MakeTask,
+    caplog: pytest.LogCaptureFixture,
+    step: Step,
+    limits: RunLimits,
+    calls: int,
+    code: str,
+    message: str,
+) -> None:
+    record = bench.run(make_task(), step, step, step, limits=limits)
     assert (record["status"], record["iterations"], record["finished"]) == ("failed", 2, True)
-    assert record["reason"] == {"code": "max_iterations", "message": "was not done after 2 steps"}
-    assert "sum: the agent failed: was not done after 2 steps" in caplog.text
+    assert record["reason"] == {"code": code, "message": message}
+    assert len(record["execution_trace"]) == calls
+    assert f"sum: the agent failed: {message}" in caplog.text
     assert record["eval"]["verdict"] == "failed"
 
 
@@ -34,20 +65,6 @@ def test_time_runs_out(bench: Any, make_task: MakeTask) -> None:
     assert (record["status"], record["reason"]["code"]) == ("failed", "wall_time")
     assert record["execution_trace"] == []
     assert list(bench.sandboxes.opened["sum"].folder.iterdir()) == []
-
-
-def test_tokens_run_out(bench: Any, make_task: MakeTask) -> None:
-    step = Step(calls=(shell("true"),), usage=TokenUsage(input_tokens=60))
-    record = bench.run(make_task(), step, step, step, limits=RunLimits(max_tokens=100))
-    assert (record["status"], record["iterations"], record["tokens"]["total"]) == ("failed", 2, 120)
-    assert record["reason"] == {"code": "max_tokens", "message": "used 120 tokens, more than the 100 allowed"}
-    assert len(record["execution_trace"]) == 1
-
-
-def test_cost_runs_out(bench: Any, make_task: MakeTask) -> None:
-    step = Step(calls=(shell("true"),), cost_usd=0.6)
-    record = bench.run(make_task(), step, step, step, limits=RunLimits(max_cost_usd=1))
-    assert (record["status"], record["cost_usd"], record["reason"]["code"]) == ("failed", 1.2, "max_cost")
 
 
 def test_answer_in_the_step_that_broke_a_limit_is_kept(bench: Any, make_task: MakeTask) -> None:
