@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -21,12 +21,13 @@ from guarantee_email_agent.utils.circuit_breaker import HEALTHY_S
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
-Ask = Callable[[], Awaitable[Any]]
+pytestmark = pytest.mark.anyio
+
 MAIL = '<mail>\n{"subject": "Dryer", "new_text": "My dryer with serial number SN12345 is broken."}\n</mail>'
 
 
 class Agent:
-    """Asks what the agent asks, of the model that its configuration names."""
+    """Asks what the agent asks, of the model that its configuration names when it first asks."""
 
     def __init__(self, server: MessagesServer, instructions: Instructions) -> None:
         self.server = server
@@ -37,18 +38,12 @@ class Agent:
     def configure(self, **llm: Any) -> None:
         self.config = replace(self.config, llm=replace(self.config.llm, **llm))
 
-    def run(self, scene: Callable[[Ask], Awaitable[None]]) -> None:
-        async def act() -> None:
-            model = language_model(self.config, self.clock, InstructionInterpreter())
-            try:
-                await scene(lambda: self._ask(model))
-            finally:
-                await model.aclose()
+    @cached_property
+    def model(self) -> ClosableModel:
+        return language_model(self.config, self.clock, InstructionInterpreter())
 
-        asyncio.run(act())
-
-    async def _ask(self, model: ClosableModel) -> Any:
-        return await model.messages.create(
+    async def ask(self) -> Any:
+        return await self.model.messages.create(
             model=self.config.llm.model,
             max_tokens=100,
             temperature=0.0,
@@ -58,62 +53,55 @@ class Agent:
             tool_choice={"type": "tool", "name": TRIAGE_TOOL},
         )
 
+    async def failure(self) -> LLMError:
+        with pytest.raises(LLMError) as caught:
+            await self.ask()
+        return caught.value
+
 
 @pytest.fixture
-def agent(server: MessagesServer, instructions: Instructions) -> Agent:
-    return Agent(server, instructions)
+async def agent(server: MessagesServer, instructions: Instructions) -> AsyncIterator[Agent]:
+    agent = Agent(server, instructions)
+    yield agent
+    await agent.model.aclose()
 
 
-async def failure(ask: Ask) -> LLMError:
-    with pytest.raises(LLMError) as caught:
-        await ask()
-    return caught.value
-
-
-def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: Agent) -> None:
+async def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: Agent) -> None:
     agent.server.replies = [error_reply(500)]
+    for _ in range(5):
+        assert (await agent.failure()).code == "llm_unavailable"
+    error = await agent.failure()
+    assert error.code == "llm_circuit_open"
+    assert (error.details["outage"], error.details["retryable"]) == (True, False)
+    assert error.message.startswith("The language model is down: It is asked again in ")
+    assert len(agent.server.requests) == 5
 
-    async def scene(ask: Ask) -> None:
-        for _ in range(5):
-            assert (await failure(ask)).code == "llm_unavailable"
-        error = await failure(ask)
-        assert error.code == "llm_circuit_open"
-        assert (error.details["outage"], error.details["retryable"]) == (True, False)
-        assert error.message.startswith("The language model is down: It is asked again in ")
-        assert len(agent.server.requests) == 5
-
-        agent.server.replies = [HONEST]
-        await agent.clock.sleep(61)
-        assert (await ask()).content[0].input["serial_numbers"] == ["SN12345"]
-        assert len(agent.server.requests) == 6
-
-    agent.run(scene)
+    agent.server.replies = [HONEST]
+    await agent.clock.sleep(61)
+    assert (await agent.ask()).content[0].input["serial_numbers"] == ["SN12345"]
+    assert len(agent.server.requests) == 6
 
 
-def test_while_it_is_down_the_templates_answer_where_that_is_configured(
+async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "guarantee_email_agent")
     agent.configure(when_down="template")
     agent.server.replies = [error_reply(529)]
+    for _ in range(4):
+        assert (await agent.failure()).code == "llm_overloaded"
+    for _ in range(3):  # the call that opens the circuit is answered, too
+        answer = await agent.ask()
+        assert (answer.model, answer.content[0].input["serial_numbers"]) == (OFFLINE_MODEL, ["SN12345"])
+    assert len(agent.server.requests) == 5
 
-    async def scene(ask: Ask) -> None:
-        for _ in range(4):
-            assert (await failure(ask)).code == "llm_overloaded"
-        for _ in range(3):  # the call that opens the circuit is answered, too
-            answer = await ask()
-            assert (answer.model, answer.content[0].input["serial_numbers"]) == (OFFLINE_MODEL, ["SN12345"])
-        assert len(agent.server.requests) == 5
+    await agent.clock.sleep(61)
+    assert (await agent.ask()).model == OFFLINE_MODEL  # a probe that fails
+    assert len(agent.server.requests) == 6
 
-        await agent.clock.sleep(61)
-        assert (await ask()).model == OFFLINE_MODEL  # a probe that fails
-        assert len(agent.server.requests) == 6
-
-        agent.server.replies = [HONEST]
-        await agent.clock.sleep(61)
-        assert (await ask()).model == "claude-sonnet-4-6"
-
-    with caplog.at_level(logging.INFO, "guarantee_email_agent"):
-        agent.run(scene)
+    agent.server.replies = [HONEST]
+    await agent.clock.sleep(61)
+    assert (await agent.ask()).model == "claude-sonnet-4-6"
 
     warning, information = caplog.records
     assert warning.levelname == "WARNING"
@@ -139,168 +127,114 @@ def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     ],
     ids=lambda value: f"{value.status} {value.body[-40:]!r}" if isinstance(value, Reply) else "",
 )
-def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
+async def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
     agent: Agent, reply: Reply, is_outage: bool
 ) -> None:
     agent.server.replies = [HONEST, reply]
-
-    async def scene(ask: Ask) -> None:
-        await ask()
-        assert (await failure(ask)).details["outage"] is is_outage
-
-    agent.run(scene)
+    await agent.ask()
+    assert (await agent.failure()).details["outage"] is is_outage
 
 
 @pytest.mark.parametrize("reply", [error_reply(500), Reply(b"<html>"), Reply(b"", hangs=True)])
-def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -> None:
+async def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Reply) -> None:
     agent.server.replies = [reply]
-
-    async def scene(ask: Ask) -> None:
-        assert (await failure(ask)).details["outage"] is True
-
-    agent.run(scene)
+    assert (await agent.failure()).details["outage"] is True
 
 
 @pytest.mark.parametrize(("silent_s", "is_outage"), [(HEALTHY_S - 1, False), (HEALTHY_S + 1, True)])
-def test_a_service_that_has_not_answered_for_long_is_to_blame(agent: Agent, silent_s: float, is_outage: bool) -> None:
+async def test_a_service_that_has_not_answered_for_long_is_to_blame(
+    agent: Agent, silent_s: float, is_outage: bool
+) -> None:
     agent.server.replies = [HONEST, error_reply(500)]
-
-    async def scene(ask: Ask) -> None:
-        await ask()
-        await agent.clock.sleep(silent_s)
-        assert (await failure(ask)).details["outage"] is is_outage
-
-    agent.run(scene)
+    await agent.ask()
+    await agent.clock.sleep(silent_s)
+    assert (await agent.failure()).details["outage"] is is_outage
 
 
-def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_answered(agent: Agent) -> None:
+async def test_what_a_mail_alone_is_to_blame_for_is_no_outage_even_where_nothing_ever_answered(agent: Agent) -> None:
     agent.server.replies = [error_reply(413)]
-
-    async def scene(ask: Ask) -> None:
-        assert (await failure(ask)).details["outage"] is False
-
-    agent.run(scene)
+    assert (await agent.failure()).details["outage"] is False
 
 
-def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None:
+async def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -> None:
     agent.configure(when_down="template")
     agent.server.replies = [error_reply(500)]
-
-    async def scene(ask: Ask) -> None:
-        for _ in range(4):  # each of them leaves the mail as it is, for another try
-            assert (await failure(ask)).details["outage"] is True
-            await agent.clock.sleep(90)
-        assert (await ask()).model == OFFLINE_MODEL
-        assert (await ask()).model == OFFLINE_MODEL  # the reply of the same mail
-
-    agent.run(scene)
+    for _ in range(4):  # each of them leaves the mail as it is, for another try
+        assert (await agent.failure()).details["outage"] is True
+        await agent.clock.sleep(90)
+    assert (await agent.ask()).model == OFFLINE_MODEL
+    assert (await agent.ask()).model == OFFLINE_MODEL  # the reply of the same mail
     assert len(agent.server.requests) == 5
 
 
-def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "guarantee_email_agent")
     agent.configure(when_down="template")
     agent.server.replies = [error_reply(529, "My secret word is canary-4711")]
-
-    async def scene(ask: Ask) -> None:
-        for _ in range(4):
-            await failure(ask)
-        await ask()
-
-    with caplog.at_level(logging.DEBUG, "guarantee_email_agent"):
-        agent.run(scene)
+    for _ in range(4):
+        await agent.failure()
+    await agent.ask()
 
     assert {record.levelname for record in caplog.records if "canary" in record.getMessage()} == {"DEBUG"}
 
 
-def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
+async def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
     agent.server.replies = [HONEST, Reply(b"<html>")]
-
-    async def scene(ask: Ask) -> None:
-        await ask()
-        assert [(await failure(ask)).details["outage"] for _ in range(5)] == [False, False, False, False, True]
-
-    agent.run(scene)
+    await agent.ask()
+    assert [(await agent.failure()).details["outage"] for _ in range(5)] == [False, False, False, False, True]
 
 
-def test_requests_that_the_service_refuses_do_not_make_it_count_as_down(agent: Agent) -> None:
+async def test_requests_that_the_service_refuses_do_not_make_it_count_as_down(agent: Agent) -> None:
     agent.configure(when_down="template")
     agent.server.replies = [error_reply(400, "messages: text is too odd")]
-
-    async def scene(ask: Ask) -> None:
-        assert {(await failure(ask)).code for _ in range(8)} == {"llm_bad_request"}
-
-    agent.run(scene)
+    assert {(await agent.failure()).code for _ in range(8)} == {"llm_bad_request"}
     assert len(agent.server.requests) == 8
 
 
-def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
+async def test_offline_needs_neither_key_nor_network(agent: Agent) -> None:
     agent.config = Config()
-
-    async def scene(ask: Ask) -> None:
-        assert (await ask()).model == OFFLINE_MODEL
-
-    agent.run(scene)
+    assert (await agent.ask()).model == OFFLINE_MODEL
     assert agent.server.requests == []
 
 
-def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:
+async def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> None:
     agent.configure(provider="offline", when_down="template")
     agent.server.replies = [error_reply(500)]
-
-    async def scene() -> None:
-        model = live_model(agent.config, agent.clock)
-        codes = [(await failure(lambda: agent._ask(model))).code for _ in range(6)]
-        assert codes[-1] == "llm_circuit_open"
-        await model.aclose()
-
-    asyncio.run(scene())
+    agent.model = live_model(agent.config, agent.clock)
+    assert [(await agent.failure()).code for _ in range(6)][-1] == "llm_circuit_open"
 
 
-def test_without_a_key_there_is_no_model(agent: Agent) -> None:
+async def test_without_a_key_there_is_no_model(agent: Agent) -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
         language_model(replace(agent.config, secrets=Secrets()), agent.clock, InstructionInterpreter())
 
 
-def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
+async def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
     agent.configure(max_attempts=3)
     agent.server.replies = [error_reply(429, retry_after="16")]
-
-    async def scene(ask: Ask) -> None:
-        error = await failure(ask)
-        assert (error.details["attempts"], error.details["outage"]) == (1, True)
-
-    agent.run(scene)
+    error = await agent.failure()
+    assert (error.details["attempts"], error.details["outage"]) == (1, True)
 
 
-def test_a_model_that_goes_out_of_service_is_told(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_model_that_goes_out_of_service_is_told(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     agent.configure(model="claude-3-opus-20240229")
-
-    async def scene(_: Ask) -> None:
-        pass
-
-    agent.run(scene)
+    await agent.model.aclose()
     (message,) = caplog.messages
     assert message.startswith("llm.model claude-3-opus-20240229 goes out of service on ")
     assert message.endswith(". Name a newer one")
 
 
-def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(agent: Agent) -> None:
+async def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_about(agent: Agent) -> None:
     agent.server.replies = [answer(tool_call("say_that_you_are_there", {}))]
-
-    async def check() -> None:
-        model = language_model(agent.config, agent.clock, InstructionInterpreter())
-        await check_connection(model, agent.config)
-        agent.server.replies = [error_reply(404, "model: nonesuch")]
-        with pytest.raises(LLMError, match=r"Check llm\.model"):
-            await check_connection(model, agent.config)
-        await model.aclose()
-
-    asyncio.run(check())
+    await check_connection(agent.model, agent.config)
+    agent.server.replies = [error_reply(404, "model: nonesuch")]
+    with pytest.raises(LLMError, match=r"Check llm\.model"):
+        await check_connection(agent.model, agent.config)
     request = agent.server.requests[0]
     assert (request["temperature"], request["tool_choice"]["type"]) == (0.0, "tool")
     assert request["model"] == "claude-sonnet-4-6"
 
 
-def test_offline_there_is_no_connection_to_check() -> None:
+async def test_offline_there_is_no_connection_to_check() -> None:
     model = language_model(Config(), SkippingClock(), InstructionInterpreter())
-    asyncio.run(check_connection(model, Config()))
+    await check_connection(model, Config())

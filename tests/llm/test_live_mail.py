@@ -103,9 +103,6 @@ def test_a_mail_is_answered_with_two_calls_and_counted(desk: Desk) -> None:
     assert set(USAGE.values()) == {12, 5, 7, 3}
 
 
-# What is sent ------------------------------------------------------------------------------------------------------
-
-
 def test_the_instructions_are_marked_for_the_prompt_cache_and_the_mail_is_not(desk: Desk) -> None:
     desk.process()
 
@@ -139,9 +136,6 @@ def test_a_tool_is_forced_with_temperature_zero(desk: Desk) -> None:
     ]
     assert {request["temperature"] for request in desk.server.requests} == {0.0}
     assert {headers["anthropic-version"] for headers in desk.server.headers} == {"2023-06-01"}
-
-
-# What heals --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -184,13 +178,9 @@ def test_one_mishap_is_healed_without_a_trace(desk: Desk, reply: Reply, position
 )
 def test_an_answer_in_another_shape_is_asked_for_once_more(desk: Desk, wrong: Reply, objection: str) -> None:
     desk.server.replies = [wrong, HONEST]
-
     assert desk.process().success
     first, second = (request["messages"][0]["content"] for request in desk.server.requests[:2])
     assert second == f'{first}\n<objections-to-your-last-answer>\n["{objection}"]\n</objections-to-your-last-answer>'
-
-
-# What does not -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -241,9 +231,7 @@ def test_what_no_second_try_can_heal_is_an_error_at_once(desk: Desk, reply: Repl
 
 def test_an_answer_in_another_shape_twice_is_an_error(desk: Desk) -> None:
     desk.server.replies = [answer(text("marzipan"), stop_reason="end_turn")]
-
     result = desk.process()
-
     assert (result.failed_step, result.error_code) == ("triage", "llm_wrong_shape")
     assert "marzipan" not in str(result.error_message)
     assert len(desk.server.requests) == 2
@@ -265,8 +253,6 @@ def test_a_draft_that_says_what_is_not_so_never_leaves(desk: Desk, caplog: pytes
 def test_the_mails_budget_ends_a_call_and_sends_nothing(desk: Desk) -> None:
     desk.timeout_s = 15
     desk.server.replies = [Reply(b"", hangs=True)]
-
     with pytest.raises(TimeoutError):
         desk.process(budget_s=0.5)
-
     assert (desk.sent, desk.tickets) == ([], [])

@@ -34,7 +34,6 @@ def error_of(answer: Any) -> LLMError:
 
 def test_the_first_fitting_call_counts() -> None:
     answer = answered(TextBlock("Well,"), call("other"), call(value={}), call(value={"number": 2}), call())
-
     assert tool_input(answer, "note", has_a_number) == {"number": 2}
 
 
@@ -50,7 +49,6 @@ def test_the_first_fitting_call_counts() -> None:
 )
 def test_another_shape_comes_with_what_to_tell_the_model(content: tuple[Any, ...], objection: str) -> None:
     error = error_of(answered(*content))
-
     assert isinstance(error, WrongShapeError)
     assert (error.code, error.objection) == ("llm_wrong_shape", objection)
     assert error.message == f"The model did not answer through note as asked. {objection}"
@@ -58,7 +56,6 @@ def test_another_shape_comes_with_what_to_tell_the_model(content: tuple[Any, ...
 
 def test_a_call_that_was_cut_off_is_no_answer_even_where_it_looks_complete() -> None:
     error = error_of(answered(call(), stop_reason="max_tokens"))
-
     assert error.code == "llm_truncated"
     assert "Raise llm.max_tokens" in error.message
 
@@ -72,15 +69,12 @@ def test_a_mail_that_is_too_long_is_told() -> None:
 )
 def test_a_refusal_is_told_with_its_category_and_none_of_its_words(category: Any, shown: str) -> None:
     details = SimpleNamespace(category=category, explanation="The customer writes: my secret is 4711.")
-
     error = error_of(answered(call(), stop_reason="refusal", stop_details=details))
-
     assert error.code == "llm_refused"
     assert error.message == f"The model refuses to deal with this mail{shown}. Answer it yourself"
 
 
 def test_an_error_keeps_its_objection_between_processes() -> None:
     error = pickle.loads(pickle.dumps(error_of(answered())))
-
     assert isinstance(error, WrongShapeError)
     assert error.objection == "It was text, and no call of the tool."

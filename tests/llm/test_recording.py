@@ -94,14 +94,9 @@ def input_of(message: Message) -> Any:
     return block.input
 
 
-# What is kept --------------------------------------------------------------------------------------------------------
-
-
 def test_what_was_answered_is_given_back(book: Book) -> None:
     book.record([book.triage, book.draft])
-
     triage, draft = book.play(book.triage, book.draft)
-
     assert input_of(triage) == {"intent": "warranty", "serial_numbers": []}
     assert "2031-02-03" in input_of(draft)["body"]
 
@@ -290,10 +285,8 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
 )
 def test_a_call_without_an_answer_is_not_kept_but_remembered(book: Book, error: BaseException) -> None:
     recorder = RecordingClient(ScriptedModel(error), force_tool=True)
-
     with pytest.raises(type(error)):
         asyncio.run(recorder.create(**book.triage))
-
     assert (recorder.exchanges, recorder.failed) == ([], True)
 
 
@@ -310,7 +303,6 @@ def test_recording_takes_the_place_of_what_was_recorded_and_of_nothing_else(book
 def test_nothing_asked_leaves_nothing_recorded(book: Book) -> None:
     book.record([book.triage])
     book.record([])
-
     assert not book.folder.parent.exists()
 
 
@@ -328,7 +320,6 @@ def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
 def test_a_folder_that_cannot_be_written_to_is_told(book: Book) -> None:
     book.folder.parent.mkdir()
     book.folder.write_text("a file stands in the way")
-
     with pytest.raises(LLMError, match="cannot be written") as caught:
         book.record([book.triage])
     assert caught.value.code == "llm_recording_unwritable"
@@ -362,18 +353,13 @@ def test_a_disk_that_was_full_from_the_first_leaves_no_empty_folder(
     full_disk(100)
     with pytest.raises(LLMError):
         book.record([book.triage])
-
     assert not book.folder.parent.exists()
-
-
-# Runs ----------------------------------------------------------------------------------------------------------------
 
 
 def test_each_run_has_answers_of_its_own(book: Book) -> None:
     answers = [ToolUseBlock("t", "record_triage", {"intent": intent, "serial_numbers": []}) for intent in "abc"]
     model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage], [book.triage], [book.triage], model=model)
-
     assert [input_of(book.play(book.triage, run=run)[0])["intent"] for run in (3, 1, 2)] == ["c", "a", "b"]
 
 
@@ -381,12 +367,8 @@ def test_a_request_that_is_asked_twice_gets_its_answers_in_order(book: Book) -> 
     answers = [ToolUseBlock("t", "record_triage", {"intent": intent}) for intent in "ab"]
     model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage, book.triage], model=model)
-
     assert [input_of(message)["intent"] for message in book.play(book.triage, book.triage)] == ["a", "b"]
     assert "is not recorded that often: it is asked 3 times, and was 2" in book.miss(*[book.triage] * 3).message
-
-
-# Never a stale answer ------------------------------------------------------------------------------------------------
 
 
 def changed(request: dict[str, Any], part: str, value: Any) -> dict[str, Any]:
@@ -408,13 +390,11 @@ def changed(request: dict[str, Any], part: str, value: Any) -> dict[str, Any]:
 )
 def test_another_request_is_a_miss_whatever_differs(book: Book, part: str, value: Any) -> None:
     book.record([book.triage, book.draft])
-
     assert book.miss(changed(book.triage, part, value)).code == "llm_recording_missing"
 
 
 def test_whether_the_tool_is_forced_counts(book: Book) -> None:
     book.record([book.triage], force_tool=True)
-
     assert "llm.force_tool differs from" in book.miss(book.triage, force_tool=False).message
 
 
@@ -435,17 +415,13 @@ def test_a_miss_names_scenario_request_part_and_remedy(book: Book) -> None:
 def test_a_miss_is_compared_with_the_nearest_recording(book: Book) -> None:
     far = changed(book.asked_about("It burns."), "model", "model-2")
     book.record([far, book.triage])
-
     error = book.miss(changed(book.triage, "max_tokens", 7))
-
     assert "llm.max_tokens (now 7, recorded 100) differs from leak_001/run01-02-triage-" in error.message
 
 
 def test_several_parts_are_named(book: Book) -> None:
     book.record([book.triage])
-
     error = book.miss(changed(book.asked_about("It burns."), "model", "model-2"))
-
     assert ": llm.model (now 'model-2', recorded 'model-1') and the mail differ from " in error.message
 
 
@@ -459,13 +435,11 @@ def test_several_parts_are_named(book: Book) -> None:
 )
 def test_a_run_that_is_not_recorded_is_told(book: Book, recorded: int, run: int, says: str) -> None:
     book.record(*[[book.triage]] * recorded)
-
     assert says + REMEDY in book.miss(book.triage, run=run).message
 
 
 def test_a_kind_of_request_that_is_not_recorded_is_told(book: Book) -> None:
     book.record([book.triage])
-
     assert (
         "The draft request of leak_001, run 1, is not recorded: none of this kind is."
         in book.miss(book.triage, book.draft).message
@@ -499,9 +473,7 @@ def test_a_recording_under_another_name_is_refused_and_named(book: Book, name: s
 def test_a_recording_in_another_scenarios_folder_is_refused_and_named(book: Book, instructions: Instructions) -> None:
     book.record([book.triage])
     other = Book(book.folder.rename(book.folder.with_name("leak_002")), instructions)
-
     error = other.miss(book.triage)
-
     assert f"leak_002/{other.file('triage').name} cannot be used: it was renamed or copied" in error.message
     assert f"was recorded as leak_001/{other.file('triage').name}. " in error.message
 
@@ -514,9 +486,6 @@ def test_a_file_whose_name_is_no_recordings_is_neither_read_nor_removed(book: Bo
 
     assert book.files == [f"old-{file.name}", file.name]
     assert book.play(book.triage)
-
-
-# Files that are not what was recorded -------------------------------------------------------------------------------
 
 
 CUT_OFF, CHANGED = "it was cut off, or is no recording", "changed or cut off after it was recorded"
@@ -562,12 +531,10 @@ def test_a_folder_in_place_of_a_recording_is_an_error(book: Book) -> None:
     file = book.file("triage")
     file.unlink()
     file.mkdir()
-
     assert "this is a folder" in book.miss(book.triage).message
 
 
 def test_damage_to_the_nearest_recording_is_told_with_a_miss(book: Book) -> None:
     book.record([book.triage])
     book.file("triage").write_text("cut off")
-
     assert book.miss(book.asked_about("It burns.")).code == "llm_recording_invalid"

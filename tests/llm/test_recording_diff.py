@@ -53,7 +53,6 @@ def test_an_instruction_is_shown_where_it_differs(
     recorded = draft(instructions)
     recorded["system"][number]["text"] += "\nBe brief."
     request_["system"][number]["text"] += "\nBe short."
-
     assert recording_diff(request_, recorded) == [f"{name} (now 'Be short.', recorded 'Be brief.')"]
 
 
@@ -71,7 +70,6 @@ def test_a_long_line_is_shown_around_the_place_where_it_differs(request_: dict[s
 def test_lines_that_were_added_or_taken_away_are_shown(request_: dict[str, Any]) -> None:
     longer = copy.deepcopy(request_)
     longer["system"][0]["text"] += "\nBe short."
-
     assert recording_diff(longer, request_) == ["the main instruction (now 'Be short.', recorded nothing)"]
     assert recording_diff(request_, longer) == ["the main instruction (now nothing, recorded 'Be short.')"]
 
@@ -79,14 +77,12 @@ def test_lines_that_were_added_or_taken_away_are_shown(request_: dict[str, Any])
 def test_an_instruction_that_differs_in_white_space_alone_is_told(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     recorded["system"][0]["text"] += "\n"
-
     assert recording_diff(request_, recorded) == ["the main instruction (white space or empty lines)"]
 
 
 def test_marks_for_the_cache_count(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     del recorded["system"][0]["cache_control"]
-
     assert recording_diff(request_, recorded) == ["how the instructions are marked for the prompt cache"]
 
 
@@ -101,7 +97,6 @@ def test_mail_facts_and_objections_are_told_apart(instructions: Instructions, re
 def test_another_way_to_write_the_message_is_told(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     recorded["messages"][0]["content"] += "\nKind regards"
-
     assert recording_diff(request_, recorded) == ["how the mail is put into the message"]
 
 

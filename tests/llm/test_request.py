@@ -38,13 +38,11 @@ def test_no_part_is_forgotten() -> None:
 
 def test_the_digest_is_the_one_that_recordings_name_whatever_the_order_of_keys() -> None:
     expected = "84db62b6e74591ae68bc7b3d3be888fa489ad4fe1cbc647a65cceabaee83a914"
-
     assert request_digest(REQUEST) == request_digest(dict(reversed(REQUEST.items()))) == expected
 
 
 def test_no_temperature_is_another_request_than_zero() -> None:
     without = {name: value for name, value in REQUEST.items() if name != "temperature"}
-
     assert request_digest(without) != request_digest(REQUEST)
     assert request_digest(without) == request_digest({**REQUEST, "temperature": None})
 
@@ -63,7 +61,6 @@ def test_a_tool_is_forced_as_asked() -> None:
 
 def test_without_force_the_model_is_asked_and_nothing_else_changes() -> None:
     sent = wire_request(REQUEST, force_tool=False)
-
     assert sent == {**REQUEST, "tool_choice": {"type": "auto"}}
 
 

@@ -35,7 +35,6 @@ def metered(*answers: Message | LLMError, asked: str = "claude-sonnet-4-6") -> M
 
 def test_tokens_of_all_calls_are_added_up() -> None:
     meter = metered(said_by("claude-sonnet-4-6"), said_by("claude-sonnet-4-6", TokenUsage(1, 2, 3, 4)))
-
     assert meter.usage == TokenUsage(1001, 102, 5003, 2004)
     assert meter.calls == 2
     assert (metered().calls, metered().usage.total, metered().cost_usd) == (0, 0, 0.0)
@@ -44,14 +43,12 @@ def test_tokens_of_all_calls_are_added_up() -> None:
 def test_cost_is_what_the_price_list_says() -> None:
     # Per million tokens: input 3, output 15, read from the cache 0.3, written to it 3.75 dollars.
     dollars = (1000 * 3 + 100 * 15 + 5000 * 0.3 + 2000 * 3.75) / 1_000_000
-
     assert metered(said_by("claude-sonnet-4-6")).cost_usd == pytest.approx(dollars)
     assert metered(*[said_by("claude-sonnet-4-6")] * 2).cost_usd == pytest.approx(2 * dollars)
 
 
 def test_one_answer_without_a_price_makes_the_cost_unknown() -> None:
     meter = metered(said_by("claude-sonnet-4-6"), said_by("local-model"), asked="local-model")
-
     assert meter.cost_usd is None
     assert meter.usage.input_tokens == 2000
 
@@ -63,13 +60,11 @@ def test_another_model_than_was_asked_for_does_not_cost_what_that_one_does() -> 
 
 def test_an_answer_from_the_templates_costs_nothing() -> None:
     meter = metered(said_by(OFFLINE_MODEL, TokenUsage()), asked="some-model")
-
     assert (meter.cost_usd, meter.usage.total) == (0.0, 0)
 
 
 def test_a_call_that_failed_counts_nothing() -> None:
     meter = metered(LLMError("Overloaded", "llm_overloaded"), said_by("claude-sonnet-4-6"))
-
     assert meter.calls == 1
     assert meter.usage == TokenUsage(1000, 100, 5000, 2000)
 

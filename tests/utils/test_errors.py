@@ -55,7 +55,6 @@ def test_the_message_is_what_a_person_reads(error: type[AgentError]) -> None:
 def test_an_error_keeps_code_and_details_between_processes(error: type[AgentError], again: object) -> None:
     assert callable(again)
     same = again(error("message", "some_code", {"line": 3}))
-
     assert type(same) is error
     assert (same.message, same.code, same.details) == ("message", "some_code", {"line": 3})
 
@@ -64,7 +63,6 @@ def test_details_of_one_error_are_its_own() -> None:
     details = {"line": 3}
     error = AgentError("message", "some_code", details)
     error.details["attempts"] = 2
-
     assert details == {"line": 3}
 
 

@@ -22,7 +22,6 @@ def set_up(
 def test_a_line_has_time_level_and_message(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(console_level="INFO")
     logger.info("Discovered %d eval test cases", 3)
-
     written = capsys.readouterr()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d INFO Discovered 3 eval test cases\n", written.err)
     assert written.out == ""
@@ -40,7 +39,6 @@ def test_a_line_has_time_level_and_message(capsys: pytest.CaptureFixture[str]) -
 def test_control_characters_are_written_out(text: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     set_up()
     logger.warning("From a stranger: %s", text)
-
     written = capsys.readouterr().err
     assert shown in written
     assert len(written.splitlines()) == 1
@@ -109,7 +107,6 @@ def test_a_log_on_a_full_disk_says_so_once(capsys: pytest.CaptureFixture[str]) -
     set_up(file=Path("/dev/full"))
     logger.info("one")
     logger.info("two")
-
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("logging.file: cannot write /dev/full (No space left on device)")
 
@@ -146,20 +143,17 @@ def test_a_file_is_added_to(tmp_path: Path) -> None:
     (tmp_path / "agent.log").write_text("earlier\n", encoding="utf-8")
     set_up(file=tmp_path / "agent.log")
     logger.info("later")
-
     assert (tmp_path / "agent.log").read_text(encoding="utf-8").startswith("earlier\n20")
 
 
 def test_at_debug_the_console_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
     set_up(level="DEBUG")
     logger.debug("every detail")
-
     assert capsys.readouterr().err.endswith("DEBUG every detail\n")
 
 
 def test_without_a_file_nothing_is_recorded_that_nobody_would_see() -> None:
     set_up(level="INFO", console_level="WARNING")
-
     assert not logger.isEnabledFor(logging.INFO)
 
 
@@ -167,7 +161,6 @@ def test_setting_up_again_replaces_what_was_there(capsys: pytest.CaptureFixture[
     set_up()
     set_up()
     logger.warning("once")
-
     assert capsys.readouterr().err.count("once") == 1
 
 

@@ -48,7 +48,6 @@ def failure(retryable: bool | None = True) -> IntegrationError:
 @pytest.mark.parametrize("slept", [[], [1.0], [1.0, 2.0]])
 async def test_an_answer_comes_after_waits_of_one_and_two_seconds(slept: list[float], clock: RecordingClock) -> None:
     service = Service(*(failure() for _ in slept))
-
     assert await call_with_retry(service, RetryPolicy(), clock) == "answer"
     assert (service.calls, clock.slept) == (len(slept) + 1, slept)
 
@@ -79,7 +78,6 @@ async def test_the_last_error_says_how_many_attempts_there_were(
 
 async def test_lets_any_other_error_through_unchanged(clock: RecordingClock) -> None:
     service = Service(KeyError("bug"))
-
     with pytest.raises(KeyError):
         await call_with_retry(service, RetryPolicy(), clock)
     assert service.calls == 1
