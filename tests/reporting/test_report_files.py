@@ -11,27 +11,19 @@ import pytest
 
 from guarantee_email_agent.reporting.report_files import (
     JUnitCase,
-    ReportFiles,
     as_json,
     as_junit,
     check_report_paths,
     write_report,
+    write_reports,
 )
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 CODE = "task_report_unwritable"
 
 
-def report_files(json_file: Path | None, junit_file: Path | None) -> ReportFiles[str]:
-    return ReportFiles(
-        json_file,
-        junit_file,
-        "grade",
-        "tasks",
-        CODE,
-        lambda names, duration_s: {"names": list(names), "duration_s": duration_s},
-        lambda name: JUnitCase(name, "tasks", 0.5),
-    )
+def encode_junit() -> bytes:
+    return as_junit("grade", "tasks", [JUnitCase("a", "tasks", 0.5), JUnitCase("b", "tasks", 0.5)], 1.5)
 
 
 class TestOneFile:
@@ -74,19 +66,22 @@ class TestOneFile:
 
 class TestBothFiles:
     def test_both_are_written(self, tmp_path: Path) -> None:
-        report_files(tmp_path / "r.json", tmp_path / "r.xml").write(["a", "b"], 1.5)
-        assert json.loads((tmp_path / "r.json").read_bytes()) == {"names": ["a", "b"], "duration_s": 1.5}
+        write_reports(CODE, (tmp_path / "r.json", lambda: b"{}"), (tmp_path / "r.xml", encode_junit))
+        assert (tmp_path / "r.json").read_bytes() == b"{}"
         document = junitparser.JUnitXml.fromfile(str(tmp_path / "r.xml"))
         (suite,) = document
         assert (document.name, suite.name, suite.tests, suite.time) == ("guarantee-email-agent grade", "tasks", 2, 1.5)
 
-    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("names", [("absent/r.json", "good"), ("good", "absent/r.xml")])
+    def test_one_that_cannot_be_written_does_not_cost_the_other(self, tmp_path: Path, names: tuple[str, str]) -> None:
+        first, second = (tmp_path / name for name in names)
         with pytest.raises(ConfigurationError, match="the report cannot be written"):
-            report_files(tmp_path / "absent" / "r.json", tmp_path / "r.xml").write([], 1.5)
-        assert (tmp_path / "r.xml").exists()
-        with pytest.raises(ConfigurationError, match="the report cannot be written"):
-            report_files(tmp_path / "r.json", tmp_path / "absent" / "r.xml").write([], 1.5)
-        assert (tmp_path / "r.json").exists()
+            write_reports(CODE, (first, lambda: b"{}"), (second, encode_junit))
+        assert (tmp_path / "good").exists()
+
+    def test_a_report_that_is_not_wanted_is_not_made(self, tmp_path: Path) -> None:
+        write_reports(CODE, (None, lambda: b"{}"), (tmp_path / "r.xml", encode_junit))
+        assert os.listdir(tmp_path) == ["r.xml"]
 
 
 class TestPaths:

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Generator, Sequence
 
 import pytest
 
-from guarantee_email_agent.reporting.report_files import JUnitCase, ReportFiles
 from guarantee_email_agent.reporting.run_report import RunReporter, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
-from guarantee_email_agent.reporting.totals import Outcome, Totals
+from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import AgentError
 
 
@@ -26,15 +23,15 @@ class Reporter(RunReporter[Outcome]):
     def add(self, result: Outcome) -> None:
         self._add(result, f"{'✓' if result == 'passed' else '✗'} {result}")
 
-    def _print_conclusion(self, totals: Totals) -> None:
-        self._terminal.line(f"That makes {totals.total}")
+    def _print_conclusion(self) -> None:
+        self._terminal.line(f"That makes {self.totals.total}")
 
 
 class Run:
     """Some outcomes through the loop, the last of which may be an exception."""
 
-    def __init__(self, folder: Path) -> None:
-        self.report = folder / "report.json"
+    def __init__(self) -> None:
+        self.reported: list[Outcome] | None = None
         self.closed = False
         self.out = io.StringIO()
 
@@ -50,11 +47,12 @@ class Run:
     def __call__(
         self, *outcomes: Outcome | BaseException, threshold: float = 100, progress: Progress | None = None
     ) -> int:
-        files: ReportFiles[Outcome] = ReportFiles(
-            self.report, None, "run", "runs", "x_y", lambda results, _: list(results), lambda _: JUnitCase("", "", 0)
-        )
         reporter = Reporter(Terminal(self.out), threshold)
-        return run_and_report("Go", self.results(*outcomes), len(outcomes), reporter, files, progress=progress)
+        return run_and_report("Go", self.results(*outcomes), len(outcomes), reporter, self.report, progress=progress)
+
+    def report(self, results: Sequence[Outcome], duration_s: float) -> None:
+        assert duration_s >= 0
+        self.reported = list(results)
 
     @property
     def lines(self) -> list[str]:
@@ -62,8 +60,8 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run(tmp_path)
+def run() -> Run:
+    return Run()
 
 
 def test_passed_first_then_failed_then_errors_then_the_summary(run: Run) -> None:
@@ -81,7 +79,7 @@ def test_passed_first_then_failed_then_errors_then_the_summary(run: Run) -> None
         "✗ Errors: 1",
         "That makes 4",
     ]
-    assert json.loads(run.report.read_bytes()) == ["error", "failed", "invalid", "passed"]
+    assert run.reported == ["error", "failed", "invalid", "passed"]
 
 
 def test_the_gate_is_the_threshold(run: Run) -> None:
@@ -96,7 +94,7 @@ def test_ctrl_c_ends_in_a_summary_of_what_came_and_in_no_report(run: Run) -> Non
     assert run.lines[-1] == "Interrupted: 2 of 3 came"
     assert "✗ failed" in run.lines
     assert run.closed
-    assert not run.report.exists()
+    assert run.reported is None
 
 
 def test_ctrl_c_between_two_results_closes_what_gives_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +110,7 @@ def test_another_failure_goes_through(run: Run) -> None:
     with pytest.raises(AgentError):
         run("passed", AgentError("no room", "x_y"))
     assert run.closed
-    assert not run.report.exists()
+    assert run.reported is None
 
 
 def test_progress_makes_room_for_every_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

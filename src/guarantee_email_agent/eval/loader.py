@@ -135,7 +135,9 @@ def _build_test_case(data: object, path: str, text: str | None) -> EvalTestCase:
     stem, _, ending = _file_name(path).rpartition(".")
     prefix, _, number = stem.rpartition("_")
     if not (prefix == case.category.replace("-", "_") and number.isascii() and number.isdigit() and ending == "yaml"):
-        raise _file_name_error(case.category, path)
+        wanted = f"{case.category.replace('-', '_')}_<number>.yaml"
+        problem = f"File name: category {case.category!r} wants {wanted}; rename the file, or correct the category"
+        raise _error(path, problem, "eval_file_name")
     return case
 
 
@@ -153,11 +155,11 @@ def _merge_documents(documents: list[object], path: str) -> object:
             what = "a list" if isinstance(document, list) else "plain text"
             problem = f"Wrong type: a scenario is a mapping of keys to values, not {what}"
             raise _error(path, problem, "eval_wrong_type")
-        for key, value in document.items():
+        for key in document:
             if key in merged:
                 problem = f"Duplicate key: {key} stands in both documents; keep one"
                 raise _error(path, problem, "eval_duplicate_key")
-            merged[key] = value
+        merged |= document
     return merged
 
 
@@ -191,12 +193,6 @@ def _format_problem(problem: Problem) -> str:
         return f"Unknown key: {place}{problem.message.removeprefix(f'unknown key {problem.path[-1]!r}')}"
     title = "Wrong type" if problem.kind == "type" else "Invalid value"
     return f"{title}: {place} {problem.message}" if place else f"{title}: the scenario {problem.message}"
-
-
-def _file_name_error(category: str, path: str) -> EvalError:
-    wanted = f"{category.replace('-', '_')}_<number>.yaml"
-    problem = f"File name: category {category!r} wants {wanted}; rename the file, or correct the category"
-    return _error(path, problem, "eval_file_name")
 
 
 def _folder_error(folder: str, error: OSError) -> EvalError:

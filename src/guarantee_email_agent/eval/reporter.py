@@ -71,7 +71,8 @@ class EvalReporter(RunReporter[EvalResult]):
         """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
         for result in results:
             _warn_if_slow(result)
-        self._print_totals(_totals(results), duration_s)
+        self.totals = _totals(results)
+        self._print_totals(duration_s)
 
     def add(self, result: EvalResult) -> None:
         _warn_if_slow(result)
@@ -84,19 +85,21 @@ class EvalReporter(RunReporter[EvalResult]):
             self._terminal.flush()
         logger.info("Eval suite completed in %.1fs", duration_s)
 
-    def _print_totals(self, totals: Totals, duration_s: float, planned: int | None = None) -> None:
-        if totals.total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
-            logger.warning("The suite of %d scenarios took %.1fs, over %ds", totals.total, duration_s, SLOW_SUITE_S)
-        super()._print_totals(totals, duration_s, planned)
+    def _print_totals(self, duration_s: float, planned: int | None = None) -> None:
+        total = self.totals.total
+        if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
+            logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
+        super()._print_totals(duration_s, planned)
 
-    def _print_conclusion(self, totals: Totals) -> None:
+    def _print_conclusion(self) -> None:
+        passed, total = self.totals.passed, self.totals.total
         wanted = threshold_text(self.threshold)
-        if meets_threshold(totals.passed, totals.total, self.threshold):
+        if meets_threshold(passed, total, self.threshold):
             self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
         else:
             sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
             self._terminal.line(self._terminal.red(f"{sign} Eval failed (<{wanted}% threshold)"))
-        for sentence in describe_confidence(totals.passed, totals.total, self.threshold):
+        for sentence in describe_confidence(passed, total, self.threshold):
             self._terminal.line(sentence)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
@@ -24,7 +24,6 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
-    from guarantee_email_agent.reporting.report_files import ReportFiles
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +32,6 @@ MAX_CHUNK = 200
 make the hand-over cheap."""
 
 _UNWRITABLE = "eval_report_unwritable"
-_Answer = TypeVar("_Answer")
 _Results = Generator[EvalResult, None, None]
 
 
@@ -79,8 +77,8 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     live = _live_evaluation(config, options)
     reporter = EvalReporter(stream, threshold=options.threshold, cost=None if live is None else live.cost)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
-    reports = _report_files(config, options, live) if options.report_paths else None
-    return run_and_report(title, _results(config, files, options, live), len(files), reporter, reports, began=began)
+    write = partial(_write_reports, config, options, live) if options.report_paths else None
+    return run_and_report(title, _results(config, files, options, live), len(files), reporter, write, began=began)
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -124,9 +122,7 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
 
 
-def _results(
-    config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None = None
-) -> _Results:
+def _results(config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None) -> _Results:
     if live is not None:
         return live.results(files, jobs=options.jobs, repeat=options.repeat, records_dir=options.records_dir)
     jobs = min(options.jobs, len(files))
@@ -137,29 +133,30 @@ def _results(
 
 def _run_one_by_one(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
     """One result a file, as it is ready."""
-    make_model = _replayed_models(config, options) if options.llm == "replay" else None
+    make_model = _replayed_model_factory(config, options) if options.llm == "replay" else None
     runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model)
     for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
         yield _run_without_event_loop(runner.run_entry(entry, options.repeat))
 
 
-def _replayed_models(config: Config, options: EvalOptions) -> ScenarioModelFactory:
+def _replayed_model_factory(config: Config, options: EvalOptions) -> ScenarioModelFactory:
     from guarantee_email_agent.eval.scenario_model import ReplayedModel
 
     recordings = _recordings(config, options)
     return lambda case: ReplayedModel(recordings.of_scenario(case))
 
 
-def _run_without_event_loop(coroutine: Coroutine[Any, Any, _Answer]) -> _Answer:
-    """The answer of a coroutine that never waits, as all are whose clients are mocks or recordings.
+def _run_without_event_loop(coroutine: Coroutine[Any, Any, EvalResult]) -> EvalResult:
+    """The result of a coroutine that never waits, as all are whose clients are mocks or recordings.
 
     An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
     """
     try:
         coroutine.send(None)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        result: EvalResult = stop.value
+        return result
     coroutine.close()
     raise AssertionError("an offline scenario waited for something outside the process")
 
@@ -213,12 +210,14 @@ def _replace_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalR
     return EvalResult.of_invalid(duplicate)
 
 
-def _report_files(config: Config, options: EvalOptions, live: LiveEvaluation | None) -> ReportFiles[EvalResult]:
+def _write_reports(
+    config: Config, options: EvalOptions, live: LiveEvaluation | None, results: Sequence[EvalResult], duration_s: float
+) -> None:
     from guarantee_email_agent.eval.export import json_report, junit_case
-    from guarantee_email_agent.reporting.report_files import ReportFiles
+    from guarantee_email_agent.reporting.report_files import as_json, as_junit, write_reports
 
-    def content(results: Sequence[EvalResult], duration_s: float) -> dict[str, Any]:
-        return json_report(
+    def encode_json() -> bytes:
+        report = json_report(
             results,
             run_id=options.run_id,
             started=options.started,
@@ -229,5 +228,9 @@ def _report_files(config: Config, options: EvalOptions, live: LiveEvaluation | N
             tokens=NO_TOKENS if live is None else live.meter.usage,
             cost_usd=0.0 if live is None else live.meter.cost_usd,
         )
+        return as_json(report)
 
-    return ReportFiles(options.json_file, options.junit_file, "eval", "evals", _UNWRITABLE, content, junit_case)
+    def encode_junit() -> bytes:
+        return as_junit("eval", "evals", map(junit_case, results), duration_s)
+
+    write_reports(_UNWRITABLE, (options.json_file, encode_json), (options.junit_file, encode_junit))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
 from guarantee_email_agent.judging.grading import grade_task, validate_task
 from guarantee_email_agent.judging.record import Record, parse_record, read_record, record_of_answer
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
@@ -68,7 +68,7 @@ def grade_command(
         _results(pending, options.jobs),
         len(pending),
         GradeReporter(stream, measures_agent=not options.validate),
-        task_report_files("grade", options),
+        partial(write_task_reports, "grade", options) if options.report_paths else None,
         progress=Progress(console, len(pending), "judged"),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
-from guarantee_email_agent.reporting.report_files import JUnitCase, ReportFiles
+from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, write_reports
 from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
@@ -34,9 +34,9 @@ class GradeReporter(RunReporter[Graded]):
     def add(self, result: Graded) -> None:
         self._add(result.verdict.verdict, format_graded(result))
 
-    def _print_conclusion(self, totals: Totals) -> None:
-        if self._measures_agent and totals.total > 1:
-            bound = rounded_bound(lower_bound_95(totals.passed, totals.total), self.threshold)
+    def _print_conclusion(self) -> None:
+        if self._measures_agent and self.totals.total > 1:
+            bound = rounded_bound(lower_bound_95(self.totals.passed, self.totals.total), self.threshold)
             self._terminal.line(f"Proven with 95% confidence: of tasks like these, the agent solves at least {bound}%.")
 
 
@@ -58,22 +58,18 @@ def json_report(results: Sequence[Graded]) -> dict[str, Any]:
     totals = Totals.of(graded.verdict.verdict for graded in results)
     return {
         "schema_version": SCHEMA_VERSION,
-        "totals": {
-            "total": totals.total,
-            "passed": totals.passed,
-            "failed": totals.failed,
-            "error": totals.error,
-        },
+        "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
         "results": [_json_result(graded) for graded in results],
     }
 
 
-def task_report_files(command: str, options: RunOptions) -> ReportFiles[Graded] | None:
-    """The report files of `grade` and `solve`, whose content has one shape; None where none is wanted."""
-    if not options.report_paths:
-        return None
-    names = (options.json_file, options.junit_file, command, "tasks", UNWRITABLE)
-    return ReportFiles(*names, lambda results, _: json_report(results), junit_case)
+def write_task_reports(command: str, options: RunOptions, results: Sequence[Graded], duration_s: float) -> None:
+    """The report files of `grade` and `solve`, whose content has one shape."""
+    write_reports(
+        UNWRITABLE,
+        (options.json_file, lambda: as_json(json_report(results))),
+        (options.junit_file, lambda: as_junit(command, "tasks", map(junit_case, results), duration_s)),
+    )
 
 
 def junit_case(graded: Graded) -> JUnitCase:
@@ -106,13 +102,10 @@ def _json_result(graded: Graded) -> dict[str, Any]:
 
 def _first_lines(text: str) -> list[str]:
     """The beginning of a text, indented."""
+    text = text.rstrip()
     lines = text[:_MAX_CHARACTERS].rstrip().split("\n")
-    is_cut = len(text.rstrip()) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
-    return (
-        [f"{_INDENT}{printable(line)}" for line in lines[:_MAX_LINES]] + [f"{_INDENT}…"] * is_cut
-        if text.strip()
-        else []
-    )
+    is_cut = len(text) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
+    return [f"{_INDENT}{printable(line)}" for line in lines[:_MAX_LINES]] + [f"{_INDENT}…"] * is_cut if text else []
 
 
 def _last_lines(text: str) -> list[str]:

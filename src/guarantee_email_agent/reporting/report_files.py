@@ -7,13 +7,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +27,20 @@ class JUnitCase:
     output: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFiles(Generic[Result]):
-    """The report files of one run, None for one that is not wanted, and how results become their content.
+def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], bytes]]) -> None:
+    """Write each report whose path is not None.
 
-    command, suite: names in the JUnit document. error_code: of the ConfigurationError for a file that cannot be
-    written. json_content: gets the results and the duration in seconds.
+    Raises ConfigurationError with `error_code` for one that cannot be written, once the others are.
     """
-
-    json_file: Path | None
-    junit_file: Path | None
-    command: str
-    suite: str
-    error_code: str
-    json_content: Callable[[Sequence[Result], float], Any]
-    junit_case: Callable[[Result], JUnitCase]
-
-    def write(self, results: Sequence[Result], duration_s: float) -> None:
-        """Raises ConfigurationError for one that cannot be written, once the other one is."""
-        problems: list[ConfigurationError] = []
-        for path, encode in ((self.json_file, self._encode_json), (self.junit_file, self._encode_junit)):
-            try:
-                if path is not None:
-                    write_report(path, encode(results, duration_s), self.error_code)
-            except ConfigurationError as error:
-                problems.append(error)
-        if problems:
-            raise problems[0]
-
-    def _encode_json(self, results: Sequence[Result], duration_s: float) -> bytes:
-        return as_json(self.json_content(results, duration_s))
-
-    def _encode_junit(self, results: Sequence[Result], duration_s: float) -> bytes:
-        cases = map(self.junit_case, results)
-        return as_junit(f"guarantee-email-agent {self.command}", self.suite, cases, duration_s)
+    problems: list[ConfigurationError] = []
+    for path, encode in reports:
+        try:
+            if path is not None:
+                write_report(path, encode(), error_code)
+        except ConfigurationError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
 
 
 def as_json(content: Any) -> bytes:
@@ -72,7 +50,7 @@ def as_json(content: Any) -> bytes:
     return f"{text}\n".encode(errors="backslashreplace")
 
 
-def as_junit(name: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float) -> bytes:
+def as_junit(command: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float) -> bytes:
     """One JUnit document with one suite; control characters, which XML cannot hold, are written out."""
     import io
 
@@ -81,7 +59,7 @@ def as_junit(name: str, suite_name: str, cases: Iterable[JUnitCase], duration_s:
     suite = junitparser.TestSuite(suite_name)
     suite.add_testcases([_test_case(case) for case in cases])
     suite.time = duration_s
-    document = junitparser.JUnitXml(name)
+    document = junitparser.JUnitXml(f"guarantee-email-agent {command}")
     document.add_testsuite(suite)
     document.time = duration_s
     content = io.BytesIO()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS
-
-if TYPE_CHECKING:
-    from guarantee_email_agent.reporting.report_files import ReportFiles
 
 Result = TypeVar("Result")
 
@@ -75,11 +72,11 @@ class RunReporter(ABC, Generic[Result]):
         """Prints all that did not pass, and the summary. planned: how many results a whole run has."""
         for text in (*self._failed, *self._errors):
             self._terminal.outcome(text)
-        self._print_totals(self.totals, duration_s, planned)
+        self._print_totals(duration_s, planned)
         self._terminal.flush()
 
-    def _print_totals(self, totals: Totals, duration_s: float, planned: int | None = None) -> None:
-        terminal = self._terminal
+    def _print_totals(self, duration_s: float, planned: int | None = None) -> None:
+        terminal, totals = self._terminal, self.totals
         if self._measures_agent:
             rate = format_percentage(totals.passed, totals.total, self.threshold)
             terminal.line(f"Pass rate: {totals.passed}/{totals.total} ({rate})")
@@ -93,10 +90,10 @@ class RunReporter(ABC, Generic[Result]):
         if planned is not None and totals.total < planned:
             terminal.line(f"Interrupted: {totals.total} of {planned} {self.INTERRUPTED}")
         else:
-            self._print_conclusion(totals)
+            self._print_conclusion()
 
     @abstractmethod
-    def _print_conclusion(self, totals: Totals) -> None:
+    def _print_conclusion(self) -> None:
         """Prints what a run that was not interrupted proves."""
 
 
@@ -105,16 +102,17 @@ def run_and_report(
     results: Generator[Result, None, None],
     planned: int,
     reporter: RunReporter[Result],
-    files: ReportFiles[Result] | None = None,
+    write_reports: Callable[[Sequence[Result], float], None] | None = None,
     *,
     progress: Progress | None = None,
     began: float | None = None,
 ) -> int:
-    """Consume `results`, print them, write `files`; the exit code.
+    """Consume `results`, print them, write the reports; the exit code.
 
     0 if the pass rate reaches the reporter's threshold, else 4; 130 after Ctrl-C, which ends in a summary of what came
-    until then and in no file. planned: how many results there will be. began: `time.perf_counter()` at the start of the
-    run; now if None. Raises ConfigurationError for a report that cannot be written.
+    until then and in no report. planned: how many results there will be. write_reports: gets the results and the
+    duration in seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None.
+    Raises what `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     kept: list[Result] = []
@@ -128,7 +126,7 @@ def run_and_report(
                 reporter.add(result)
                 if progress is not None:
                     progress.show(reporter.totals.total)
-                if files is not None:
+                if write_reports is not None:
                     kept.append(result)
     except KeyboardInterrupt:
         interrupted = True
@@ -138,7 +136,7 @@ def run_and_report(
     reporter.finish(duration_s, planned)
     if interrupted:
         return EXIT_INTERRUPTED
-    if files is not None:
-        files.write(kept, duration_s)
+    if write_reports is not None:
+        write_reports(kept, duration_s)
     totals = reporter.totals
     return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, reporter.threshold) else EXIT_EVALUATION

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, task_report_files
+from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
@@ -103,7 +104,7 @@ def solve_command(
             _results(runner, tasks, finished, options.jobs),
             len(tasks),
             GradeReporter(stream),
-            task_report_files("solve", options),
+            partial(write_task_reports, "solve", options) if options.report_paths else None,
             progress=Progress(console, len(tasks), "done"),
         )
 
