@@ -104,7 +104,7 @@ def session(servers: Servers, http: SessionServer, **settings: Any) -> Any:
 
 
 async def big(asked: Any, size: int) -> int:
-    return len((await asked.call("big", {"size": size}, PATIENCE_S, repeatable=False))["raw"])
+    return len((await asked.call("big", {"size": size}, PATIENCE_S))["raw"])
 
 
 async def test_a_leave_taking_that_is_never_answered_keeps_nobody(servers: Servers, http: SessionServer) -> None:
@@ -162,7 +162,7 @@ async def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
         await asked.start()
         connection = asked._connection
         with pytest.raises(IntegrationError) as caught:
-            await asked.call("big", {"size": 1, "other": value}, PATIENCE_S, repeatable=False)
+            await asked.call("big", {"size": 1, "other": value}, PATIENCE_S)
         assert caught.value.code == "oracle_invalid_argument"
         assert caught.value.details == {"retryable": False, "uncertain": False, "outage": False}
         assert await big(asked, 1) == 1

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from mcp_sessions import PATIENCE_S, Servers, failure
 
+from guarantee_email_agent.integrations.call_errors import forbid_repeat
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, MCPConnectionError
+from guarantee_email_agent.utils.errors import EXIT_MCP_CONNECTION, IntegrationError, MCPConnectionError
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.anyio
@@ -59,20 +60,19 @@ class TestCall:
         assert await servers.session().call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
 
     async def test_an_answer_against_the_tools_own_schema_is_malformed(self, servers: Servers) -> None:
-        error = await failure(servers.session().call("break_promise", {}, PATIENCE_S, repeatable=False))
+        error = await failure(servers.session().call("break_promise", {}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert "no number" not in error.message
         assert error.details["uncertain"]
 
     async def test_tools_of_all_pages_are_known(self, servers: Servers) -> None:
         session = servers.session()
-        await session.start()
+        await session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
         assert session.tools >= {"echo", "spawn"}
-        session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
         with pytest.raises(MCPConnectionError, match=r"does not offer echo\(volume\); it offers big, break"):
-            session.require({"echo": frozenset({"text", "volume"})})
+            await session.require({"echo": frozenset({"text", "volume"})})
         with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
-            session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
+            await session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
 
     async def test_calls_of_many_tasks_get_their_own_answers(self, servers: Servers) -> None:
         session = servers.session()
@@ -139,9 +139,10 @@ class TestServerThatDies:
 
         session = servers.session(servers.launch("well", str(effects)))
         for then, limit_s in (("die", PATIENCE_S), ("sleep", 0.3)):
-            error = await failure(session.call("effect", {"then": then}, limit_s, repeatable=False))
-            assert error.details["uncertain"]
-            assert not error.retryable
+            with pytest.raises(IntegrationError) as caught, forbid_repeat():
+                await session.call("effect", {"then": then}, limit_s)
+            assert caught.value.details["uncertain"]
+            assert not caught.value.retryable
         assert effects.read_text() == "done\ndone\n"
 
     async def test_one_killed_between_two_calls_is_not_noticed(self, servers: Servers) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from mcp_sessions import PATIENCE_S, Servers, failure
 
+from guarantee_email_agent.integrations.call_errors import forbid_repeat
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.errors import MCPConnectionError
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 SERVER = Path(__file__).parent / "http_server.py"
@@ -139,9 +140,10 @@ async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(
 
 async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Servers, own_http: HttpServer) -> None:
     session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
-    error = await failure(session.call("die", {}, PATIENCE_S, repeatable=False))
-    assert error.details["uncertain"]
-    assert not error.retryable
+    with pytest.raises(IntegrationError) as caught, forbid_repeat():
+        await session.call("die", {}, PATIENCE_S)
+    assert caught.value.details["uncertain"]
+    assert not caught.value.retryable
 
 
 async def test_a_url_where_nothing_answers_is_a_failed_start(servers: Servers) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.integrations.ports import Reply, parse_warranty_answer
 from guarantee_email_agent.integrations.services import Services, create_services
-from guarantee_email_agent.integrations.warranty_client import parse_warranty_answer
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from guarantee_email_agent.integrations.ports import Mailbox, Reply, TicketingSystem
-from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
+from guarantee_email_agent.integrations.ports import Mailbox, Reply, TicketingSystem, parse_ticket_id
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 from guarantee_email_agent.utils.errors import IntegrationError
 

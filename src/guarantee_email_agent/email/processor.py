@@ -18,9 +18,14 @@ from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER, MissingFactError, select_template
-from guarantee_email_agent.integrations.ports import ReplySender, TicketingSystem, WarrantyApi
-from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
-from guarantee_email_agent.integrations.warranty_client import WarrantyAnswer, parse_warranty_answer
+from guarantee_email_agent.integrations.ports import (
+    ReplySender,
+    TicketingSystem,
+    WarrantyAnswer,
+    WarrantyApi,
+    parse_ticket_id,
+    parse_warranty_answer,
+)
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
     MAX_SERIAL_NUMBERS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +30,10 @@ class ErrorKind:
     uncertain: bool = False
     outage: bool = False
 
+    @property
+    def details(self) -> dict[str, bool]:
+        return {"retryable": self.retryable, "uncertain": self.uncertain, "outage": self.outage}
+
 
 RATE_LIMITED: Final = ErrorKind("rate_limited", "is asked too often", retryable=True, outage=True)
 AUTH: Final = ErrorKind("auth", "refuses our credentials. Check or renew them", outage=True)
@@ -39,34 +44,27 @@ FAILED: Final = ErrorKind("failed", "reports an error", uncertain=True)
 MALFORMED: Final = ErrorKind("malformed", uncertain=True)
 
 # In this order: "401: rate limit exceeded" is about the limit.
-_PATTERNS: Final = (
-    (RATE_LIMITED, re.compile(r"rate.?limit|too many|quota|throttl|\b429\b", re.IGNORECASE)),
-    (
-        AUTH,
-        re.compile(
-            r"unauthori[sz]ed|unauthenticated|authentication |forbidden|(permission|access) denied|log ?in required"
-            r"|api key|invalid[ _](grant|token|credentials?)"
-            r"|(token|credentials?) (has |have |is )?(been )?(expired|revoked)"
-            r"|insufficient.{0,20}(scope|permission)|\b40[13]\b",
-            re.IGNORECASE,
-        ),
+_PATTERNS: Final = {
+    RATE_LIMITED: r"rate.?limit|too many|quota|throttl|\b429\b",
+    AUTH: (
+        r"unauthori[sz]ed|unauthenticated|authentication |forbidden|(permission|access) denied|log ?in required"
+        r"|api key|invalid[ _](grant|token|credentials?)"
+        r"|(token|credentials?) (has |have |is )?(been )?(expired|revoked)"
+        r"|insufficient.{0,20}(scope|permission)|\b40[13]\b"
     ),
-    (TIMEOUT, re.compile(r"timed?.?out|deadline|\b(408|504)\b", re.IGNORECASE)),
-    (
-        UNAVAILABLE,
-        re.compile(
-            r"unavailable|temporar|try again|overloaded|bad gateway|socket hang up|network|broken pipe|unreachable"
-            r"|connection.{0,20}(refused|reset|closed|lost|aborted|failed)|getaddrinfo|name resolution"
-            r"|\b(ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)\b|\b50[023]\b",
-            re.IGNORECASE,
-        ),
+    TIMEOUT: r"timed?.?out|deadline|\b(408|504)\b",
+    UNAVAILABLE: (
+        r"unavailable|temporar|try again|overloaded|bad gateway|socket hang up|network|broken pipe|unreachable"
+        r"|connection.{0,20}(refused|reset|closed|lost|aborted|failed)|getaddrinfo|name resolution"
+        r"|\b(ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EPIPE|EHOSTUNREACH|ENETUNREACH)\b|\b50[023]\b"
     ),
-)
+}
 
 
 def classify_message(message: str) -> ErrorKind:
     """The kind of failure by a service's own description of it; FAILED where that fits none that we know."""
-    return next((kind for kind, pattern in _PATTERNS if pattern.search(message)), FAILED)
+    found = (kind for kind, pattern in _PATTERNS.items() if re.search(pattern, message, re.IGNORECASE))
+    return next(found, FAILED)
 
 
 def classify_protocol_error(code: int, http_status: int, message: str) -> ErrorKind:
@@ -96,8 +94,7 @@ def malformed_error(name: str, tool: str, problem: str) -> IntegrationError:
 
 def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
     """name: of the service, as error codes begin."""
-    details = {"retryable": kind.retryable, "uncertain": kind.uncertain, "outage": kind.outage}
-    return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", details)
+    return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", kind.details)
 
 
 def declared_error(name: str, structured: Any) -> IntegrationError | None:
@@ -106,22 +103,21 @@ def declared_error(name: str, structured: Any) -> IntegrationError | None:
     All our servers do; one of the user's own may. `message` is shown and logged, so it must not quote a customer.
     Without `outage`, the code decides: what is unavailable, refuses us or has no more room is down for every call.
     """
-    error = structured.get("error") if isinstance(structured, Mapping) else None
-    if not isinstance(error, Mapping):
-        return None
-    code, message = error.get("code"), error.get("message")
-    if not isinstance(code, str) or not isinstance(message, str) or not _CODE.fullmatch(code):
-        return None
-    code = code if code.startswith(f"{name}_") else f"{name}_{code}"
-    details = {
-        "retryable": error.get("retryable") is True,
-        "uncertain": error.get("uncertain") is True,
-        "outage": error.get("outage", code.endswith(_OUTAGES)) is True,
-    }
-    return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+    match structured:
+        case {"error": {"code": str(code), "message": str(message), **flags}} if _CODE.fullmatch(code):
+            code = code if code.startswith(f"{name}_") else f"{name}_{code}"
+            flags.setdefault("outage", code.endswith(_OUTAGES))
+            details = {flag: flags.get(flag) is True for flag in ("retryable", "uncertain", "outage")}
+            return IntegrationError(printable(message)[:MAX_MESSAGE_CHARS], code, details)
+    return None
 
 
-def forbid_repeat(error: IntegrationError) -> None:
-    """For a call that does harm a second time: its error is not `retryable` if it is `uncertain`."""
-    if error.details["uncertain"]:
-        error.details["retryable"] = False
+@contextmanager
+def forbid_repeat() -> Iterator[None]:
+    """For a call that does harm a second time: its IntegrationError is not `retryable` if it is `uncertain`."""
+    try:
+        yield
+    except IntegrationError as error:
+        if error.details.get("uncertain"):
+            error.details["retryable"] = False
+        raise

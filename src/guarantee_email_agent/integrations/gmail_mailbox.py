@@ -73,8 +73,7 @@ class GmailMailbox:
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         """A mail rebuilt from the server's answer, with a Message-ID that stands in for the real one."""
-        text = await self._call("read_email", {"messageId": mail_id})
-        found = _MAIL.fullmatch(text)
+        found = _MAIL.fullmatch(await self._call("read_email", {"messageId": mail_id}))
         if found is None or not re.fullmatch(_ID, mail_id):
             raise malformed_error(self._session.name, "read_email", "is not as expected")
         raw = _rebuild_mail(mail_id, found)
@@ -90,7 +89,8 @@ class GmailMailbox:
         stand_in = _STAND_IN.fullmatch(reply.in_reply_to)
         if thread := reply.thread_id or (stand_in[2] if stand_in else None):
             arguments["threadId"] = thread
-        sent = await self._call("send_email", arguments, repeatable=False)
+        with forbid_repeat():
+            sent = await self._call("send_email", arguments)
         return {"message_id": sent.rpartition("ID: ")[2].strip(), "status": "sent"}
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:  # noqa: ARG002 - nothing to look for
@@ -129,15 +129,14 @@ class GmailMailbox:
 
     async def _label_id(self, outcome: Outcome) -> str:
         if outcome not in self._label_ids:
-            text = await self._call("get_or_create_label", {"name": LABELS[outcome]})
-            found = _LABEL_ID.search(text)
+            found = _LABEL_ID.search(await self._call("get_or_create_label", {"name": LABELS[outcome]}))
             if found is None:
                 raise malformed_error(self._session.name, "get_or_create_label", "has no ID")
             self._label_ids[outcome] = found[1]
         return self._label_ids[outcome]
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], *, repeatable: bool = True) -> str:
-        text = await self._session.call_for_text(tool, arguments, self._timeout_s, repeatable=repeatable)
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        text = await self._session.call_for_text(tool, arguments, self._timeout_s)
         if not text.startswith(_FAILURE):
             return text
         self._session.log_response(tool, text)
@@ -146,10 +145,7 @@ class GmailMailbox:
             raise self._error("not_found", f"{tool}: Gmail has no such mail or label (any more)")
         if "address is invalid" in message:
             raise self._error("rejected", f"{tool}: the recipient's address is invalid")
-        error = service_error(self._session.name, tool, classify_message(message))
-        if not repeatable:
-            forbid_repeat(error)
-        raise error
+        raise service_error(self._session.name, tool, classify_message(message))
 
     def _error(self, kind: str, message: str) -> IntegrationError:
         name = self._session.name

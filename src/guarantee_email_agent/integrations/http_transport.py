@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +12,7 @@ from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeErr
 
 if TYPE_CHECKING:
     from httpx2 import AsyncByteStream, Response
-    from mcp.client import Transport
+    from mcp.client._transport import TransportStreams
 
 CONNECT_S: Final = 10.0  # for one HTTP connection to come about
 
@@ -27,13 +27,11 @@ def record_error_statuses() -> list[int]:
     return statuses
 
 
+@asynccontextmanager
 async def http_transport(
-    launch: ServerLaunch,
-    max_answer_bytes: int,
-    on_too_large: Callable[[AnswerTooLargeError], None],
-    stack: AsyncExitStack,
-) -> Transport:
-    """The transport; its HTTP client is closed with `stack`. on_too_large: for an answer beyond the limit."""
+    launch: ServerLaunch, max_answer_bytes: int, on_too_large: Callable[[AnswerTooLargeError], None]
+) -> AsyncIterator[TransportStreams]:
+    """The SDK's `Transport`. on_too_large: for an answer beyond the limit."""
     from httpx2 import AsyncByteStream, AsyncClient, Timeout
     from mcp.client.streamable_http import streamable_http_client
 
@@ -48,8 +46,11 @@ async def http_transport(
     http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
     http.event_hooks["response"] += [_record_error_status, limit_size]
     assert launch.url is not None
-    await stack.enter_async_context(http)
-    return streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes)
+    async with (
+        http,
+        streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes) as streams,
+    ):
+        yield streams
 
 
 async def _record_error_status(response: Response) -> None:
@@ -70,7 +71,7 @@ def _limited_stream(
             async for part in stream:
                 size += len(part)
                 if size > limit:
-                    error = AnswerTooLargeError(f"wrote a message of more than {limit} bytes")
+                    error = AnswerTooLargeError(limit)
                     on_too_large(error)
                     raise error
                 yield part

@@ -69,10 +69,10 @@ class MailClient:
         """By the tools that the server offers. Raises MCPConnectionError where they are neither kind's."""
         if self._mailbox is None:
             await self._session.start()
-            if self._session.tools.issuperset(GMAIL_CALLS):
-                self._session.require(GMAIL_CALLS)
+            is_gmail = self._session.tools.issuperset(GMAIL_CALLS)
+            await self._session.require(GMAIL_CALLS if is_gmail else CALLS)
+            if is_gmail:
                 self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
             else:
-                self._session.require(CALLS)
                 self._mailbox = McpMailbox(self._session, self._timeout_s)
         return self._mailbox

@@ -6,14 +6,13 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.http_transport import http_transport, record_error_statuses
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError, StdioTransport
+from guarantee_email_agent.integrations.stdio_transport import StdioTransport
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ class ToolAnswer:
     text: str
 
 
+@dataclass(eq=False)
 class CallFailedError(Exception):
     """No answer of the tool came; the message is the server's or the SDK's. Never for a log above DEBUG.
 
@@ -41,14 +41,11 @@ class CallFailedError(Exception):
     no more use. was_sent: the server may have got the call.
     """
 
-    def __init__(
-        self, message: str, *, code: int = 0, http_status: int = 0, ended: bool = False, was_sent: bool = True
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.http_status = http_status
-        self.ended = ended
-        self.was_sent = was_sent
+    message: str
+    code: int = 0
+    http_status: int = 0
+    ended: bool = False
+    was_sent: bool = True
 
 
 def load_sdk() -> None:
@@ -79,16 +76,12 @@ class McpConnection:
         """The tools, each with the names of its arguments; None where it takes any."""
         self.last_stderr_line = ""
         """The last line of the server's stderr, printable."""
-        self._reason: BaseException | None = None
+        self.reason: BaseException | None = None
+        """Why it ended, where there was an error."""
 
     @property
     def ended(self) -> bool:
         return self._task is None or self._stop.is_set() or self._task.done()
-
-    @property
-    def reason(self) -> BaseException | None:
-        """Why it ended, where there was an error."""
-        return (self._stdio.failure if self._stdio else None) or self._reason
 
     @property
     def exit_code(self) -> int | None:
@@ -104,8 +97,9 @@ class McpConnection:
         if not self._opened:
             raise self.reason or EOFError("the connection was closed")
 
-    def end(self) -> None:
+    def end(self, reason: BaseException | None = None) -> None:
         """Leave, and stop the server if we started it, without waiting for that."""
+        self.reason = self.reason or reason
         self._stop.set()
 
     async def ended_within(self, seconds: float | None) -> bool:
@@ -114,16 +108,15 @@ class McpConnection:
         return self._task is None or bool((await asyncio.wait((self._task,), timeout=seconds))[0])
 
     async def close(self) -> None:
-        """`end`, and return once the server is gone."""
-        # A process is stopped in steps that have limits; the SDK's leave-taking over HTTP has none.
-        if not await self.ended_within(None if self._stdio else self._exit_grace_s) and self._task is not None:
+        """`end`, and return once the server is gone; one that has not answered yet is not waited for."""
+        if self._task is None:
+            return
+        if not self._opened:
+            self._task.cancel()
+        # A process is stopped in steps that have limits; the SDK's end of a session over HTTP has none.
+        if not await self.ended_within(None if self._stdio else self._exit_grace_s):
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=self._exit_grace_s)
-
-    def abort(self) -> None:
-        """Do not wait for the server to answer while connecting."""
-        if self._task is not None and not self._opened:
-            self._task.cancel()
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Raises CallFailedError where no answer of the tool comes, ValueError where it is not as the tool declares.
@@ -158,37 +151,32 @@ class McpConnection:
 
     async def _run(self, opened: asyncio.Event) -> None:
         try:
-            async with AsyncExitStack() as stack:
-                self._client = await self._connect(stack)
+            async with self._create_client() as self._client:
                 self.parameters = await _list_tools(self._client)
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
         except asyncio.CancelledError:
-            self._reason = self._reason or TimeoutError("it did not answer in time")
+            self.end(TimeoutError("it did not answer in time"))
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever it is, it is why there is no connection
-            self._reason = self._reason or _root_cause(error)
+            self.end(_root_cause(error))
         finally:
             self._stop.set()
 
-    async def _connect(self, stack: AsyncExitStack) -> Client:
+    def _create_client(self) -> Client:
         from mcp import Client
         from mcp_types import Implementation
 
         limit = self._max_answer_bytes
         transport: Transport
         if self._launch.command is None:
-            transport = await http_transport(self._launch, limit, self._end_too_large, stack)
+            transport = http_transport(self._launch, limit, self.end)
         else:
             transport = self._stdio = StdioTransport(
-                self._launch, limit, self._exit_grace_s, self._log_stderr, self._stop.set
+                self._launch, limit, self._exit_grace_s, self._log_stderr, self.end
             )
         client_info = Implementation(name="guarantee-email-agent", version=__version__)
-        return await stack.enter_async_context(Client(transport, cache=None, client_info=client_info))
-
-    def _end_too_large(self, error: AnswerTooLargeError) -> None:
-        self._reason = error
-        self.end()
+        return Client(transport, cache=None, client_info=client_info)
 
     def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final, get_args
 
-from guarantee_email_agent.integrations.call_errors import malformed_error
+from guarantee_email_agent.integrations.call_errors import forbid_repeat, malformed_error
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -32,15 +32,13 @@ class McpMailbox:
         self._timeout_s = timeout_s
 
     async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
-        answer = await self._call("list_unprocessed", {"limit": limit})
-        messages = answer.get("messages")
+        messages = (await self._call("list_unprocessed", {"limit": limit})).get("messages")
         if not isinstance(messages, list):
             raise self._malformed("list_unprocessed", "messages")
         return [self._entry(message) for message in messages]
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        answer = await self._call("read_raw", {"id": mail_id, "max_bytes": max_bytes})
-        raw = answer.get("raw")
+        raw = (await self._call("read_raw", {"id": mail_id, "max_bytes": max_bytes})).get("raw")
         try:
             return base64.b64decode(raw if isinstance(raw, str) else "?", validate=True)
         except (binascii.Error, ValueError):
@@ -50,11 +48,11 @@ class McpMailbox:
         """`{"message_id", "status": "sent"|"already_sent"}`."""
         arguments = asdict(reply)
         del arguments["thread_id"]  # the headers say it
-        return await self._session.call("send_reply", arguments, self._timeout_s, repeatable=False)
+        with forbid_repeat():
+            return await self._call("send_reply", arguments)
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
-        arguments = {"message_id": message_id, "wait_s": wait_s}
-        answer = await self._session.call("find_sent", arguments, self._timeout_s + wait_s)
+        answer = await self._call("find_sent", {"message_id": message_id, "wait_s": wait_s}, wait_s)
         known: SentState | None = next((state for state in get_args(SentState) if state == answer.get("state")), None)
         if known is None:
             raise self._malformed("find_sent", "state")
@@ -68,16 +66,15 @@ class McpMailbox:
         return {name: count for name, count in answer.items() if isinstance(count, int)}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
-        answer = await self._session.call("wait_for_mail", {"timeout_s": timeout_s}, self._timeout_s + timeout_s)
-        return answer.get("changed") is True
+        return (await self._call("wait_for_mail", {"timeout_s": timeout_s}, timeout_s)).get("changed") is True
 
     async def test_connection(self) -> bool:
         """Inbox and sending where the server can try both; else the inbox."""
         await self._call("test_connection" if "test_connection" in self._session.tools else "tally", {})
         return True
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._session.call(tool, arguments, self._timeout_s)
+    async def _call(self, tool: str, arguments: Mapping[str, Any], wait_s: float = 0.0) -> dict[str, Any]:
+        return await self._session.call(tool, arguments, self._timeout_s + wait_s)
 
     def _entry(self, message: object) -> InboxEntry:
         match message:

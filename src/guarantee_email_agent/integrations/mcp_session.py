@@ -9,15 +9,17 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from guarantee_email_agent.integrations.call_errors import (
+    INVALID_ARGUMENT,
     MALFORMED,
+    TIMEOUT,
     ErrorKind,
     classify_message,
     classify_protocol_error,
     declared_error,
-    forbid_repeat,
     integration_error,
     malformed_error,
     service_error,
@@ -40,10 +42,8 @@ MAX_LOGGED_CHARS: Final = 1000
 EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
 
 _DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True)
-_NO_ANSWER: Final = ErrorKind("timeout", retryable=True, uncertain=True)
 _NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
 _NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
-_NOT_SENT: Final = ErrorKind("invalid_argument")
 
 
 class McpSession:
@@ -83,9 +83,9 @@ class McpSession:
         """The names of the tools that the server offers; none before it was started."""
         return frozenset(self._connection.parameters) if self._connection else frozenset()
 
-    def require(self, calls: Mapping[str, frozenset[str]]) -> None:
-        """Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
-        offered = self._connection.parameters if self._connection else {}
+    async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
+        """`start`. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
+        offered = (await self._connected()).parameters
         lacking = [tool for tool in calls if tool not in offered]
         if not lacking:
             lacking = [
@@ -106,33 +106,26 @@ class McpSession:
         """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""
         await self._connected()
 
-    async def call(
-        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, *, repeatable: bool = True
-    ) -> dict[str, Any]:
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """The tool's structured content, else its text read as JSON.
 
-        timeout_s: seconds for everything, a new start of the server included. repeatable: whether the call does no
-        harm a second time; where it does, an error is not `retryable` if it is `uncertain`.
+        timeout_s: seconds for everything, a new start of the server included.
 
         Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares.
         """
-        answer = await self._call(tool, arguments, timeout_s, repeatable)
+        answer = await self._call(tool, arguments, timeout_s)
         content = answer.structured
         if content is None:
-            try:
+            with suppress(ValueError, RecursionError):
                 content = json.loads(answer.text)
-            except (ValueError, RecursionError):
-                content = None
         if not isinstance(content, dict):
             self.log_response(tool, answer.text)
             raise malformed_error(self.name, tool, "is no JSON object")
         return content
 
-    async def call_for_text(
-        self, tool: str, arguments: Mapping[str, Any], timeout_s: float, *, repeatable: bool = True
-    ) -> str:
+    async def call_for_text(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> str:
         """As `call`, for tools that answer in prose."""
-        return (await self._call(tool, arguments, timeout_s, repeatable)).text
+        return (await self._call(tool, arguments, timeout_s)).text
 
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
@@ -143,15 +136,7 @@ class McpSession:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, repeatable: bool) -> ToolAnswer:
-        try:
-            return await self._call_once(tool, arguments, timeout_s)
-        except IntegrationError as error:
-            if not repeatable:
-                forbid_repeat(error)
-            raise
-
-    async def _call_once(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
+    async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
         connection: McpConnection | None = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -187,12 +172,12 @@ class McpSession:
     async def _failed_call_error(
         self, connection: McpConnection, failure: CallFailedError, tool: str
     ) -> IntegrationError:
-        if not failure.ended and not failure.was_sent:
-            return self._error(_NOT_SENT, f"{tool}: {failure}, so the server was not asked")
         if not failure.ended:
+            if not failure.was_sent:
+                return self._error(INVALID_ARGUMENT, f"{tool}: {failure.message}, so the server was not asked")
             self._record_answer()
-            self.log_response(tool, str(failure))
-            kind = classify_protocol_error(failure.code, failure.http_status, str(failure))
+            self.log_response(tool, failure.message)
+            kind = classify_protocol_error(failure.code, failure.http_status, failure.message)
             return service_error(self.name, tool, kind)
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
@@ -207,7 +192,7 @@ class McpSession:
         if self._missed_deadlines >= MAX_MISSED_DEADLINES and not connection.ended:
             logger.warning("%s: the server gives no answer; it is stopped and started anew", self.name)
             connection.end()
-        return self._error(_NO_ANSWER, f"{tool}: no answer within {timeout_s:g} s")
+        return self._error(TIMEOUT, f"{tool}: no answer within {timeout_s:g} s")
 
     async def _connected(self) -> McpConnection:
         """The connection, opened anew where it ended: once for all calls, even if the one that began is cancelled."""
@@ -237,7 +222,6 @@ class McpSession:
             async with asyncio.timeout(self._start_timeout_s):
                 await connection.open()
         except BaseException as error:
-            connection.abort()
             await connection.close()
             self._delay_restart()
             if isinstance(error, asyncio.CancelledError):
@@ -262,18 +246,29 @@ class McpSession:
         return f'{end}; it said last: "{self.launch.with_setting_names(connection.last_stderr_line)}"'
 
     def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
-        details = {"retryable": True, "uncertain": False, "outage": True}
         if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_stderr_line:
             # One of ours names the problem and the remedy.
             message = f"{self.launch.setting}: {self.launch.with_setting_names(connection.last_stderr_line)}"
-            return MCPConnectionError(message, f"{self.name}_unavailable", details)
-        last_line = f'. It said last: "{connection.last_stderr_line}"' if connection.last_stderr_line else ""
-        verb = "asked" if self.launch.command is None else "run"
-        message = (
-            f"{self.name}: {_start_failure(self.launch, connection, error, self._start_timeout_s)}{last_line}. "
-            f"Correct {self.launch.setting}, or what it needs; {verb}: {self.launch}"
-        )
-        return MCPConnectionError(message, f"{self.name}_unavailable", details)
+        else:
+            last_line = f'. It said last: "{connection.last_stderr_line}"' if connection.last_stderr_line else ""
+            verb = "asked" if self.launch.command is None else "run"
+            message = (
+                f"{self.name}: {self._describe_start_failure(connection, error)}{last_line}. "
+                f"Correct {self.launch.setting}, or what it needs; {verb}: {self.launch}"
+            )
+        return MCPConnectionError(message, f"{self.name}_unavailable", _NOT_RUNNING.details)
+
+    def _describe_start_failure(self, connection: McpConnection, error: BaseException) -> str:
+        match error:
+            case FileNotFoundError():
+                return f"there is no program {self.launch.command}"
+            case TimeoutError():
+                return f"the server did not answer within {self._start_timeout_s:g} s"
+            case OSError() if self.launch.command is not None:
+                return f"the server cannot be started ({error.strerror or error})"
+        if connection.exit_code:
+            return f"the server ended at once ({_describe_exit(connection.exit_code)})"
+        return f"no MCP server answers ({printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__})"
 
     def _error(self, kind: ErrorKind, message: str) -> IntegrationError:
         return integration_error(self.name, kind, message)
@@ -285,20 +280,6 @@ class McpSession:
 
 def _describe_exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
-
-
-def _start_failure(launch: ServerLaunch, connection: McpConnection, error: BaseException, timeout_s: float) -> str:
-    match error:
-        case FileNotFoundError():
-            return f"there is no program {launch.command}"
-        case TimeoutError():
-            return f"the server did not answer within {timeout_s:g} s"
-        case OSError() if launch.command is not None:
-            return f"the server cannot be started ({error.strerror or error})"
-    if connection.exit_code is not None and connection.exit_code != 0:
-        return f"the server ended at once ({_describe_exit(connection.exit_code)})"
-    reason = printable(str(error)[:MAX_LOGGED_CHARS]) or type(error).__name__
-    return f"no MCP server answers ({reason})"
 
 
 def _retrieve_exception(task: asyncio.Task[McpConnection]) -> None:

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
+from guarantee_email_agent.instructions.router import WarrantyStatus
+from guarantee_email_agent.utils.errors import IntegrationError
+
 Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
 """What became of a mail."""
 
@@ -22,6 +25,7 @@ TICKET_ID: Final = re.compile(r"[\w./#-]{1,64}")
 
 _PLAIN_VALUE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
 _STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
+_STATUSES: Final[Mapping[str, WarrantyStatus]] = {"valid": "valid", "expired": "expired", "not_found": "not_found"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +90,60 @@ class WarrantyApi(Protocol):
     """The warranty system."""
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """`{"status": …, "expiration_date": …, "coverage": …}`; the answer is checked by the caller."""
+        """`{"status": …, "expiration_date": …, "coverage": …}`; the caller checks it by `parse_warranty_answer`."""
 
 
 class TicketingSystem(Protocol):
     """The ticketing system."""
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`{"ticket_id": …}`. The same `idempotency_key` gives the same ticket, so a repeated call is harmless."""
+        """`{"ticket_id": …}`. The same `idempotency_key` gives the same ticket, so a repeated call is harmless.
+
+        The caller checks the answer by `parse_ticket_id`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class WarrantyAnswer:
+    """What the warranty system knows of one serial number; dates and coverage in its own words."""
+
+    status: WarrantyStatus
+    expiration_date: str | None
+    coverage: str | None
+
+
+def parse_warranty_answer(raw: object) -> WarrantyAnswer:
+    """Raises IntegrationError `warranty_api_malformed` for anything that could not be repeated to a customer."""
+    if not isinstance(raw, Mapping):
+        raise _malformed_error("warranty_api", "is no mapping")
+    status = raw.get("status")
+    if not isinstance(status, str) or not status.strip():
+        raise _malformed_error("warranty_api", "has no status")
+    known = _STATUSES.get(status.strip().casefold().replace(" ", "_").replace("-", "_"), "other")
+    return WarrantyAnswer(known, _quotable_value(raw, "expiration_date"), _quotable_value(raw, "coverage"))
+
+
+def _quotable_value(raw: Mapping[str, object], name: str) -> str | None:
+    value = raw.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or not is_quotable(value):
+        raise _malformed_error("warranty_api", f"has an unusable {name}")
+    return value
 
 
 def is_quotable(value: str) -> bool:
     """Whether a date or coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
     return _PLAIN_VALUE.fullmatch(value) is not None and _STATUS_WORD.search(value) is None
+
+
+def parse_ticket_id(raw: object) -> str:
+    """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
+    value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
+    if not isinstance(value, str) or not TICKET_ID.fullmatch(value):
+        raise _malformed_error("ticketing", "has no usable ticket_id")
+    return value
+
+
+def _malformed_error(port: str, problem: str) -> IntegrationError:
+    return IntegrationError(f"The answer of {port} {problem}. Check the service", f"{port}_malformed")

@@ -164,8 +164,7 @@ def _built_in_launch(
 
 def _configured_launch(setting: str, server: McpServer, config: Config, environ: Mapping[str, str]) -> ServerLaunch:
     given = config.secrets.mcp_environment
-    missing = [name for name in server.env if name not in given]
-    if missing:
+    if missing := [name for name in server.env if name not in given]:
         raise ConfigurationError(
             f"{setting}.env names {missing[0]}, which is not set. Set it in the environment or in .env, or remove it "
             "from the list",
@@ -173,22 +172,17 @@ def _configured_launch(setting: str, server: McpServer, config: Config, environ:
         )
     secrets = {name: given[name] for name in server.env}
     if server.url is None:
-        return ServerLaunch(
-            setting=setting,
-            command=server.command,
-            args=server.args,
-            environment={**common_environment(environ), **secrets},
-        )
+        return ServerLaunch(setting, server.command, server.args, {**common_environment(environ), **secrets})
     if len(secrets) > 1:
         raise ConfigurationError(
             f"{setting}.env names {len(secrets)} variables, but a server with a URL gets one, as its Authorization "
             "header. Keep that one",
             "config_invalid_value",
         )
-    return ServerLaunch(setting=setting, url=server.url, headers=dict(map(_authorization_header, secrets.values())))
+    headers = [("Authorization", _add_auth_scheme(secret.strip())) for secret in secrets.values()]
+    return ServerLaunch(setting, url=server.url, headers=dict(headers))
 
 
-def _authorization_header(secret: str) -> tuple[str, str]:
+def _add_auth_scheme(secret: str) -> str:
     """A bare token is a bearer token (RFC 6750 §2.1); a value that begins with a scheme stays as it is."""
-    secret = secret.strip()
-    return "Authorization", secret if " " in secret else f"Bearer {secret}"
+    return secret if " " in secret else f"Bearer {secret}"

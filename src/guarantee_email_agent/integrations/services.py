@@ -1,24 +1,83 @@
-"""The three services of one configuration, ready to be called."""
+"""The three services of one configuration, ready to be called, each with a server and a circuit of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, McpSession
 from guarantee_email_agent.integrations.server_launch import mail_launch, ticketing_launch, warranty_launch
-from guarantee_email_agent.integrations.ticketing_client import TicketingClient
-from guarantee_email_agent.integrations.warranty_client import WarrantyClient
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
+
+_PROBE_KEY: Final = "connection-test"
+
+
+class _Client:
+    """timeout_s: seconds for one call."""
+
+    calls: ClassVar[Mapping[str, frozenset[str]]]
+    """The tools that the server has to offer, each with the arguments that we pass."""
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
+        self._session = session
+        self._timeout_s = timeout_s
+        self._circuit = CircuitBreaker(session.name, clock)
+
+    async def test_connection(self) -> bool:
+        """True, or MCPConnectionError."""
+        await self._session.require(self.calls)
+        return True
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._circuit.call(lambda: self._session.call(tool, arguments, self._timeout_s))
+
+
+class WarrantyClient(_Client):
+    """A WarrantyApi. Its connection test looks nothing up: not every service takes a made-up number kindly."""
+
+    calls: ClassVar = {"check_warranty": frozenset({"serial_number"})}
+
+    async def check_warranty(self, serial_number: str) -> dict[str, Any]:
+        return await self._call("check_warranty", {"serial_number": serial_number})
+
+
+class TicketingClient(_Client):
+    """A TicketingSystem."""
+
+    # Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused.
+    calls: ClassVar = {
+        "create_ticket": frozenset(
+            {"serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key"}
+        )
+    }
+
+    async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+        """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""
+        return await self._call("create_ticket", dict(ticket_data))
+
+    async def list_tickets(self, limit: int = 50) -> list[dict[str, Any]]:
+        """The newest tickets, of the built-in server only."""
+        answer = await self._call("list_tickets", {"limit": limit})
+        return [ticket for ticket in answer.get("tickets", ()) if isinstance(ticket, dict)]
+
+    async def test_connection(self) -> bool:
+        """True, or MCPConnectionError; IntegrationError where the server answers but its database does not."""
+        await super().test_connection()
+        if "find_ticket" in self._session.tools:
+            await self._call("find_ticket", {"idempotency_key": _PROBE_KEY})
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Mailbox, warranty system and ticketing, each with a server and a circuit of its own."""
-
     mail: MailClient
     warranty: WarrantyClient
     ticketing: TicketingClient

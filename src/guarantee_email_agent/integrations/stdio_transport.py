@@ -33,12 +33,16 @@ _DRAIN_S: Final = 1.0
 class AnswerTooLargeError(Exception):
     """The server wrote a message beyond the limit; where on stdio the next would begin is unknown."""
 
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"wrote a message of more than {max_bytes} bytes")
+
 
 class StdioTransport:
     """The SDK's `Transport`: entering starts the process, leaving stops it and everything that it started.
 
-    `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called when it or its stdout has ended:
-    no call can succeed any more. exit_grace_s: seconds to finish after its input ended, and again after SIGTERM.
+    `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called, with the error if there is one,
+    when it or its stdout has ended: no call can succeed any more. exit_grace_s: seconds to finish after its input
+    ended, and again after SIGTERM.
     """
 
     def __init__(
@@ -47,7 +51,7 @@ class StdioTransport:
         max_line_bytes: int,
         exit_grace_s: float,
         on_stderr: Callable[[str], None],
-        on_end: Callable[[], None],
+        on_end: Callable[[AnswerTooLargeError | None], None],
     ) -> None:
         self._launch = launch
         self._max_line_bytes = max_line_bytes
@@ -56,8 +60,8 @@ class StdioTransport:
         self._on_end = on_end
         self._process: asyncio.SubprocessTransport | None = None
         self._reading: list[asyncio.Task[None]] = []
+        self._too_large: AnswerTooLargeError | None = None
         self.exit_code: int | None = None
-        self.failure: AnswerTooLargeError | None = None
 
     async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _ServerStdin]:
         """Raises OSError where the program cannot be started, ValueError for an argument with a NUL."""
@@ -109,7 +113,7 @@ class StdioTransport:
     async def _stop(self) -> None:
         """MCP 2025-11-25, lifecycle, shutdown: close its input, wait, terminate, kill."""
         self._stdin.close()
-        if self.failure or not await self._exited(self._exit_grace_s):
+        if self._too_large or not await self._exited(self._exit_grace_s):
             self._signal(signal.SIGTERM)
             if not await self._exited(self._exit_grace_s):
                 self._signal(signal.SIGKILL)
@@ -158,11 +162,11 @@ class StdioTransport:
         except asyncio.IncompleteReadError:
             pass  # the end; half a message is none
         except asyncio.LimitOverrunError:
-            self.failure = AnswerTooLargeError(f"wrote a message of more than {self._max_line_bytes} bytes")
+            self._too_large = AnswerTooLargeError(self._max_line_bytes)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             pass  # the reader is gone, or the pipe broke
         finally:
-            self._on_end()
+            self._on_end(self._too_large)
         # What it still writes has to go somewhere, or it could not finish.
         with suppress(OSError):
             while await stdout.read(_CHUNK):
@@ -181,14 +185,13 @@ class StdioTransport:
 class _ServerProcess(SubprocessStreamProtocol):
     """Its exit counts even where something that it started holds its pipes open; its last output may still come."""
 
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[None], None]) -> None:
         super().__init__(limit, loop)
-        self._event_loop = loop
         self._on_end = on_end
 
     def process_exited(self) -> None:
         super().process_exited()
-        self._event_loop.call_later(_DRAIN_S, self._on_end)
+        asyncio.get_running_loop().call_later(_DRAIN_S, self._on_end, None)
 
 
 class _ServerStdin:

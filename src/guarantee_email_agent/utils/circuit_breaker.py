@@ -63,37 +63,32 @@ class CircuitBreaker:
         A failure that opens the breaker, or leaves it open, is an `outage`, too: the service fails whatever the
         request. So is one of a service that has given no answer for long: nothing shows that the mail is to blame.
         """
-        probing = self._admit()
+        self._admit()
         period = self._period
         try:
             answer = await fn()
         except Exception as error:
             is_failure = self._is_failure(error)
-            if period == self._period:
-                if is_failure:
-                    self._record_failure(probing)
-                else:
-                    self._record_success()
+            self._record(period, is_failure)
             if is_failure and self._suspects_service() and isinstance(error, AgentError):
                 error.details["outage"] = True
             raise
         except BaseException:
             # A call that was cancelled has found out nothing: the next one may try.
-            if probing and period == self._period:
+            if period == self._period:
                 self._probing = False
             raise
-        if period == self._period:
-            self._record_success()
+        self._record(period, is_failure=False)
         return answer
 
     def _suspects_service(self) -> bool:
         """Whether a failure now is put down to the service: it is down, or has not answered for HEALTHY_S."""
         return self.is_open or self._clock.monotonic() - self._last_success_at > HEALTHY_S
 
-    def _admit(self) -> bool:
-        """Whether the call is a probe. Raises CircuitOpenError where it may not go through."""
+    def _admit(self) -> None:
+        """Raises CircuitOpenError where a call may not go through; one that may while it is open is the probe."""
         if self._opened_at is None:
-            return False
+            return
         left_s = max(0.0, self._opened_at + OPEN_S - self._clock.monotonic())
         if self._probing or left_s > 0:
             when = f"for another {left_s:.0f} s" if left_s > 0 else "until the call that is on its way has answered"
@@ -102,21 +97,23 @@ class CircuitBreaker:
                 f"{self._name}_circuit_open",
                 {"outage": True, "retryable": False, "retry_in_s": left_s},
             )
-        self._probing = True
-        self._period += 1
-        return True
+        self._change_state(self._opened_at, probing=True)
 
-    def _record_failure(self, probing: bool) -> None:
+    def _record(self, period: int, is_failure: bool) -> None:
+        if period != self._period:
+            return
+        now = self._clock.monotonic()
+        if not is_failure:
+            self._failures = 0
+            self._last_success_at = now
+            if self.is_open:
+                self._change_state(opened_at=None)
+            return
         self._failures += 1
-        if probing or self._failures >= FAILURES:
-            self._opened_at = self._clock.monotonic()
-            self._probing = False
-            self._period += 1
+        if self._failures >= FAILURES:  # so that a failed probe opens it anew
+            self._change_state(opened_at=now)
 
-    def _record_success(self) -> None:
-        self._failures = 0
-        self._last_success_at = self._clock.monotonic()
-        if self._opened_at is not None:
-            self._opened_at = None
-            self._probing = False
-            self._period += 1
+    def _change_state(self, opened_at: float | None, *, probing: bool = False) -> None:
+        self._opened_at = opened_at
+        self._probing = probing
+        self._period += 1

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.integrations.ticketing_client import parse_ticket_id
-from guarantee_email_agent.integrations.warranty_client import WarrantyAnswer, parse_warranty_answer
+from guarantee_email_agent.integrations.ports import WarrantyAnswer, parse_ticket_id, parse_warranty_answer
 from guarantee_email_agent.utils.errors import IntegrationError
 
 
@@ -31,11 +30,8 @@ def test_reads_a_status_however_it_is_spelled(written: str, status: str) -> None
 
 
 def test_keeps_date_and_coverage_as_the_service_wrote_them() -> None:
-    answer = parse_warranty_answer(
-        {"status": "valid", "expiration_date": "31. Dec. 2031", "coverage": "Full", "plan": 7}
-    )
-
-    assert answer == WarrantyAnswer("valid", "31. Dec. 2031", "Full")
+    raw = {"status": "valid", "expiration_date": "31. Dec. 2031", "coverage": "Full", "plan": 7}
+    assert parse_warranty_answer(raw) == WarrantyAnswer("valid", "31. Dec. 2031", "Full")
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
@@ -50,9 +46,7 @@ def test_what_is_no_mapping_is_malformed(raw: object) -> None:
     assert caught.value.code == "warranty_api_malformed"
 
 
-@pytest.mark.parametrize(
-    "raw", [{}, {"status": None}, {"status": ""}, {"status": "  "}, {"status": True}, {"state": "ok"}]
-)
+@pytest.mark.parametrize("raw", [{}, *({"status": status} for status in (None, "", "  ", True)), {"state": "ok"}])
 def test_an_answer_without_a_status_is_malformed(raw: dict[str, object]) -> None:
     with pytest.raises(IntegrationError, match="has no status"):
         parse_warranty_answer(raw)
@@ -77,6 +71,21 @@ def test_what_could_not_be_repeated_to_a_customer_is_malformed(name: str, value:
     with pytest.raises(IntegrationError, match=f"has an unusable {name}") as caught:
         parse_warranty_answer({"status": "valid", name: value})
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("number", ["T-1", "MOCK-TICKET-001", "#4711", "JIRA/88"])
+def test_gives_the_number_of_a_ticket(number: str) -> None:
+    assert parse_ticket_id({"ticket_id": number, "status": "created"}) == number
+
+
+BAD_NUMBERS = (None, 7, "", "T 1", "T-1\n", "T-1\nBcc: c@example.com", "x" * 65, "<b>T-1</b>", "{T-1}")
+
+
+@pytest.mark.parametrize("raw", [None, "T-1", {}, *({"ticket_id": number} for number in BAD_NUMBERS)])
+def test_an_answer_without_a_usable_ticket_number_is_malformed(raw: object) -> None:
+    with pytest.raises(IntegrationError, match="no usable ticket_id") as caught:
+        parse_ticket_id(raw)
+    assert caught.value.code == "ticketing_malformed"
 
 
 JSON = st.recursive(
