@@ -8,22 +8,18 @@ import pytest
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 
 
-def test_text_comes_back_as_written(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes("größe: ✓\n".encode())
-    assert read_text(file, 1000) == "größe: ✓\n"
-
-
-def test_byte_order_mark_is_dropped(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes(b"\xef\xbb\xbfa: 1")
-    assert read_text(file, 1000) == "a: 1"
-
-
-def test_every_line_break_becomes_a_newline(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes(b"a: 1\r\nb: 2\rc: 3\n")
-    assert read_text(file, 1000) == "a: 1\nb: 2\nc: 3\n"
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("größe: ✓\n".encode(), "größe: ✓\n"),
+        (b"\xef\xbb\xbfa: 1", "a: 1"),
+        (b"a: 1\r\nb: 2\rc: 3\n", "a: 1\nb: 2\nc: 3\n"),
+    ],
+    ids=["text comes back as written", "a byte order mark is dropped", "every line break becomes a newline"],
+)
+def test_content_becomes_text(tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    assert read_text(tmp_path / "a.yaml", 1000) == text
 
 
 def test_missing_file(tmp_path: Path) -> None:
@@ -66,15 +62,15 @@ def test_largest_size_is_accepted_and_one_more_byte_is_not(tmp_path: Path) -> No
     assert caught.value.code == "document_too_large"
 
 
-def test_latin1_names_the_place_and_the_byte(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes("a: 1\nb: é\n".encode("latin-1"))
-    with pytest.raises(InputFileError, match=r"not UTF-8 text \(line 2, column 4: byte 0xE9\); save it as UTF-8"):
-        read_text(file, 1000)
-
-
-def test_utf16_is_called_by_its_name(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_bytes("a: 1".encode("utf-16"))
-    with pytest.raises(InputFileError, match="UTF-16 text; save it as UTF-8"):
-        read_text(file, 1000)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: 1\nb: é\n".encode("latin-1"), r"not UTF-8 text \(line 2, column 4: byte 0xE9\); save it as UTF-8"),
+        ("a: 1".encode("utf-16"), "UTF-16 text; save it as UTF-8"),
+    ],
+    ids=["Latin-1", "UTF-16"],
+)
+def test_another_encoding_is_named_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    with pytest.raises(InputFileError, match=message):
+        read_text(tmp_path / "a.yaml", 1000)

@@ -11,25 +11,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from messages_server import MessagesServer, anthropic_config
+from messages_server import MessagesServer, Reply, anthropic_config
 from messages_server import answer as reply_with
+from model_requests import PARAMETERS, draft, triage
 from scripted_model import ScriptedModel
 
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
-from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
 from guarantee_email_agent.llm.recording_file import Exchange
 from guarantee_email_agent.utils.errors import LLMError
 
-FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
 SAID = Message("msg", "model-1", (TextBlock("So be it."),), "end_turn")
-PARAMETERS = {"model": "model-1", "max_tokens": 100, "temperature": 0.0}
 REMEDY = "Record it anew: eval --llm record"
 
 
@@ -40,14 +36,10 @@ class Book:
         self.folder = folder
         self._instructions = instructions
         self.triage = self.asked_about("It leaks.")
-        scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
-        self.draft: dict[str, Any] = {
-            **PARAMETERS,
-            **draft_request(_email("It leaks."), instructions, scenario, FACTS),
-        }
+        self.draft = draft(instructions, "It leaks.")
 
     def asked_about(self, body: str) -> dict[str, Any]:
-        return copy.deepcopy({**PARAMETERS, **triage_request(_email(body), self._instructions)})
+        return triage(self._instructions, body)
 
     def recordings(self, force_tool: bool = True) -> Recordings:
         return Recordings(self.folder, "leak_001", force_tool=force_tool, remedy=REMEDY)
@@ -79,10 +71,6 @@ class Book:
         return path
 
 
-def _email(body: str) -> Any:
-    return parse_email({"subject": "s", "body": body, "from": "c@example.com", "received": "r", "message_id": "m"})
-
-
 @pytest.fixture
 def book(tmp_path: Path, instructions: Instructions) -> Book:
     return Book(tmp_path / "recordings" / "leak_001", instructions)
@@ -96,9 +84,9 @@ def input_of(message: Message) -> Any:
 
 def test_what_was_answered_is_given_back(book: Book) -> None:
     book.record([book.triage, book.draft])
-    triage, draft = book.play(book.triage, book.draft)
-    assert input_of(triage) == {"intent": "warranty", "serial_numbers": []}
-    assert "2031-02-03" in input_of(draft)["body"]
+    triaged, drafted = book.play(book.triage, book.draft)
+    assert input_of(triaged) == {"intent": "warranty", "serial_numbers": []}
+    assert "2031-02-03" in input_of(drafted)["body"]
 
 
 def test_a_file_has_the_same_name_each_time(book: Book) -> None:
@@ -222,11 +210,7 @@ ODD_BLOCKS: dict[str, dict[str, Any]] = {
 def test_a_replay_gives_what_the_api_gave_however_odd(
     book: Book, server: MessagesServer, block: dict[str, Any]
 ) -> None:
-    server.replies = [reply_with(block)]
-    live, exchange = asked_of_the_api(server, book.triage)
-    book.recordings().write([[exchange]])
-
-    (replayed,) = book.play(book.triage)
+    live, replayed = live_and_replayed(book, server, reply_with(block))
 
     parts = ("id", "name", "input", "text")
     for said, again in zip(live.content, replayed.content, strict=True):
@@ -239,14 +223,18 @@ def test_a_replay_gives_what_the_api_gave_however_odd(
     "details", [{"type": "refusal", "category": "cyber"}, {"type": "refusal"}, "cyber", None], ids=str
 )
 def test_a_replayed_refusal_says_what_the_live_one_said(book: Book, server: MessagesServer, details: Any) -> None:
-    server.replies = [reply_with(stop_reason="refusal", stop_details=details)]
-    live, exchange = asked_of_the_api(server, book.triage)
-    book.recordings().write([[exchange]])
-
-    (replayed,) = book.play(book.triage)
+    live, replayed = live_and_replayed(book, server, reply_with(stop_reason="refusal", stop_details=details))
 
     assert outcome_of(replayed) == outcome_of(live)
     assert ("(cyber)" in outcome_of(replayed)) is (details == {"type": "refusal", "category": "cyber"})
+
+
+def live_and_replayed(book: Book, server: MessagesServer, reply: Reply) -> tuple[Any, Message]:
+    server.replies = [reply]
+    live, exchange = ask_api(server, book.triage)
+    book.recordings().write([[exchange]])
+    (replayed,) = book.play(book.triage)
+    return live, replayed
 
 
 def outcome_of(answer: Any) -> str:
@@ -257,7 +245,7 @@ def outcome_of(answer: Any) -> str:
         return f"{error.code}: {error.message}"
 
 
-def asked_of_the_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Exchange]:
+def ask_api(server: MessagesServer, request: dict[str, Any]) -> tuple[Any, Exchange]:
     config = anthropic_config(server.url, max_attempts=1)
 
     async def ask() -> tuple[Any, Exchange]:
@@ -276,7 +264,7 @@ def test_an_answer_that_is_nested_too_deeply_is_told_and_remembered(book: Book, 
     server.replies = [reply_with({"type": "tool_use", "id": "t", "name": "record_triage", "input": deep})]
 
     with pytest.raises(LLMError) as caught:
-        asked_of_the_api(server, book.triage)
+        ask_api(server, book.triage)
     assert caught.value.code == "llm_recording_impossible"
 
 

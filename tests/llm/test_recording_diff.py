@@ -4,32 +4,22 @@ import copy
 from typing import Any
 
 import pytest
+from model_requests import draft
 
-from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.llm.prompts import draft_request, with_objection
+from guarantee_email_agent.llm.prompts import with_objection
 from guarantee_email_agent.llm.recording_diff import recording_diff
 
-FACTS = {"serial_number": "SN1", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": None}
-
-
-def draft(
-    instructions: Instructions, body: str = "It leaks.", objections: tuple[str, ...] = (), **facts: Any
-) -> dict[str, Any]:
-    email = parse_email({"subject": "s", "body": body, "from": "c@example.com", "received": "r", "message_id": "m"})
-    scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
-    request = draft_request(email, instructions, scenario, FACTS | facts, objections)
-    return {"model": "model-1", "max_tokens": 100, "temperature": 0.0, **copy.deepcopy(request)}
+BODY = "It leaks."
 
 
 @pytest.fixture
 def request_(instructions: Instructions) -> dict[str, Any]:
-    return draft(instructions)
+    return draft(instructions, BODY)
 
 
 def test_the_same_requests_differ_in_nothing(instructions: Instructions, request_: dict[str, Any]) -> None:
-    assert recording_diff(request_, draft(instructions)) == []
+    assert recording_diff(request_, draft(instructions, BODY)) == []
 
 
 @pytest.mark.parametrize(
@@ -50,7 +40,7 @@ def test_a_setting_is_named_as_the_user_knows_it(request_: dict[str, Any], chang
 def test_an_instruction_is_shown_where_it_differs(
     instructions: Instructions, request_: dict[str, Any], number: int, name: str
 ) -> None:
-    recorded = draft(instructions)
+    recorded = draft(instructions, BODY)
     recorded["system"][number]["text"] += "\nBe brief."
     request_["system"][number]["text"] += "\nBe short."
     assert recording_diff(request_, recorded) == [f"{name} (now 'Be short.', recorded 'Be brief.')"]
@@ -88,8 +78,8 @@ def test_marks_for_the_cache_count(request_: dict[str, Any]) -> None:
 
 def test_mail_facts_and_objections_are_told_apart(instructions: Instructions, request_: dict[str, Any]) -> None:
     assert recording_diff(request_, draft(instructions, "It burns.")) == ["the mail"]
-    assert recording_diff(request_, draft(instructions, serial_number="SN2")) == ["the facts"]
-    assert recording_diff(request_, draft(instructions, objections=("No.",))) == ["the objections to the last draft"]
+    assert recording_diff(request_, draft(instructions, BODY, serial_number="SN2")) == ["the facts"]
+    assert recording_diff(request_, draft(instructions, BODY, ("No.",))) == ["the objections to the last draft"]
     assert recording_diff(request_, with_objection(request_, "No.")) == ["the objection to the last answer"]
     assert recording_diff(request_, draft(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
 

@@ -16,41 +16,29 @@ from guarantee_email_agent.utils.errors import (
     ProcessingError,
 )
 
-FAMILY = [
-    AgentError,
-    ConfigurationError,
-    EvalError,
-    InstructionError,
-    IntegrationError,
-    LLMError,
-    MCPConnectionError,
-    ProcessingError,
-]
+EXIT_CODES = {
+    AgentError: 1,
+    ProcessingError: 1,
+    LLMError: 1,
+    IntegrationError: 1,
+    ConfigurationError: 2,
+    InstructionError: 2,
+    EvalError: 2,
+    MCPConnectionError: 3,
+}
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (AgentError, 1),
-        (ProcessingError, 1),
-        (LLMError, 1),
-        (IntegrationError, 1),
-        (ConfigurationError, 2),
-        (InstructionError, 2),
-        (EvalError, 2),
-        (MCPConnectionError, 3),
-    ],
-)
+@pytest.mark.parametrize(("error", "code"), EXIT_CODES.items())
 def test_an_error_knows_the_exit_code_it_ends_in(error: type[AgentError], code: int) -> None:
     assert error("message", "some_code").exit_code == code
 
 
-@pytest.mark.parametrize("error", FAMILY)
+@pytest.mark.parametrize("error", EXIT_CODES)
 def test_the_message_is_what_a_person_reads(error: type[AgentError]) -> None:
     assert str(error("config.yaml:3: wrong. Do right", "config_invalid")) == "config.yaml:3: wrong. Do right"
 
 
-@pytest.mark.parametrize("error", FAMILY)
+@pytest.mark.parametrize("error", EXIT_CODES)
 @pytest.mark.parametrize("again", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy], ids=["pickle", "copy"])
 def test_an_error_keeps_code_and_details_between_processes(error: type[AgentError], again: object) -> None:
     assert callable(again)
@@ -74,6 +62,6 @@ def test_only_what_says_so_may_be_tried_again(details: dict[str, bool], retryabl
 
 
 def test_one_family_catches_all() -> None:
-    assert all(issubclass(error, AgentError) for error in FAMILY)
+    assert all(issubclass(error, AgentError) for error in EXIT_CODES)
     assert issubclass(InstructionError, ConfigurationError)
     assert issubclass(MCPConnectionError, IntegrationError)
