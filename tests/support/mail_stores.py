@@ -7,8 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
+
+REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
 
 
 def ids(mailbox: MailStore, limit: int = 100) -> list[str]:

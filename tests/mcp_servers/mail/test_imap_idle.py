@@ -37,17 +37,6 @@ def test_the_first_wait_ends_at_once_since_nothing_is_known(mailbox: ImapMailbox
     assert wait(mailbox)
 
 
-def test_waiting_ends_without_mail(mailbox: ImapMailbox) -> None:
-    wait(mailbox)
-    assert not wait(mailbox, 0.2)
-
-
-def test_waiting_ends_when_a_mail_arrives(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    wait(mailbox)
-    with soon(lambda: mail_servers.deliver(MAIL)):
-        assert wait(mailbox)
-
-
 def test_a_mail_that_arrived_between_two_waits_is_noticed(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
     wait(mailbox)
     mail_servers.deliver(MAIL)
@@ -62,14 +51,6 @@ def test_a_mail_is_noticed_after_others_left(mailbox: ImapMailbox, mail_servers:
     assert not wait(mailbox, 0.2)
     mail_servers.deliver(MAIL)
     assert wait(mailbox)
-
-
-def test_marking_a_mail_wakes_nobody(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
-    mail_servers.deliver(MAIL)
-    (entry,) = mailbox.list_unprocessed(1).entries
-    wait(mailbox)
-    mailbox.mark(entry.id, "answered")
-    assert not wait(mailbox, 0.2)
 
 
 def test_waiting_does_not_keep_other_calls(mailbox: ImapMailbox, mail_servers: MailServers) -> None:
