@@ -51,19 +51,6 @@ def header_names(raw: bytes) -> list[str]:
     return [line.split(b":", 1)[0].decode() for line in lines if not line.startswith((b" ", b"\t"))]
 
 
-OURS = [
-    "From",
-    "To",
-    "Subject",
-    "Date",
-    "Message-ID",
-    "Auto-Submitted",
-    "MIME-Version",
-    "Content-Type",
-    "Content-Transfer-Encoding",
-]
-
-
 def test_a_reply_is_exactly_these_headers_and_the_text() -> None:
     assert written(in_reply_to="<q@example.org>", references="<p@example.org> <q@example.org>") == (
         b"From: support@example.com\r\n"
@@ -84,15 +71,7 @@ def test_a_reply_is_exactly_these_headers_and_the_text() -> None:
 
 @pytest.mark.parametrize(
     "subject",
-    [
-        "Re: Garantie für Gerät",
-        "Re: 保証について",
-        "=?utf-8?q?fake?=",
-        "Re: two  spaces",
-        "word " * 60,
-        "x" * 998,
-        "😀" * 200,
-    ],
+    ["Re: Garantie für", "Re: 保証について", "=?utf-8?q?fake?=", "two  spaces", "word " * 60, "x" * 998, "😀" * 200],
 )
 def test_a_subject_arrives_as_it_was(subject: str) -> None:
     raw = written(subject=subject)
@@ -107,16 +86,7 @@ def test_control_characters_in_a_subject_become_spaces() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "plain\n",
-        "Grüße\n",
-        "trailing \n",
-        "From me\nto you\n",
-        ".\n..\n",
-        "long " * 100 + "\n",
-        "tab\t\nend\n",
-        "=3D\n",
-    ],
+    ["a\n", "Grüße\n", "end \n", "From me\nto you\n", ".\n..\n", "long " * 100 + "\n", "tab\t\nend\n", "=3D\n"],
 )
 def test_a_body_arrives_as_it_was(body: str) -> None:
     raw = written(body=body)
@@ -221,37 +191,26 @@ TEXT = st.text(max_size=300) | st.sampled_from(["\r\nBcc: b@example.org", "\n", 
 ADDRESS = st.emails() | TEXT
 
 
-@given(
-    to=ADDRESS,
-    subject=TEXT,
-    body=TEXT,
-    message_id=TEXT | st.just("<a@b>"),
-    in_reply_to=TEXT,
-    references=TEXT,
-    headers=st.dictionaries(TEXT | st.sampled_from(["X-A", "Precedence", "Bcc", "x-b"]), TEXT, max_size=3),
-)
-def test_no_input_can_add_a_header_or_a_recipient(
-    to: str,
-    subject: str,
-    body: str,
-    message_id: str,
-    in_reply_to: str,
-    references: str,
-    headers: dict[str, str],
-) -> None:
-    fields = Reply(to, subject, body, message_id, in_reply_to, references, headers)
+HEADERS = st.dictionaries(TEXT | st.sampled_from(["X-A", "Precedence", "Bcc", "x-b"]), TEXT, max_size=3)
+ALLOWED_HEADERS = (
+    f"From To Subject Date Message-ID In-Reply-To References Auto-Submitted Precedence {PROOF_HEADER} MIME-Version "
+    "Content-Type Content-Transfer-Encoding"
+).split()
+
+
+@given(st.builds(Reply, ADDRESS, TEXT, TEXT, TEXT | st.just("<a@b>"), TEXT, TEXT, HEADERS))
+def test_no_input_can_add_a_header_or_a_recipient(fields: Reply) -> None:
     try:
         raw = compose(fields, SENDER, DATE, KEY)
     except MessageError:
         return
     names = header_names(raw)
-    allowed = {*OURS, "In-Reply-To", "References", PROOF_HEADER, *headers, "Precedence"}
-    assert set(names) <= allowed
+    assert set(names) <= {*ALLOWED_HEADERS, *fields.headers}
     assert len({name.lower() for name in names}) == len(names)
     message = parsed(raw)
     assert message["From"] == SENDER
-    assert [str(address.addr_spec) for address in message["To"].addresses] == [to] or not to.isascii()
-    assert message["Message-ID"] == message_id
+    assert [str(address.addr_spec) for address in message["To"].addresses] == [fields.to] or not fields.to.isascii()
+    assert message["Message-ID"] == fields.message_id
     assert b"\n" not in raw.replace(b"\r\n", b"")
     assert b"\r" not in raw.replace(b"\r\n", b"")
     assert all(len(line) <= 998 for line in raw.split(b"\r\n"))

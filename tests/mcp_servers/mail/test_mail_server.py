@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import pytest
 from certificates import make_certificate, server_context
 from scripted_server import ScriptedServer
 
-from guarantee_email_agent.mcp_servers.mail import imap_session, mail_server, smtp
+from guarantee_email_agent.mcp_servers.mail import imap_session, smtp
 from guarantee_email_agent.mcp_servers.mail.imap_session import connect
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response, is_loopback
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
@@ -72,20 +71,21 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert error.message.endswith("Have it renewed, or name its CA with --ca-file")
 
 
-def test_an_expired_certificate_is_refused(secure: MailServer, tmp_path: Path) -> None:
-    make_certificate(tmp_path, "localhost", expired=True)
+@pytest.mark.parametrize(
+    ("host", "flaw", "told"),
+    [
+        ("localhost", {"expired": True}, "certificate has expired"),
+        ("other.example.com", {"addresses": False}, "Hostname mismatch"),
+    ],
+)
+def test_a_certificate_expired_or_for_another_host_is_refused(
+    secure: MailServer, tmp_path: Path, host: str, flaw: dict[str, bool], told: str
+) -> None:
+    make_certificate(tmp_path, host, **flaw)
     with ScriptedServer(b"", lambda _: None, server_context(tmp_path)) as server:
         error = refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
     assert error.code == "mail_tls"
-    assert "certificate has expired" in error.message
-
-
-def test_a_certificate_for_another_host_is_refused(secure: MailServer, tmp_path: Path) -> None:
-    make_certificate(tmp_path, "other.example.com", addresses=False)
-    with ScriptedServer(b"", lambda _: None, server_context(tmp_path)) as server:
-        error = refusal(dataclasses.replace(secure, port=server.port, ca_file=tmp_path / "ca.pem"))
-    assert error.code == "mail_tls"
-    assert "Hostname mismatch" in error.message
+    assert told in error.message
 
 
 def test_a_port_without_tls_is_reported(secure: MailServer, mail_servers: MailServers) -> None:
@@ -107,24 +107,22 @@ def test_a_password_may_have_any_letters(secure: MailServer) -> None:
     assert error.code == "mail_auth"
 
 
-def test_a_host_that_does_not_exist_is_reported(absent: MailServer) -> None:
-    error = refusal(dataclasses.replace(absent, host="mail.invalid"))
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("mail.invalid", "there is no host of that name for the {} server mail.invalid:1."),
+        ("localhost", "the {} server localhost:1 refuses connections."),
+    ],
+)
+def test_a_host_or_port_where_nothing_is_is_reported(absent: MailServer, host: str, told: str) -> None:
+    error = refusal(dataclasses.replace(absent, host=host))
     assert (error.code, error.retryable) == ("mail_unavailable", True)
-    assert error.message.startswith(f"there is no host of that name for the {absent.kind} server mail.invalid:1.")
-
-
-def test_a_port_where_nothing_listens_is_reported(absent: MailServer) -> None:
-    error = refusal(absent)
-    assert (error.code, error.retryable) == ("mail_unavailable", True)
-    assert "refuses connections" in error.message
+    assert error.message.startswith(told.format(absent.kind))
 
 
 def test_a_server_that_says_nothing_is_given_up(absent: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (mail_server, imap_session, smtp):
-        with suppress(AttributeError):
-            monkeypatch.setattr(module, "CONNECT_S", 0.2)
-        with suppress(AttributeError):
-            monkeypatch.setattr(module, "STEP_S", 0.2)
+    for module, limit in ((imap_session, "CONNECT_S"), (imap_session, "STEP_S"), (smtp, "CONNECT_S")):
+        monkeypatch.setattr(module, limit, 0.2)
     with ScriptedServer(b"", lambda _: b"") as server:
         error = refusal(dataclasses.replace(absent, port=server.port))
     assert (error.code, error.retryable) == ("mail_timeout", True)

@@ -4,8 +4,8 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripted_server import ScriptedServer
@@ -75,39 +75,38 @@ def test_a_mail_arrives_as_it_is(sender: SmtpSender, mail_servers: MailServers) 
     assert (len(mail_servers.sent_to_customers()), len(mail_servers.folder())) == (1, 1)
 
 
-def test_a_connection_is_used_again(smtp_server: MailServer, mail_servers: MailServers) -> None:
-    with TcpProxy(smtp_server.port) as proxy:
-        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+@contextmanager
+def proxied(server: MailServer, *arguments: Any) -> Iterator[tuple[SmtpSender, TcpProxy]]:
+    with TcpProxy(server.port, *arguments) as proxy:
+        sender = SmtpSender(dataclasses.replace(server, port=proxy.port))
+        yield sender, proxy
+        sender.close()
+
+
+@pytest.mark.parametrize(("kept_s", "connections"), [(smtp._KEPT_S, 1), (0.0, 3)])
+def test_a_connection_is_used_again_unless_it_is_old(
+    smtp_server: MailServer,
+    mail_servers: MailServers,
+    monkeypatch: pytest.MonkeyPatch,
+    kept_s: float,
+    connections: int,
+) -> None:
+    monkeypatch.setattr(smtp, "_KEPT_S", kept_s)
+    with proxied(smtp_server) as (sender, proxy):
         for _ in range(3):
             sender.send(US, [CUSTOMER], MAIL)
-        sender.close()
-        assert proxy.accepted == 1
+        assert proxy.accepted == connections
     mail_servers.wait_until_sent()
     assert len(mail_servers.sent_to_customers()) == 3
 
 
 def test_a_kept_connection_that_was_lost_is_replaced(smtp_server: MailServer, mail_servers: MailServers) -> None:
-    with TcpProxy(smtp_server.port) as proxy:
-        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+    with proxied(smtp_server) as (sender, proxy):
         sender.send(US, [CUSTOMER], MAIL)
         proxy.cut()
         sender.send(US, [CUSTOMER], MAIL)
-        sender.close()
     mail_servers.wait_until_sent()
     assert len(mail_servers.sent_to_customers()) == 2
-
-
-def test_an_old_connection_is_not_used_again(
-    smtp_server: MailServer, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
-    with TcpProxy(smtp_server.port) as proxy:
-        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
-        for _ in range(2):
-            sender.send(US, [CUSTOMER], MAIL)
-        sender.close()
-        assert proxy.accepted == 2
-    mail_servers.wait_until_sent()
 
 
 @pytest.mark.parametrize("order", [("nobody@example.net", US), (US, "nobody@example.net")])
@@ -158,8 +157,7 @@ def test_every_old_connection_is_closed(smtp_server: MailServer, monkeypatch: py
             both_connected.wait(30)
         return True
 
-    with TcpProxy(smtp_server.port, wait_for_both) as proxy:
-        sender = SmtpSender(dataclasses.replace(smtp_server, port=proxy.port))
+    with proxied(smtp_server, wait_for_both) as (sender, _):
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(lambda _: sender.send(US, [CUSTOMER], MAIL), range(2)))
         kept = [connection for connection, _ in sender._kept]
@@ -167,7 +165,6 @@ def test_every_old_connection_is_closed(smtp_server: MailServer, monkeypatch: py
         monkeypatch.setattr(smtp, "_KEPT_S", 0.0)
         sender.send(US, [CUSTOMER], MAIL)
         assert [connection.sock for connection in kept] == [None, None]
-        sender.close()
 
 
 @pytest.mark.parametrize("step", [b"MAIL", b"RCPT", b"DATA", b"."])
@@ -222,15 +219,13 @@ def test_a_refusal_of_our_own_address_is_no_matter_of_the_one_mail(
     assert "refused a recipient at example.com, which is ourselves" in error.message or answer.startswith(b"4")
 
 
-@pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA"])
-def test_a_connection_lost_before_the_final_dot_is_certain(scripted: Callable[..., MailServer], step: bytes) -> None:
+@pytest.mark.parametrize("step", [b"EHLO", b"MAIL", b"RCPT", b"DATA", b"."])
+def test_a_connection_lost_is_uncertain_after_the_final_dot_only(
+    scripted: Callable[..., MailServer], step: bytes
+) -> None:
     error = refusal(scripted({step: None}))
-    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", True, False)
-
-
-def test_a_connection_lost_after_the_final_dot_is_uncertain(scripted: Callable[..., MailServer]) -> None:
-    error = refusal(scripted({b".": None}))
-    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", False, True)
+    uncertain = step == b"."
+    assert (error.code, error.retryable, error.uncertain) == ("mail_unavailable", not uncertain, uncertain)
 
 
 @pytest.mark.parametrize(("step", "uncertain"), [(b"MAIL", False), (b"DATA", False), (b".", True)])

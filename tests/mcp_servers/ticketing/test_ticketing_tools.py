@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from mcp_program import CallError, McpProgram, RawServer, run_program
+from mcp_program import CallError, McpProgram, RawServer
 
 MODULE = "guarantee_email_agent.mcp_servers.ticketing"
 TICKET = {
@@ -86,24 +86,6 @@ def test_what_was_answered_for_survives_a_kill(file: Path, start: Callable[[], M
                 made.append(server.await_line()["result"]["structuredContent"]["ticket_id"])
     listed = start().call("list_tickets", limit=100)
     assert [ticket["ticket_id"] for ticket in reversed(listed["tickets"])] == made
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "the following arguments are required: --database; see --help\n"),
-        (
-            ["--database", "/nowhere/tickets.db"],
-            "/nowhere/tickets.db: the folder /nowhere does not exist. Create it, or",
-        ),
-        (["--database", "/"], "/: cannot be written (Is a directory). Name a file in a folder that can be written\n"),
-    ],
-)
-def test_a_bad_command_line_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    done = run_program(MODULE, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
 
 
 def test_sigterm_ends_it_well(file: Path) -> None:

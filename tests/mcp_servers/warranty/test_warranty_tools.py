@@ -38,42 +38,9 @@ def test_refuses_a_bad_call_in_one_line(file: Path) -> None:
                 program.call("check_warranty", **arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "the following arguments are required: --file; see --help\n"),
-        (
-            ["--file", "x.csv", "--today", "soon"],
-            "argument --today: 'soon' is no date; write it as 2027-03-31; see --h",
-        ),
-        (["--file", "/nowhere/x.csv"], "/nowhere/x.csv: cannot be read (No such file or directory). Create it, or"),
-        (["--flie", "x.csv"], "the following arguments are required: --file; see --help\n"),
-    ],
-)
-def test_a_bad_command_line_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    done = run_program(MODULE, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(message)
-    assert done.stderr.count("\n") == 1
-
-
-def test_so_is_a_bad_list(file: Path) -> None:
-    file.write_text("serial_number,expiration_date\nSN-100,31.01.2030\n")
-    done = run_program(MODULE, "--file", file)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{file}:2: expiration_date '31.01.2030' is no date. Write it as 2027-03-31\n"
-
-
 def test_ends_well_at_the_end_of_its_input(file: Path) -> None:
     done = run_program(MODULE, "--file", file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_help_documents_it() -> None:
-    done = run_program(MODULE, "--help")
-    assert done.returncode == 0
-    assert "serial_number,expiration_date" in " ".join(done.stdout.split())
-    assert "Exit code 2" in " ".join(done.stdout.split())
 
 
 def test_a_bare_client_needs_no_more_than_lines_of_json(file: Path) -> None:
