@@ -38,15 +38,15 @@ _CLAIMS = (
     # Any other word with a digit in it could pass for a serial number, a ticket number or a promise in days.
     ("number", re.compile(r"\b(?=[A-Z0-9/._-]{0,60}\d)(?:[A-Z0-9]+(?:[-/._][A-Z0-9]+)*)\b", re.IGNORECASE)),
 )
-_UNKNOWN_STATUS = (
-    r"is (?:still |no longer |not )?valid|has expired|is expired|invalid|fully covered|(?:is|are) (?:not )?covered"
-    r"|not in our records"
-)
 _STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
     "valid": re.compile(r"expired|not in our records|not found|invalid|no longer valid|not valid", re.IGNORECASE),
     "expired": re.compile(r"valid|not in our records|not found|fully covered|still covered", re.IGNORECASE),
     "not_found": re.compile(r"valid|expired|covered", re.IGNORECASE),
-    None: re.compile(_UNKNOWN_STATUS, re.IGNORECASE),
+    None: re.compile(
+        r"is (?:still |no longer |not )?valid|has expired|is expired|invalid|fully covered|(?:is|are) (?:not )?covered"
+        r"|not in our records",
+        re.IGNORECASE,
+    ),
 }
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
+from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 
 
@@ -58,14 +58,6 @@ class Instructions:
 
     main_body: str
     scenarios: tuple[ScenarioInstruction, ...]
-    _routes: Mapping[Situation, ScenarioInstruction] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        routes = {
-            situation: next(scenario for scenario in self.scenarios if is_triggered(scenario.trigger, situation))
-            for situation in all_situations()
-        }
-        object.__setattr__(self, "_routes", routes)
 
     def route(self, situation: Situation) -> ScenarioInstruction:
-        return self._routes[situation]
+        return next(scenario for scenario in self.scenarios if is_triggered(scenario.trigger, situation))

@@ -6,7 +6,7 @@ They stand in named elements of the main instruction file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
@@ -85,7 +85,7 @@ def parse_lexicon(text: str) -> Lexicon:
         labels=PhraseMatcher(
             _parse_phrase(line, source, kind)
             for name, kind in LABEL_ELEMENTS.items()
-            for line, source in _split_entries(by_name[name])
+            for line, source in _split_entries(by_name[name].numbered_lines())
         ),
         topics=PhraseMatcher(
             phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _parse_topics(by_name[name], topic)
@@ -103,12 +103,9 @@ def parse_lexicon(text: str) -> Lexicon:
     )
 
 
-def _split_entries(element: Element) -> Iterator[tuple[int, str]]:
+def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """(line, entry) pairs: what stands between commas and line ends."""
-    for line, text in element.numbered_lines():
-        for entry in text.split(","):
-            if stripped := entry.strip():
-                yield line, stripped
+    return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
 def _parse_topics(element: Element, topic: Topic) -> Iterator[PhrasePattern[TopicPhrase]]:
@@ -120,9 +117,8 @@ def _parse_topics(element: Element, topic: Topic) -> Iterator[PhrasePattern[Topi
                 line,
                 f"'{text[:40]}' has no weight. Begin the line with one from 1 to {MAX_WEIGHT}, such as '3: phrase'",
             )
-        for entry in phrases.split(","):
-            if source := entry.strip():
-                yield _parse_phrase(line, source, TopicPhrase(source, topic, int(weight)))
+        for _, source in _split_entries([(line, phrases)]):
+            yield _parse_phrase(line, source, TopicPhrase(source, topic, int(weight)))
 
 
 def _parse_phrase(line: int, source: str, payload: _Payload) -> PhrasePattern[_Payload]:
@@ -134,7 +130,7 @@ def _parse_phrase(line: int, source: str, payload: _Payload) -> PhrasePattern[_P
 
 def _parse_words(element: Element) -> frozenset[str]:
     words = set()
-    for line, word in _split_entries(element):
+    for line, word in _split_entries(element.numbered_lines()):
         if not word.isalnum():
             raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
         words.add(fold(word))

@@ -58,10 +58,9 @@ def _paths_of(operation: str, argument: Any) -> int:
     if operation in {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}:
         low, high, inner = argument
         each = _paths(inner)
-        if each == 1:
-            return int(high) - int(low) + 1
-        # Every repetition may take any of the inner ways.
-        return int(min(sum(each ** min(count, 20) for count in range(int(low), int(high) + 1)), MAX_PATHS + 1))
+        # Every repetition may take any of the inner ways. What takes no character may be repeated for ever: (?=A|BC)*.
+        counts = range(int(low), min(int(high), int(low) + MAX_PATHS) + 1)
+        return int(min(sum(each ** min(count, 20) for count in counts), MAX_PATHS + 1))
     if operation == "BRANCH":
         return sum(_paths(branch) for branch in argument[1])
     if operation == "SUBPATTERN":

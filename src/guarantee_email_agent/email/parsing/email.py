@@ -98,14 +98,11 @@ class Email:
     @property
     def quoted_text(self) -> str:
         """What stems from earlier mails, without the `>` marks."""
-        return re.sub(_QUOTE_PREFIX, "", text) if (text := self._text("quoted")) else ""
+        return re.sub(_QUOTE_PREFIX, "", self._text("quoted"))
 
     @property
     def signature_text(self) -> str:
         return self._text("signature")
 
     def _text(self, kind: SpanKind) -> str:
-        spans = self.spans
-        if len(spans) == 1:  # almost every first mail of a customer
-            return spans[0].text.strip() if spans[0].kind == kind else ""
-        return "".join([span.text for span in spans if span.kind == kind]).strip()
+        return "".join([span.text for span in self.spans if span.kind == kind]).strip()

@@ -175,11 +175,9 @@ def _mapping_body(raw: Mapping[str, object], headers: Mapping[str, tuple[str, ..
         from guarantee_email_agent.email.parsing.html_text import looks_like_html  # most bodies hold no "<"
 
         is_html = looks_like_html(body[:MAX_BODY_CHARS])
-    if is_html:
-        return _preferred_text([("html", body), ("html", html)], problems)
-    if html:
-        return _preferred_text([("plain", body), ("html", html)], problems)
-    return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems))
+    if not is_html and not html:  # almost every mail
+        return normalize_text(_truncate(body, MAX_BODY_CHARS, "the text", problems))
+    return _preferred_text([("html" if is_html else "plain", body), ("html", html)], problems)
 
 
 def _preferred_text(group: Sequence[tuple[str, str]], problems: list[str]) -> str:
