@@ -23,8 +23,8 @@ def test_an_error_comes_with_its_trace(box: Box) -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="this machine has no Node.js")
 def test_javascript_runs(box: Box) -> None:
-    code = "console.log([1, 2].map(n => n * 2))"
-    assert box.real.code.execute_code(language="javascript", code=code).data.stdout == "[ 2, 4 ]"
+    result = box.real.code.execute_code(language="javascript", code="console.log([1, 2].map(n => n * 2))").data
+    assert result.stdout == "[ 2, 4 ]"
 
 
 def test_a_program_that_never_ends_is_ended(box: Box) -> None:
@@ -33,8 +33,7 @@ def test_a_program_that_never_ends_is_ended(box: Box) -> None:
 
 
 def test_it_runs_where_it_is_told_and_leaves_nothing(box: Box) -> None:
-    code = "import os; print(os.getcwd())"
-    assert box.python(code, cwd="/usr").stdout == "/usr"
+    assert box.python("import os; print(os.getcwd())", cwd="/usr").stdout == "/usr"
     assert box.output("ls -A /tmp | grep code") == ""
 
 

@@ -16,14 +16,12 @@ from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task, load_task
-from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings, docker, docker_engine, open_sandbox
+from guarantee_email_agent.sandbox import SandboxLimits, docker, docker_engine, open_sandbox
 from guarantee_email_agent.utils.errors import TaskError
 
-SETTINGS = SandboxSettings(SandboxLimits(memory_bytes=1 << 30, disk_bytes=1 << 30, processes=99))
-
-# `answers`: what it does for a command, {"says", "code", "address", "status"}; without one, all goes well.
+# `answers`: what it does for a command, {"output", "code", "address", "status"}; without one, all goes well.
 DOCKER = r"""#!{python}
-import http.server, json, os, pathlib, signal, subprocess, sys, time
+import json, os, pathlib, signal, subprocess, sys, time
 state = pathlib.Path({state!r})
 arguments = sys.argv[1:]
 words = [word for word in arguments if not word.startswith("-")]
@@ -37,12 +35,11 @@ with open(state / "calls", "a") as file:
     file.write(json.dumps(seen) + "\n")
 answer = json.loads((state / "answers").read_text()).get(verb, {{}})
 SERVER = '''
-import http.server, json, sys
+import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def reply(self):
         self.rfile.read(int(self.headers.get("content-length", 0)))
-        data = {{"output": "inside", "exit_code": 0, "status": "completed"}}
-        body = json.dumps({{"success": True, "message": "", "data": data}}).encode()
+        body = b'{{"success": true, "data": {{"output": "inside", "exit_code": 0, "status": "completed"}}}}'
         self.send_response(200); self.send_header("content-length", str(len(body))); self.end_headers()
         self.wfile.write(body)
     do_GET = do_POST = reply
@@ -66,7 +63,7 @@ if verb == "port" and "address" not in answer:
     print("127.0.0.1:" + (state / "port").read_text())
 if verb == "inspect":
     print(answer.get("status", "running"))
-print(answer.get("address", "") or answer.get("says", ""))
+print(answer.get("address", "") or answer.get("output", ""))
 if answer.get("hangs"):
     (state / "hangs").touch()
     sys.stdout.flush()
@@ -81,13 +78,13 @@ class Docker:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.answers: dict[str, dict[str, Any]] = {}
-        (folder / "bin").mkdir()
+        (folder / "bin").mkdir(parents=True)
         program = folder / "bin" / "docker"
         program.write_text(DOCKER.format(python=sys.executable, state=str(folder)))
         program.chmod(0o755)
-        self.will()
+        self.set_answers()
 
-    def will(self, **answers: dict[str, Any]) -> None:
+    def set_answers(self, **answers: dict[str, Any]) -> None:
         self.answers |= answers
         (self.folder / "answers").write_text(json.dumps(self.answers))
 
@@ -99,18 +96,27 @@ class Docker:
     def commands(self) -> list[list[str]]:
         return [call["arguments"] for call in self.calls]
 
+    @property
+    def verbs(self) -> list[str]:
+        return [command[0] for command in self.commands]
+
     def command(self, verb: str) -> list[str]:
         """The first of a kind."""
-        return next(command for command in self.commands if command[0] == verb)
+        return self.commands[self.verbs.index(verb)]
 
     @property
     def is_serving(self) -> bool:
         return (self.folder / "server").exists()
 
 
+def _port(task: Task, **options: Any) -> int:
+    """The port of a sandbox that is opened and closed again."""
+    with open_sandbox(task, "docker", **options) as sandbox:
+        return sandbox.docker_port
+
+
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
-    (tmp_path / "docker").mkdir()
     engine = Docker(tmp_path / "docker")
     monkeypatch.setenv("PATH", f"{engine.folder / 'bin'}:{os.environ['PATH']}")
     yield engine
@@ -138,9 +144,9 @@ def test_without_the_program_the_error_says_what_to_do(monkeypatch: pytest.Monke
         docker_engine.require_engine()
 
 
-@pytest.mark.parametrize("answer", [{"says": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
+@pytest.mark.parametrize("answer", [{"output": "Cannot connect to the Docker daemon", "code": 1}, {"code": 1}])
 def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
-    engine.will(version=answer)
+    engine.set_answers(version=answer)
     with pytest.raises(TaskError, match="no Docker engine runs on this machine"):
         docker_engine.require_engine()
 
@@ -148,7 +154,7 @@ def test_without_an_engine_too(engine: Docker, answer: dict[str, Any]) -> None:
 def test_without_an_engine_no_task_is_begun(
     engine: Docker, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine.will(version={"code": 1})
+    engine.set_answers(version={"code": 1})
     task, results = make_task(), tmp_path / "results"
     arguments = ["--agent", "command", "--command", "echo 42", "--sandbox", "docker", "--output-dir", str(results)]
     assert cli.run(["solve", str(task.directory), *arguments]) == 2
@@ -173,8 +179,8 @@ def test_a_task_is_solved_in_a_container(engine: Docker, make_task: MakeTask, tm
 def test_the_image_runs_on_loopback_with_limits_beside_what_it_needs_itself(
     engine: Docker, make_task: MakeTask
 ) -> None:
-    with open_sandbox(make_task(), "docker", SETTINGS.limits) as sandbox:
-        port = sandbox.docker_port
+    limits = SandboxLimits(memory_bytes=1 << 30, disk_bytes=1 << 30, processes=99)
+    port = _port(make_task(), limits=limits)
     command = engine.command("run")
     assert command[-1] == docker.IMAGE
     assert _value(command, "--publish") == f"127.0.0.1:{port}:8080"
@@ -188,17 +194,14 @@ def test_assets_are_put_into_the_image(engine: Docker, make_task: MakeTask) -> N
     task = make_task()
     (task.directory / "assets").mkdir()
     task = _with_file(task, "assets/input.txt")
-    with open_sandbox(task, "docker"):
-        pass
-    command = engine.command("cp")
-    assert command[1] == f"{task.directory}/assets/."
-    assert command[2].endswith(":/home/gem/assets")
+    _port(task)
+    _, source, target = engine.command("cp")
+    assert (source, target.partition(":")[2]) == (f"{task.directory}/assets/.", "/home/gem/assets")
 
 
 def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: MakeTask) -> None:
     task = _with_file(_with_file(make_task("a b"), "Dockerfile"), "input.txt")
-    with open_sandbox(task, "docker"):
-        pass
+    _port(task)
     build = next(call for call in engine.calls if call["arguments"][0] == "build")
     image = _value(build["arguments"], "--tag")
     assert build["files"] == ["Dockerfile", "input.txt"]
@@ -208,56 +211,55 @@ def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: Make
 
 
 def test_a_compose_file_gets_its_names_and_its_port(engine: Docker, composed: Task) -> None:
-    with open_sandbox(composed, "docker") as sandbox:
-        port = sandbox.docker_port
+    port = _port(composed)
     up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
-    assert up["arguments"][:2] == down["arguments"][:2] == ["compose", "--project-name"]
-    assert _value(up["arguments"], "--project-name") == _value(down["arguments"], "--project-name")
+    assert up["arguments"][:3] == down["arguments"][:3]
+    assert up["arguments"][1] == "--project-name"
     assert up["port"] == down["port"] == str(port)
     assert up["files"] == down["files"] == ["docker-compose.yaml"]
     assert not engine.is_serving
 
 
 def test_a_compose_file_may_have_a_port_of_its_own(engine: Docker, composed: Task, stub_sandbox: Any) -> None:
-    engine.will(port={"address": f"0.0.0.0:{stub_sandbox.docker_port}"}, up={"silent": True})
+    engine.set_answers(port={"address": f"0.0.0.0:{stub_sandbox.docker_port}"}, up={"silent": True})
     with open_sandbox(composed, "docker") as sandbox:
         assert sandbox.docker_port == stub_sandbox.docker_port
         assert any("to other machines" in each for each in sandbox.limitations)
 
 
 def test_a_compose_file_without_the_port_is_told_what_to_add(engine: Docker, composed: Task) -> None:
-    engine.will(port={"code": 1})
+    engine.set_answers(port={"code": 1})
     with pytest.raises(TaskError, match=r'no running service publishes port 8080.*"127\.0\.0\.1:\$\{HOST_PORT\}:8080"'):
-        open_sandbox(composed, "docker").__enter__()
+        _port(composed)
     assert not engine.is_serving
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(engine: Docker, make_task: MakeTask) -> None:
-    said = "ERROR: failed to solve: process \"/bin/sh -c false\"\n\nRun 'docker build --help' for more information"
-    engine.will(build={"says": said, "code": 1})
+    output = "ERROR: failed to solve: process \"/bin/sh -c false\"\n\nRun 'docker build --help' for more information"
+    engine.set_answers(build={"output": output, "code": 1})
     with pytest.raises(TaskError, match=r"^docker build failed: ERROR: failed to solve: process"):
-        open_sandbox(_with_file(make_task(), "Dockerfile"), "docker").__enter__()
-    assert [command[0] for command in engine.commands] == ["version", "build", "rm", "image"]
+        _port(_with_file(make_task(), "Dockerfile"))
+    assert engine.verbs == ["version", "build", "rm", "image"]
 
 
 def test_a_container_that_ends_at_once_is_not_waited_for(engine: Docker, make_task: MakeTask) -> None:
-    engine.will(run={"silent": True}, inspect={"status": "exited"}, logs={"says": "exec: 'serve': not found"})
+    engine.set_answers(run={"silent": True}, inspect={"status": "exited"}, logs={"output": "exec: 'serve': not found"})
     with pytest.raises(TaskError, match=r"ended before it answered\. It said last: exec: 'serve': not found"):
-        open_sandbox(make_task(), "docker").__enter__()
-    assert engine.commands[-1][0] == "rm"
+        _port(make_task())
+    assert engine.verbs[-1] == "rm"
 
 
 @pytest.mark.parametrize("verb", ["build", "run"])
 def test_a_start_that_takes_long_can_be_interrupted(engine: Docker, make_task: MakeTask, verb: str) -> None:
-    engine.will(**{verb: {"hangs": True, "silent": True}})
-    hangs, task = engine.folder / "hangs", _with_file(make_task(), "Dockerfile")
+    engine.set_answers(**{verb: {"hangs": True, "silent": True}})
+    task = _with_file(make_task(), "Dockerfile")
     with pytest.raises(TaskError, match="the run was interrupted"):
-        open_sandbox(task, "docker", interrupted=hangs.exists).__enter__()
-    assert [command[0] for command in engine.commands[-2:]] == ["rm", "image"]
+        _port(task, interrupted=(engine.folder / "hangs").exists)
+    assert engine.verbs[-2:] == ["rm", "image"]
 
 
 def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_task: MakeTask, tmp_path: Path) -> None:
-    engine.will(build={"hangs": True})
+    engine.set_answers(build={"hangs": True})
     for name in ("one", "two"):
         task = _with_file(make_task(name), "Dockerfile")
     watcher = threading.Thread(target=terminate_once, args=(engine.folder / "hangs",))
@@ -270,25 +272,19 @@ def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_ta
 
 
 @pytest.mark.parametrize(
-    ("task_name", "name"),
-    [
-        ("sum", "task-sum-4711"),
-        ("My Task: ä", "task-my-task-4711"),
-        ("a__._b-", "task-a-b-4711"),
-        ("x" * 300, f"task-{'x' * 100}-4711"),
-    ],
+    ("task_name", "name"), [("sum", "sum"), ("My Task: ä", "my-task"), ("a__._b-", "a-b"), ("x" * 300, "x" * 100)]
 )
 def test_names_are_what_docker_takes(task_name: str, name: str) -> None:
-    assert docker.container_name(task_name, 4711) == name
+    assert docker.container_name(task_name, 4711) == f"task-{name}-4711"
 
 
 @pytest.mark.parametrize(
-    ("output", "shown"),
+    ("output", "reason"),
     [
         ("docker: Error: port is already allocated.\n\nRun 'docker run --help' for more", "docker: Error: port is a"),
         ("pulling\nno such image\n", "no such image"),
         ("", "it said nothing"),
     ],
 )
-def test_the_reason_is_the_line_that_has_it(output: str, shown: str) -> None:
-    assert docker_engine.failure_reason(output).startswith(shown)
+def test_the_reason_is_the_line_that_has_it(output: str, reason: str) -> None:
+    assert docker_engine.failure_reason(output).startswith(reason)

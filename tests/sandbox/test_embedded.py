@@ -18,9 +18,7 @@ from guarantee_email_agent.utils.errors import TaskError
 
 def test_tells_about_itself(box: Box) -> None:
     context = box.real.sandbox.get_context()
-    assert context.success
-    assert context.home_dir == "/home/gem"
-    assert context.detail.system.os == "Linux"
+    assert (context.success, context.home_dir, context.detail.system.os) == (True, "/home/gem", "Linux")
 
 
 def test_listens_on_loopback_only(box: Box) -> None:
@@ -54,18 +52,16 @@ def test_our_environment_stays_outside(monkeypatch: pytest.MonkeyPatch, make_box
 
 
 def test_assets_come_along_and_links_in_them_lead_nowhere(tmp_path: Path, make_box: MakeBox) -> None:
-    outside = tmp_path / "secret.txt"
-    outside.write_text("of the host")
+    (tmp_path / "secret.txt").write_text("of the host")
     assets = tmp_path / "assets"
     (assets / "deep" / "empty").mkdir(parents=True)
     (assets / "deep" / "data.csv").write_text("a,b\n")
     (assets / "run.sh").write_text("#!/bin/sh\necho ran\n")
     (assets / "run.sh").chmod(0o755)
-    (assets / "link").symlink_to(outside)
+    (assets / "link").symlink_to(tmp_path / "secret.txt")
     box = make_box(SandboxSettings(assets=assets))
-    assert (
-        box.output("cat assets/deep/data.csv; ls -d assets/deep/empty; assets/run.sh") == "a,b\nassets/deep/empty\nran"
-    )
+    command = "cat assets/deep/data.csv; ls -d assets/deep/empty; assets/run.sh"
+    assert box.output(command) == "a,b\nassets/deep/empty\nran"
     assert box.shell("cat assets/link").exit_code == 1
 
 
@@ -137,9 +133,8 @@ def test_where_namespaces_are_not_to_be_had_the_error_says_what_to_do(
 
 def test_the_network_is_there_for_a_task_that_asks(make_box: MakeBox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        box = make_box(SandboxSettings(network=True))
-        assert box.shell(f"exec 5<>/dev/tcp/127.0.0.1/{port}").exit_code == 0
+        command = f"exec 5<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
+        assert make_box(SandboxSettings(network=True)).shell(command).exit_code == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give the sandbox a user of its own")

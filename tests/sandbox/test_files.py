@@ -6,33 +6,32 @@ import base64
 
 import httpx
 import pytest
-from agent_sandbox.core.api_error import ApiError
 from agent_sandbox.errors import UnprocessableEntityError
-from running_sandbox import Box
+from running_sandbox import Box, refused
 
 from guarantee_email_agent.utils.errors import TaskError
 
 
 def test_what_is_written_is_read(box: Box) -> None:
-    written = box.real.file.write_file(file="/home/gem/new/folder/note.txt", content="Grüße\nzwei\ndrei\n").data
+    written = box.write("/home/gem/new/folder/note.txt", "Grüße\nzwei\ndrei\n")
     assert (written.file, written.bytes_written) == ("/home/gem/new/folder/note.txt", 18)
-    assert box.real.file.read_file(file="/home/gem/new/folder/note.txt").data.content == "Grüße\nzwei\ndrei\n"
+    assert box.read("/home/gem/new/folder/note.txt") == "Grüße\nzwei\ndrei\n"
 
 
 def test_lines_are_counted_from_0_and_the_last_is_left_out(box: Box) -> None:
-    box.real.file.write_file(file="/tmp/lines", content="a\nb\nc\nd\n")
-    assert box.real.file.read_file(file="/tmp/lines", start_line=1, end_line=3).data.content == "b\nc\n"
+    box.write("/tmp/lines", "a\nb\nc\nd\n")
+    assert box.read("/tmp/lines", start_line=1, end_line=3) == "b\nc\n"
 
 
 def test_appending_and_new_lines(box: Box) -> None:
-    box.real.file.write_file(file="/tmp/added", content="one")
-    box.real.file.write_file(file="/tmp/added", content="two", append=True, leading_newline=True, trailing_newline=True)
-    assert box.real.file.read_file(file="/tmp/added").data.content == "one\ntwo\n"
+    box.write("/tmp/added", "one")
+    box.write("/tmp/added", "two", append=True, leading_newline=True, trailing_newline=True)
+    assert box.read("/tmp/added") == "one\ntwo\n"
 
 
 def test_bytes_go_in_and_out(box: Box) -> None:
     content = bytes(range(256)) * 1000
-    box.real.file.write_file(file="/tmp/b", content=base64.b64encode(content).decode(), encoding="base64")
+    box.write("/tmp/b", base64.b64encode(content).decode(), encoding="base64")
     assert b"".join(box.real.file.download_file(path="/tmp/b")) == content
     assert box.ours.download("/v1/file/download", {"path": "/tmp/b"}, timeout_s=10) == content
 
@@ -46,33 +45,28 @@ def test_uploading(box: Box) -> None:
 
 
 def test_replacing(box: Box) -> None:
-    box.real.file.write_file(file="/tmp/r", content="a b a")
+    box.write("/tmp/r", "a b a")
     assert box.real.file.replace_in_file(file="/tmp/r", old_str="a", new_str="c").data.replaced_count == 2
     assert box.real.file.replace_in_file(file="/tmp/r", old_str="a", new_str="c").data.replaced_count == 0
-    assert box.real.file.read_file(file="/tmp/r").data.content == "c b c"
+    assert box.read("/tmp/r") == "c b c"
 
 
 def test_searching_one_file(box: Box) -> None:
-    box.real.file.write_file(file="/tmp/s", content="one\ntwo\nthree\n")
+    box.write("/tmp/s", "one\ntwo\nthree\n")
     found = box.real.file.search_in_file(file="/tmp/s", regex="^t").data
     assert (found.matches, found.line_numbers) == (["two", "three"], [1, 2])
 
 
-def test_a_pattern_that_is_none_is_refused(box: Box) -> None:
-    with pytest.raises(UnprocessableEntityError):
-        box.real.file.search_in_file(file="/etc/passwd", regex="(")
-
-
 def test_a_pattern_that_never_ends_holds_nobody_up(box: Box) -> None:
-    box.real.file.write_file(file="/tmp/evil", content="a" * 40 + "!")
+    box.write("/tmp/evil", "a" * 40 + "!")
     with pytest.raises(TaskError, match=r"no answer within 0\.5 s"):
         box.post("/v1/file/search", timeout_s=0.5, file="/tmp/evil", regex="(a+)+$")
-    assert box.real.file.read_file(file="/tmp/evil").data.content.endswith("!")
+    assert box.read("/tmp/evil").endswith("!")
 
 
 def test_finding_listing_and_matching(box: Box) -> None:
     for name in ("a.py", "deep/b.py", "deep/er/c.txt", ".hidden/d.py"):
-        box.real.file.write_file(file=f"/home/gem/tree/{name}", content=name)
+        box.write(f"/home/gem/tree/{name}", name)
     found = box.real.file.find_files(path="/home/gem/tree", glob="*.py").data.files
     assert sorted(found) == [f"/home/gem/tree/{name}" for name in (".hidden/d.py", "a.py", "deep/b.py")]
     listed = box.real.file.list_path(path="/home/gem/tree").data
@@ -80,23 +74,18 @@ def test_finding_listing_and_matching(box: Box) -> None:
     assert (listed.total_count, listed.directory_count, listed.file_count) == (2, 1, 1)
     everything = box.real.file.list_path(path="/home/gem/tree", recursive=True, show_hidden=True, sort_by="name").data
     assert [file.name for file in everything.files] == [".hidden", "a.py", "b.py", "c.txt", "d.py", "deep", "er"]
-    matched = box.real.file.glob_files(path="/home/gem/tree", pattern="**/*.py", include_metadata=True).data
-    assert [(file.path, file.size) for file in matched.files] == [
-        ("/home/gem/tree/a.py", 4),
-        ("/home/gem/tree/deep/b.py", 9),
-    ]
+    matched = box.real.file.glob_files(path="/home/gem/tree", pattern="**/*.py", include_metadata=True).data.files
+    sizes = {"/home/gem/tree/a.py": 4, "/home/gem/tree/deep/b.py": 9}
+    assert {file.path: file.size for file in matched} == sizes
 
 
 def test_searching_many_files(box: Box) -> None:
-    box.real.file.write_file(file="/home/gem/many/a.txt", content="x\nneedle here\ny\n")
-    box.real.file.write_file(file="/home/gem/many/b.md", content="NEEDLE\n")
-    found = box.real.file.grep_files(path="/home/gem/many", pattern="needle", context_after=1).data
-    assert [(match.file, match.line_number, match.context_after) for match in found.matches] == [
-        ("/home/gem/many/a.txt", 2, ["y"])
-    ]
-    assert (
-        box.real.file.grep_files(path="/home/gem/many", pattern="needle", case_insensitive=True).data.match_count == 2
-    )
+    box.write("/home/gem/many/a.txt", "x\nneedle here\ny\n")
+    box.write("/home/gem/many/b.md", "NEEDLE\n")
+    grep = box.real.file.grep_files
+    (match,) = grep(path="/home/gem/many", pattern="needle", context_after=1).data.matches
+    assert (match.file, match.line_number, match.context_after) == ("/home/gem/many/a.txt", 2, ["y"])
+    assert grep(path="/home/gem/many", pattern="needle", case_insensitive=True).data.match_count == 2
 
 
 def test_the_editor(box: Box) -> None:
@@ -107,21 +96,17 @@ def test_the_editor(box: Box) -> None:
     edit(command="insert", path="/home/gem/e.py", insert_line=0, new_str="# first")
     assert "     3\ttwo = 22" in edit(command="view", path="/home/gem/e.py").data.output
     edit(command="undo_edit", path="/home/gem/e.py")
-    assert box.real.file.read_file(file="/home/gem/e.py").data.content == "one = 1\ntwo = 22\n"
-    with pytest.raises(ApiError) as refused:
+    assert box.read("/home/gem/e.py") == "one = 1\ntwo = 22\n"
+    with refused(400) as refusal:
         edit(command="str_replace", path="/home/gem/e.py", old_str="= ", new_str="")
-    assert "occurs 2 times" in str(refused.value.body)
+    assert "occurs 2 times" in str(refusal.value.body)
 
 
 def test_what_is_not_there_is_not_found(box: Box) -> None:
-    with pytest.raises(ApiError) as missing:
-        box.real.file.read_file(file="/home/gem/nothing")
-    assert missing.value.status_code == 404
-    assert missing.value.body == {
-        "success": False,
-        "message": "/home/gem/nothing: File does not exist",
-        "data": None,
-    }
+    with refused(404) as missing:
+        box.read("/home/gem/nothing")
+    body = {"success": False, "message": "/home/gem/nothing: File does not exist", "data": None}
+    assert missing.value.body == body
 
 
 @pytest.mark.parametrize(
@@ -136,9 +121,11 @@ def test_wrong_arguments_are_told_where(box: Box, body: dict[str, object]) -> No
 
 def test_the_client_understands_wrong_arguments(box: Box) -> None:
     with pytest.raises(UnprocessableEntityError):
-        box.real.file.write_file(file="/tmp/x", content="not base64!", encoding="base64")
+        box.real.file.search_in_file(file="/etc/passwd", regex="(")
+    with pytest.raises(UnprocessableEntityError):
+        box.write("/tmp/x", "not base64!", encoding="base64")
 
 
 def test_relative_paths_start_at_home(box: Box) -> None:
-    box.real.file.write_file(file="relative.txt", content="here")
+    box.write("relative.txt", "here")
     assert box.output("cat /home/gem/relative.txt ~/relative.txt") == "herehere"

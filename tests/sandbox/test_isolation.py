@@ -39,10 +39,10 @@ def test_a_link_leads_no_further_than_the_sandbox(box: Box, tmp_path: Path) -> N
     target.write_text("untouched")
     box.output(f"ln -sf {target} /tmp/out; ln -sf /proc/1/root/etc /tmp/root")
     with pytest.raises(ApiError):
-        box.real.file.read_file(file="/tmp/out")
+        box.read("/tmp/out")
     # What is written goes to the place of that name inside, if there is one.
     with suppress(ApiError):
-        box.real.file.write_file(file="/tmp/out", content="changed")
+        box.write("/tmp/out", "changed")
     assert target.read_text() == "untouched"
 
 
@@ -87,7 +87,7 @@ def test_the_process_that_serves_it_cannot_be_touched(box: Box) -> None:
 def test_a_fork_bomb_hits_its_limit(small_box: Box) -> None:
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
     assert small_box.python(bomb, timeout=1).status == "timeout"
-    assert small_box.real.file.read_file(file="/etc/passwd").data.content
+    assert small_box.read("/etc/passwd")
     assert _alive(small_box)
 
 
@@ -107,7 +107,7 @@ def test_one_process_cannot_take_all_memory(small_box: Box, program: str, exit_c
 
 
 def test_many_processes_cannot_take_all_memory(small_box: Box) -> None:
-    small_box.real.file.write_file(file="/tmp/hog.py", content=HOG)
+    small_box.write("/tmp/hog.py", HOG)
     result = small_box.shell("for i in 1 2 3 4; do python3 /tmp/hog.py 100 & done; wait")
     assert "A process was ended: the sandbox's memory of 256 MiB was used up" in result.output
     assert _alive(small_box)
@@ -207,8 +207,8 @@ def test_memory_that_no_process_has_is_refused(box: Box, code: str, output: str)
 def test_a_full_disk_is_an_error_that_passes(small_box: Box) -> None:
     assert "No space left on device" in small_box.output("head -c 1G /dev/zero > /tmp/big")
     with refused(507):
-        small_box.real.file.write_file(file="/tmp/more", content="x" * 100_000)
-    assert small_box.real.file.read_file(file="/etc/passwd").data.content
+        small_box.write("/tmp/more", "x" * 100_000)
+    assert small_box.read("/etc/passwd")
     assert small_box.output("rm /tmp/big; echo x > /tmp/more && cat /tmp/more") == "x"
 
 
@@ -257,7 +257,7 @@ def test_files_that_never_end_are_refused(small_box: Box) -> None:
     small_box.output("mkfifo /tmp/pipe; truncate -s 20M /tmp/hole; ln -s loop /tmp/loop")
     for path, status in (("/tmp/pipe", 400), ("/dev/zero", 400), ("/tmp/hole", 413), ("/tmp/loop", 400), ("/tmp", 400)):
         with refused(status):
-            small_box.real.file.read_file(file=path)
+            small_box.read(path)
 
 
 def test_a_sandbox_runs_as_a_user_of_its_own(box: Box, make_box: MakeBox) -> None:

@@ -40,11 +40,11 @@ def test_it_starts_at_home_or_where_it_is_told(box: Box) -> None:
 def test_what_runs_in_the_background_can_be_looked_at_and_ended(box: Box) -> None:
     started = box.shell("echo begun; sleep 100; echo never", async_mode=True)
     assert started.status == "running"
-    assert box.real.shell.wait_for_process(id=started.session_id, seconds=1).data.status == "running"
-    seen = box.real.shell.view(id=started.session_id).data
-    assert (seen.output, seen.status, seen.exit_code) == ("begun", "running", None)
-    assert box.real.shell.kill_process(id=started.session_id).data.status == "terminated"
-    assert box.real.shell.view(id=started.session_id).data.status == "terminated"
+    shell, session = box.real.shell, started.session_id
+    assert shell.wait_for_process(id=session, seconds=1).data.status == "running"
+    view = shell.view(id=session).data
+    assert (view.output, view.status, view.exit_code) == ("begun", "running", None)
+    assert shell.kill_process(id=session).data.status == shell.view(id=session).data.status == "terminated"
 
 
 def test_waiting_ends_with_the_command(box: Box) -> None:
@@ -124,7 +124,7 @@ def test_many_at_once(box: Box) -> None:
 
 
 def test_loopback_works_inside(box: Box) -> None:
-    box.real.file.write_file(file="/home/gem/site/index.html", content="<h1>Seen</h1>")
+    box.write("/home/gem/site/index.html", "<h1>Seen</h1>")
     box.shell("cd ~/site && python3 -m http.server 8765", async_mode=True)
     fetch = "for i in $(seq 100); do curl -s http://127.0.0.1:8765/ && break; sleep 0.05; done"
     assert box.output(fetch) == "<h1>Seen</h1>"

@@ -47,6 +47,12 @@ class Box:
     def output(self, command: str) -> str:
         return str(self.shell(command).output)
 
+    def write(self, file: str, content: str, **more: Any) -> Any:
+        return self.real.file.write_file(file=file, content=content, **more).data
+
+    def read(self, file: str, **more: Any) -> str:
+        return str(self.real.file.read_file(file=file, **more).data.content)
+
     def python(self, code: str, **more: Any) -> Any:
         """The result of a program, as the real client gives it."""
         return self.real.code.execute_code(language="python", code=code, **more).data

@@ -34,8 +34,8 @@ _NEW_USER_NAMESPACE: Final = 0x10000000
 
 _SOCKETS: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, 16)  # 16: AF_NETLINK, which lists interfaces
 
-# name → (number on x86_64, number on aarch64); None where there is no such call.
-_REFUSED: Final[Mapping[str, tuple[int | None, int]]] = {
+# name → (number on x86_64, number on aarch64)
+_REFUSED: Final[Mapping[str, tuple[int, int]]] = {
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -65,7 +65,7 @@ _REFUSED: Final[Mapping[str, tuple[int | None, int]]] = {
     "vhangup": (153, 58),
 }
 # These look as if the kernel did not have them, so that programs use what they used before.
-_ABSENT: Final[Mapping[str, tuple[int | None, int]]] = {
+_ABSENT: Final[Mapping[str, tuple[int, int]]] = {
     "clone3": (435, 435),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -82,8 +82,9 @@ _SOCKETPAIR: Final = (53, 199)
 _SEMGET: Final = (64, 190)
 _MMAP: Final = (9, 222)
 _MAP_SHARED_ANONYMOUS: Final = 0x21
-_LASTING: Final[Mapping[str, tuple[int | None, int]]] = {"shmget": (29, 194), "semget": _SEMGET, "mq_open": (240, 180)}
-_MOST_SEMAPHORES: Final = 32
+# What they make outlives its process.
+_PERSISTENT: Final[Mapping[str, tuple[int, int]]] = {"shmget": (29, 194), "semget": _SEMGET, "mq_open": (240, 180)}
+_MAX_SEMAPHORES: Final = 32
 """In one set; there may be 32,000 sets, and what they take stays when their processes end."""
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -111,13 +112,12 @@ def filter_program(machine: str | None = None) -> bytes | None:
     for numbers in (_SOCKET, _SOCKETPAIR):
         # Past the families that are fine stands the refusal.
         steps += (_step(_EQUAL, numbers[column], 0, len(_SOCKETS) + 3), _step(_LOAD, _ARGUMENTS[0]))
-        for left, family in enumerate(_SOCKETS):
-            steps.append(_step(_EQUAL, family, len(_SOCKETS) - left, 0))
+        steps += (_step(_EQUAL, family, len(_SOCKETS) - passed, 0) for passed, family in enumerate(_SOCKETS))
         steps += (_step(_RETURN, _ERROR | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW))
     steps += (
         _step(_EQUAL, _SEMGET[column], 0, 3),
         _step(_LOAD, _ARGUMENTS[1]),
-        _step(_AT_LEAST, _MOST_SEMAPHORES + 1, 0, 1),
+        _step(_AT_LEAST, _MAX_SEMAPHORES + 1, 0, 1),
         _step(_RETURN, _ERROR | errno.ENOSPC),
     )
     steps.append(_step(_RETURN, _ALLOW))
@@ -135,7 +135,7 @@ def judge_filters(*, network: bool) -> tuple[bytes, ...]:
     Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
     """
     column, _ = _MACHINES[os.uname().machine]
-    steps = [_step(_LOAD, _NUMBER), *_refusals((numbers[column] for numbers in _LASTING.values()), errno.ENOSYS)]
+    steps = [_step(_LOAD, _NUMBER), *_refusals((numbers[column] for numbers in _PERSISTENT.values()), errno.ENOSYS)]
     if not network:
         steps += _refusals([_SOCKET[column]], errno.ENETUNREACH)
     steps += (
@@ -149,13 +149,8 @@ def judge_filters(*, network: bool) -> tuple[bytes, ...]:
     return tuple(filter(None, (filter_program(), b"".join(steps))))
 
 
-def _refusals(numbers: Iterable[int | None], code: int) -> list[bytes]:
-    return [
-        step
-        for number in numbers
-        if number is not None
-        for step in (_step(_EQUAL, number, 0, 1), _step(_RETURN, _ERROR | code))
-    ]
+def _refusals(numbers: Iterable[int], code: int) -> list[bytes]:
+    return [step for number in numbers for step in (_step(_EQUAL, number, 0, 1), _step(_RETURN, _ERROR | code))]
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import marshal
 import os
 import re
@@ -115,14 +116,13 @@ class SandboxProcess:
         self._ours, self._theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._sending = threading.Lock()
-        self._pending: dict[int, Future[tuple[int, int, bytes] | None]] = {}
-        self._number = 0
+        self._pending: dict[int, Future[tuple[int, int, bytes]]] = {}
+        self._numbers = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
         self._inner_pid: int | None = None
         self._problem: str | None = None
         self._ready = threading.Event()
         self._has_ended = False
-        self._closing = threading.Lock()
         # The kernel ends the process with the thread that started it, so that thread stays: it reads the replies.
         self._thread = threading.Thread(target=self._run, name="sandbox", daemon=True)
 
@@ -141,35 +141,30 @@ class SandboxProcess:
         self, method: str, target: str, content_type: str, body: bytes, timeout_s: float
     ) -> tuple[int, int, bytes]:
         """HTTP status, kind of content (see `wire.KINDS`), content. Raises TaskError once the process is gone."""
-        future: Future[tuple[int, int, bytes] | None] = Future()
+        future: Future[tuple[int, int, bytes]] = Future()
         with self._lock:
             if self._has_ended:
                 raise self._ended_error()
-            self._number = (self._number + 1) % (1 << 32)
-            number = self._number
+            number = next(self._numbers) % (1 << 32)
             self._pending[number] = future
         try:
             with self._sending:
                 self._ours.sendall(wire.pack_request(number, method, target, content_type, body))
-            reply = future.result(timeout_s)
+            return future.result(timeout_s)
         except TimeoutError:
             raise TaskError(f"the sandbox gave no answer within {timeout_s:g} s", "sandbox_timeout") from None
-        except OSError:
+        except (OSError, EOFError):
             raise self._ended_error() from None
         finally:
             with self._lock:
                 self._pending.pop(number, None)
-        if reply is None:
-            raise self._ended_error()
-        return reply
 
     def close(self) -> None:
         """End the process and with it everything inside. May be called twice, and from any thread."""
-        with self._closing:
-            with contextlib.suppress(OSError):
-                self._ours.shutdown(socket.SHUT_RDWR)
-            if self._thread.is_alive() and self._thread is not threading.current_thread():
-                self._thread.join(_START_S)
+        with contextlib.suppress(OSError):
+            self._ours.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive():
+            self._thread.join(_START_S)
 
     def _run(self) -> None:
         try:
@@ -239,7 +234,7 @@ class SandboxProcess:
             if self._process.stderr is not None:
                 self._process.stderr.close()
         for future in pending:
-            future.set_result(None)
+            future.set_exception(EOFError())
         self._ready.set()
 
     def _last_error_line(self) -> str:

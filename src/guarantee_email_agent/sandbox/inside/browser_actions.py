@@ -44,12 +44,8 @@ def _screenshot(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
     kind = request.query.get("format", "png")
     if kind not in ("png", "jpeg"):
         raise InvalidArgumentError("format", "must be png or jpeg")
-    quality = request.query.get("quality", "")
-    content = page.screenshot(
-        full_page=request.query.get("full_page", "").lower() == "true",
-        kind=kind,
-        quality=int(quality) if quality.isdecimal() else None,
-    )
+    quality, full_page = request.query.get("quality", ""), request.query.get("full_page", "").lower() == "true"
+    content = page.screenshot(kind, int(quality) if quality.isdecimal() else None, full_page=full_page)
     request.send(200, _PNG if kind == "png" else _JPEG, content)
 
 

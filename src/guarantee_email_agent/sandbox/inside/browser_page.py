@@ -160,7 +160,7 @@ class BrowserPage:
     def elements(self) -> Any:
         return self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
 
-    def screenshot(self, *, full_page: bool, kind: str, quality: int | None) -> bytes:
+    def screenshot(self, kind: str, quality: int | None, *, full_page: bool) -> bytes:
         options: dict[str, Any] = {"format": kind, "captureBeyondViewport": full_page}
         if quality is not None and kind != "png":
             options["quality"] = quality

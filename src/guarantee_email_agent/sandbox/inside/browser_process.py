@@ -34,11 +34,8 @@ class BrowserProcess:
 
     def handle(self, request: ApiRequest) -> None:
         if self._program is None:
-            raise RequestError(
-                501,
-                "this machine has no browser. Install Chromium (Debian: apt-get install chromium), "
-                "or use --sandbox docker",
-            )
+            remedy = "Install Chromium (Debian: apt-get install chromium), or use --sandbox docker"
+            raise RequestError(501, f"this machine has no browser. {remedy}")
         self._waiting.append(request)
         self._start_next()
 
@@ -52,9 +49,8 @@ class BrowserProcess:
             driver.sendall(pack_request(0, request.method, target, request.content_type, request.body))
         except (RequestError, OSError) as error:
             self._stop()
-            request.fail(
-                error if isinstance(error, RequestError) else RequestError(502, f"the browser has ended: {error}")
-            )
+            ended = RequestError(502, f"the browser has ended: {error}")
+            request.fail(error if isinstance(error, RequestError) else ended)
             self._start_next()
             return
         self._current = request

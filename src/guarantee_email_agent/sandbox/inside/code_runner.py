@@ -45,7 +45,7 @@ class CodeRunner:
         self._files.store(script, code.encode("utf-8", "replace"))
         out, errors = CapturedOutput(), CapturedOutput()
         try:
-            command = RunningCommand(self._starter, (interpreter, script), folder, {1: out, 2: errors})
+            command = RunningCommand(self._starter, (interpreter, script), folder, {out: (1,), errors: (2,)})
         except BaseException:
             _remove(script)
             raise

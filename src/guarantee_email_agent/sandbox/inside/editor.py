@@ -55,14 +55,12 @@ class Editor:
         first, last = 1, len(lines)
         if view_range := arguments.integers("view_range"):
             if len(view_range) != 2:
-                raise InvalidArgumentError(
-                    "view_range", "must be two line numbers, such as [11, 20]; -1 is the last line"
-                )
+                problem = "must be two line numbers, such as [11, 20]; -1 is the last line"
+                raise InvalidArgumentError("view_range", problem)
             first, last = view_range[0], len(lines) if view_range[1] == -1 else view_range[1]
             if not 1 <= first <= len(lines) or last < first:
-                raise InvalidArgumentError(
-                    "view_range", f"must lie between 1 and {len(lines)}, the first line before the last"
-                )
+                problem = f"must lie between 1 and {len(lines)}, the first line before the last"
+                raise InvalidArgumentError("view_range", problem)
         return shorten(_numbered(lines[first - 1 : last], first)), None, None
 
     def _create(self, path: str, arguments: Arguments) -> _Edit:
@@ -78,9 +76,8 @@ class Editor:
         if count == 0:
             raise RequestError(400, f"{path}: old_str does not occur in it as it stands. Nothing was changed")
         if mode is None and count > 1:
-            raise RequestError(
-                400, f"{path}: old_str occurs {count} times. Give more of the text around it, or a replace_mode"
-            )
+            problem = f"old_str occurs {count} times. Give more of the text around it, or a replace_mode"
+            raise RequestError(400, f"{path}: {problem}")
         if mode == "ALL":
             at, changed = text.index(old), text.replace(old, new)
         elif mode in (None, "FIRST", "LAST"):

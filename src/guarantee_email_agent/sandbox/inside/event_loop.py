@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import select
 import signal
@@ -36,7 +37,7 @@ class EventLoop:
         self._epoll = select.epoll()
         self._handlers: dict[int, Handler] = {}
         self._timers: list[tuple[float, int, Timer]] = []
-        self._count = 0
+        self._numbers = itertools.count()
         self._exit_handlers: dict[int, Handler] = {}
         self._running = True
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -62,8 +63,7 @@ class EventLoop:
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         timer = Timer(action)
-        self._count += 1
-        heapq.heappush(self._timers, (self.now() + seconds, self._count, timer))
+        heapq.heappush(self._timers, (self.now() + seconds, next(self._numbers), timer))
         return timer
 
     def on_exit(self, pid: int, handler: Handler) -> None:

@@ -44,9 +44,8 @@ def key_event(name: str, modifiers: int = 0) -> dict[str, Any]:
         code = (f"Key{upper}" if upper.isalpha() else f"Digit{upper}") if plain else ""
         number = ord(upper) if plain else 0
     else:
-        raise InvalidArgumentError(
-            "key", f"there is no key {name[:40]!r}; known: single characters, {', '.join(sorted(_NAMED))}"
-        )
+        known = f"single characters, {', '.join(sorted(_NAMED))}"
+        raise InvalidArgumentError("key", f"there is no key {name[:40]!r}; known: {known}")
     result = {"key": key, "code": code, "windowsVirtualKeyCode": number, "modifiers": modifiers}
     if text and not modifiers & ~MODIFIERS["Shift"]:
         result["text"] = text

@@ -18,8 +18,8 @@ class RunningCommand:
     """One process with its output.
 
     Ended once the process has; what it left running in the background may still print into the same output. outputs:
-    which of our streams its descriptors 1, 2 … go to. extra: further descriptors, its number → ours. on_exit: called
-    once it has ended.
+    each with the descriptors that go to it. extra: further descriptors, its number → ours. on_exit: called once it has
+    ended.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class RunningCommand:
         starter: ProcessStarter,
         argv: Sequence[str],
         folder: str,
-        outputs: Mapping[int, CapturedOutput],
+        outputs: Mapping[CapturedOutput, Sequence[int]],
         *,
         extra: Mapping[int, int] | None = None,
         stdin: bool = False,
@@ -40,19 +40,17 @@ class RunningCommand:
         self._input: Writer | None = None
         self._pipes: dict[int, CapturedOutput] = {}
         theirs: dict[int, int] = {}
-        by_output: dict[int, int] = {}
         try:
             if stdin:
                 theirs[0], ours = os.pipe2(os.O_CLOEXEC)
                 self._input = Writer(self._loop, ours, self._close_input)
             else:
                 theirs[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-            for descriptor, output in outputs.items():
-                if id(output) not in by_output:
-                    ours, by_output[id(output)] = os.pipe2(os.O_CLOEXEC)
-                    os.set_blocking(ours, False)
-                    self._pipes[ours] = output
-                theirs[descriptor] = by_output[id(output)]
+            for output, descriptors in outputs.items():
+                ours, write_end = os.pipe2(os.O_CLOEXEC)
+                theirs |= dict.fromkeys(descriptors, write_end)
+                os.set_blocking(ours, False)
+                self._pipes[ours] = output
             self.pid = starter.start(argv, folder, {**(extra or {}), **theirs})
         except BaseException:
             for ours in tuple(self._pipes):

@@ -226,9 +226,8 @@ class Shell:
             return self._new(name, None)
         session = self._sessions[name]
         if session.running:
-            raise RequestError(
-                409, f"session {name}: '{(session.text or '')[:80]}' still runs. Wait for it, or kill it"
-            )
+            text = (session.text or "")[:80]
+            raise RequestError(409, f"session {name}: '{text}' still runs. Wait for it, or kill it")
         return session
 
     def _new(self, name: str | None, silence: float | None) -> ShellSession:
@@ -262,7 +261,7 @@ class Shell:
                 self._starter,
                 (self._shell, "--noprofile", "--norc", "-c", _SCRIPT, "bash", text),
                 folder,
-                {1: session.output, 2: session.output, 4: left},
+                {session.output: (1, 2), left: (4,)},
                 extra={3: known},
                 stdin=True,
             )
