@@ -36,11 +36,9 @@ def parse_dotenv(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
                 problems.append((number, f"the quotes of {name} do not close at the end of the line"))
                 continue
             literal, escaped = quoted.groups()
-            values[name] = literal if literal is not None else _ESCAPE.sub(_unescape, escaped)
+            values[name] = (
+                literal if literal is not None else _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), escaped)
+            )
         else:
             values[name] = _COMMENT.sub("", written).rstrip()
     return values, problems
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _ESCAPES.get(match[1], match[1])

@@ -174,13 +174,12 @@ def _missing_instructions(paths: Mapping[str, Path], source: _Source, cwd: Path)
         if exists(path):
             continue
         what = f"is no {kind}" if path.exists() else "does not exist"
-        message = f"the {kind} {_relative(path, cwd)} {what}"
-        file, line = "", None
-        if _given(source.data, "instructions", key) is not None:
-            file, line = source.name, locate(source.text, ("instructions", key))
-            message += "; correct the path, or remove the key to use the built-in instructions"
+        if _given(source.data, "instructions", key) is None:
+            file, line, remedy = "", None, "create it, or name another one in config.yaml"
         else:
-            message += "; create it, or name another one in config.yaml"
+            file, line = source.name, locate(source.text, ("instructions", key))
+            remedy = "correct the path, or remove the key to use the built-in instructions"
+        message = f"the {kind} {_relative(path, cwd)} {what}; {remedy}"
         yield _Issue("config_path_not_found", file, line, f"instructions.{key}", message)
 
 

@@ -24,8 +24,7 @@ class InputFileError(AgentError):
     @property
     def line(self) -> int | None:
         """The line of the problem, from 1, or None where it has none."""
-        line = self.details.get("line")
-        return line if isinstance(line, int) else None
+        return self.details.get("line")
 
 
 def read_text(path: Path | str, max_bytes: int) -> str:
@@ -37,13 +36,10 @@ def read_text(path: Path | str, max_bytes: int) -> str:
     """
     data = _read_bytes(path, max_bytes)
     try:
-        text = data.decode()
+        text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise _not_utf8(data, error) from None
-    text = text.removeprefix("\ufeff")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_bytes(path: Path | str, max_bytes: int) -> bytes:

@@ -63,19 +63,18 @@ def events(text: str) -> Iterator[Any]:
 def _enter(stack: list[_Frame], event: Any) -> Iterator[Node]:
     scalar = event.value if isinstance(event, yaml.ScalarEvent) else None
     parent = stack[-1] if stack else None
-    is_key = parent is not None and parent.is_mapping and parent.key is None
-    if is_key and parent is not None and not isinstance(event, yaml.CollectionStartEvent):
-        parent.key = (scalar if scalar is not None else f"*{event.anchor}", event.start_mark)
-        return
-    path: Path = ()
-    if is_key:
-        path = ("?",)
-    else:
+    is_collection, is_mapping = (
+        isinstance(event, kind) for kind in (yaml.CollectionStartEvent, yaml.MappingStartEvent)
+    )
+    if parent is None or not parent.is_mapping or parent.key is not None:
         node = _node(parent, event, scalar)
-        path = node.path
         yield node
-    if isinstance(event, yaml.CollectionStartEvent):
-        stack.append(_Frame(path, isinstance(event, yaml.MappingStartEvent), event.start_mark if is_key else None))
+        if is_collection:
+            stack.append(_Frame(node.path, is_mapping))
+    elif is_collection:
+        stack.append(_Frame(("?",), is_mapping, event.start_mark))
+    else:
+        parent.key = (scalar if scalar is not None else f"*{event.anchor}", event.start_mark)
 
 
 def _node(parent: _Frame | None, event: Any, scalar: str | None) -> Node:

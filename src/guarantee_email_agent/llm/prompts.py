@@ -81,12 +81,7 @@ class MailText(Protocol):
 
 def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
-    return {
-        "system": [_cached(instructions.main_body)],
-        "messages": [{"role": "user", "content": _element("mail", _mail_content(email))}],
-        "tools": [_TRIAGE_TOOL_DEFINITION],
-        "tool_choice": {"type": "tool", "name": TRIAGE_TOOL},
-    }
+    return _request([instructions.main_body], _mail_element(email), _TRIAGE_TOOL_DEFINITION)
 
 
 def draft_request(
@@ -97,15 +92,10 @@ def draft_request(
     objections: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """`objections`: what was wrong with the draft before this one."""
-    content = _element("facts", {"scenario": scenario.name, **facts}) + "\n" + _element("mail", _mail_content(email))
+    content = _element("facts", {"scenario": scenario.name, **facts}) + "\n" + _mail_element(email)
     if objections:
         content += "\n" + _element("objections-to-your-last-draft", list(objections))
-    return {
-        "system": [_cached(instructions.main_body), _cached(scenario.body)],
-        "messages": [{"role": "user", "content": content}],
-        "tools": [_DRAFT_TOOL_DEFINITION],
-        "tool_choice": {"type": "tool", "name": DRAFT_TOOL},
-    }
+    return _request([instructions.main_body, scenario.body], content, _DRAFT_TOOL_DEFINITION)
 
 
 def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
@@ -122,8 +112,13 @@ def element_in(content: str, name: str) -> Any:
     return json.loads(text) if closing else None
 
 
-def _cached(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}} for text in instructions],
+        "messages": [{"role": "user", "content": content}],
+        "tools": [tool],
+        "tool_choice": {"type": "tool", "name": tool["name"]},
+    }
 
 
 def _element(name: str, value: object) -> str:
@@ -131,8 +126,8 @@ def _element(name: str, value: object) -> str:
     return f"<{name}>\n{text}\n</{name}>"
 
 
-def _mail_content(email: MailText) -> dict[str, object]:
-    return {
+def _mail_element(email: MailText) -> str:
+    content = {
         "subject": email.subject,
         "is_answer": email.is_answer,
         "from": email.sender,
@@ -142,6 +137,7 @@ def _mail_content(email: MailText) -> dict[str, object]:
         "quoted_text": email.quoted_text,
         "signature": email.signature_text,
     }
+    return _element("mail", content)
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -15,7 +15,6 @@ from guarantee_email_agent.llm.recording_file import (
     read_recording,
     recording_text,
     request_kind,
-    short_digest,
 )
 from guarantee_email_agent.llm.request import all_parts, request_digest, wire_request
 from guarantee_email_agent.utils.errors import LLMError
@@ -96,7 +95,7 @@ class Recordings:
         digest = request_digest(sent)
         if self._names is None:
             self._names = self._list_names()
-        found = [name for name in self._names if name.run == run and name.short_digest == short_digest(digest)]
+        found = [name for name in self._names if name.run == run and digest.startswith(name.short_digest)]
         for name in found:
             if name not in used and (exchange := self._read(name, sent)).digest == digest:
                 used.add(name)

@@ -26,7 +26,6 @@ MAX_RECORDING_BYTES: Final = 64_000_000
 
 _HEADER: Final = "# Recorded by 'eval --llm record'. Not to be edited: a recording that was changed is refused.\n"
 _KEYS: Final = frozenset({"request", "answer", "request_sha256", "answer_sha256"})
-_SHORT_DIGEST: Final = 12
 _NAME: Final = re.compile(r"run(\d{2,})-(\d{2,})-([a-z0-9_]+)-([0-9a-f]{12})\.yaml")
 _KINDS: Final = {TRIAGE_TOOL: "triage", DRAFT_TOOL: "draft"}
 # What a server leaves out of a block is None in the SDK's.
@@ -36,7 +35,7 @@ _NOT_IN_A_NAME: Final = re.compile(r"[^a-z0-9_]+")
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordingName:
-    """The parts of a file's name. run, call: from 1. kind: `triage`, `draft`. short_digest: of the request."""
+    """The parts of a file's name. run, call: from 1. kind: `triage`, `draft`. short_digest: the request's begins so."""
 
     run: int
     call: int
@@ -48,7 +47,7 @@ class RecordingName:
 
     @classmethod
     def of(cls, run: int, call: int, exchange: Exchange) -> RecordingName:
-        return cls(run, call, request_kind(exchange.request), short_digest(exchange.digest))
+        return cls(run, call, request_kind(exchange.request), exchange.digest[:12])
 
     @classmethod
     def parse(cls, name: str) -> RecordingName | None:
@@ -92,11 +91,6 @@ class Exchange:
             TokenUsage(**self.answer["usage"]),
             stop_details=SimpleNamespace(**details) if isinstance(details, Mapping) else details,
         )
-
-
-def short_digest(digest: str) -> str:
-    """The part of a request's digest that stands in a file's name."""
-    return digest[:_SHORT_DIGEST]
 
 
 def request_kind(request: Mapping[str, Any]) -> str:

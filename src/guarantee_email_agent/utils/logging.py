@@ -12,15 +12,10 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 ROOT = "guarantee_email_agent"
-_FORMAT = "%(asctime)s %(levelname)s %(message)s"
-_DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class LineFormatter(logging.Formatter):
     """`2026-01-17 10:23:45 INFO Email received: …`; control characters are written out. A traceback keeps its lines."""
-
-    def __init__(self) -> None:
-        super().__init__(_FORMAT, _DATE_FORMAT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         return printable(super().formatMessage(record))
@@ -93,7 +88,9 @@ def configure_logging(
         handlers[-1].setLevel(level)
     root = logging.getLogger(ROOT)
     root.handlers[:] = handlers
-    formatter = JsonFormatter() if as_json else LineFormatter()
+    formatter = (
+        JsonFormatter() if as_json else LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
+    )
     for handler in handlers:
         handler.setFormatter(formatter)
     # No record is made that no handler wants: a suite of thousands would pay for each.
