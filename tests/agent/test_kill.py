@@ -92,7 +92,13 @@ def assert_one_for_each(company: Company, replies: list[str], mails: int) -> Non
     assert len(answered) == mails
     assert set(answered.values()) == {1}
     assert company.tickets() == mails
-    assert company.tally() == {"unprocessed": 0, "answered": mails, "not answered": 0, "quarantined": 0, "unknown": 0}
+    assert company.inbox_counts() == {
+        "unprocessed": 0,
+        "answered": mails,
+        "not answered": 0,
+        "quarantined": 0,
+        "unknown": 0,
+    }
 
 
 class TestMaildir:

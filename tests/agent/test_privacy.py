@@ -80,8 +80,8 @@ def test_a_log_at_debug_shows_no_control_characters(company: Company) -> None:
 def test_neither_the_agent_nor_a_server_leaves_a_core_file(company: Company) -> None:
     agent = company.start()
     receive_canaries(company)
-    company.wait_until(len(TEXTS))
-    processes = [agent.pid, *company.servers(agent)]
+    company.wait_for_replies(len(TEXTS))
+    processes = [agent.pid, *company.server_processes(agent)]
 
     assert len(processes) == 4
     for pid in processes:

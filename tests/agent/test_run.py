@@ -27,7 +27,13 @@ class TestOnce:
         assert done.stderr == ""
         assert len(company.replies()) == 2
         assert company.tickets() == 1
-        assert company.tally() == {"unprocessed": 0, "answered": 2, "not answered": 1, "quarantined": 0, "unknown": 0}
+        assert company.inbox_counts() == {
+            "unprocessed": 0,
+            "answered": 2,
+            "not answered": 1,
+            "quarantined": 0,
+            "unknown": 0,
+        }
 
     def test_a_reply_has_what_a_mail_program_needs(self, company: Company) -> None:
         company.receive("valid")
@@ -64,7 +70,7 @@ class TestOnce:
         company.run("run", "--once")
 
         assert len(company.replies()) == 1
-        assert company.tally()["answered"] == 2
+        assert company.inbox_counts()["answered"] == 2
 
     @pytest.mark.slow
     def test_a_mail_that_keeps_failing_is_left_for_a_person_after_three_tries(self, company: Company) -> None:
@@ -74,7 +80,7 @@ class TestOnce:
 
         assert done.returncode == 0
         assert "ERROR Email nobody failed 1 times (email_missing_sender); it is left for a person" in done.stderr
-        assert company.tally()["quarantined"] == 1
+        assert company.inbox_counts()["quarantined"] == 1
         assert company.replies() == []
 
     @pytest.mark.slow
@@ -86,7 +92,7 @@ class TestOnce:
         assert done.returncode == 1
         assert "(try 1 of 3)" in done.stderr
         assert len(company.replies()) == 1
-        assert company.tally()["unprocessed"] == 1
+        assert company.inbox_counts()["unprocessed"] == 1
 
     @pytest.mark.slow
     def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:
@@ -95,7 +101,7 @@ class TestOnce:
         done = company.run("run", "--once")
 
         assert re.search(r"ERROR Email large has 5\d\d\d bytes, too many to be read", done.stderr)
-        assert company.tally()["quarantined"] == 1
+        assert company.inbox_counts()["quarantined"] == 1
 
 
 @pytest.mark.slow
@@ -103,9 +109,9 @@ class TestWatching:
     def test_mail_that_comes_is_answered_until_sigterm(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")
-        company.wait_until(1)
+        company.wait_for_replies(1)
         company.receive("second")
-        company.wait_until(2)
+        company.wait_for_replies(2)
         (printed,) = company.stop(agent)
 
         assert "Emails answered: 2" in printed
@@ -114,7 +120,7 @@ class TestWatching:
     def test_sigint_stops_at_once(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")
-        company.wait_until(1)
+        company.wait_for_replies(1)
         company.stop(agent, by=signal.SIGINT, code=130)
 
     @pytest.mark.parametrize("shared", ["sqlite", "postgresql"])
@@ -127,7 +133,7 @@ class TestWatching:
         agents = [company.start(), company.start()]
         for number in range(40):
             company.receive(f"mail{number:02d}")
-        company.wait_until(40)
+        company.wait_for_replies(40)
         company.stop(*agents)
 
         assert len(company.replies()) == 40
@@ -155,8 +161,8 @@ class TestWatching:
     def test_no_process_is_left_when_the_agent_is_killed(self, company: Company) -> None:
         agent = company.start()
         company.receive("first")
-        company.wait_until(1)
-        servers = company.servers(agent)
+        company.wait_for_replies(1)
+        servers = company.server_processes(agent)
         assert len(servers) == 3
         agent.kill()
         agent.communicate()

@@ -151,19 +151,19 @@ class TestWhileItRuns:
         (line,) = done.stderr.splitlines()
         assert "WARNING mail: " in line
         assert "file names are not in UTF-8. Rename them" in line
-        assert company.tally()["answered"] == 1
+        assert company.inbox_counts()["answered"] == 1
 
     def test_a_locked_ledger_holds_mail_up_and_loses_none(self, company: Company) -> None:
         company.start()
         company.receive("first")
-        company.wait_until(1)
+        company.wait_for_replies(1)
         with closing(sqlite3.connect(company.folder / "ledger.db", isolation_level=None)) as others:
             others.execute("BEGIN EXCLUSIVE")
             company.receive("second")
             time.sleep(1)
             assert len(company.replies()) == 1
             others.execute("COMMIT")
-        company.wait_until(2)
+        company.wait_for_replies(2)
 
     def test_mail_waits_while_the_warranty_system_is_down(self, company: Company) -> None:
         up = company.folder / "up"
@@ -176,16 +176,16 @@ class TestWhileItRuns:
         )
         agent = company.start()
         company.receive("first")
-        company.wait_until(1)
+        company.wait_for_replies(1)
         up.unlink()
-        (server,) = [pid for pid, command in company.servers(agent).items() if "warranty" in command]
+        (server,) = [pid for pid, command in company.server_processes(agent).items() if "warranty" in command]
         os.kill(server, signal.SIGKILL)
         company.receive("second")
         company.receive("about nothing", "An application as a driver.")
-        company.wait_until(2)
-        company.wait_for_log("(no fault of the mail)", seconds=90)
+        company.wait_for_replies(2)
+        company.wait_for_log("(no fault of the mail)", timeout_s=90)
         up.touch()
-        company.wait_until(3, seconds=90)
+        company.wait_for_replies(3, timeout_s=90)
         company.stop(agent)
 
         assert company.tickets() == 2
@@ -195,13 +195,13 @@ class TestWhileItRuns:
         main = company.folder / "instructions" / "main.md"
         agent = company.start()
         company.receive("first")
-        company.wait_until(1)
+        company.wait_for_replies(1)
         good = main.read_bytes()
         main.write_text("no frontmatter")
         company.receive("second")
         time.sleep(1)
         main.write_bytes(good)
-        company.wait_until(2, seconds=90)
+        company.wait_for_replies(2, timeout_s=90)
         (printed,) = company.stop(agent)
 
         assert "in step instructions" in printed

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -294,38 +294,21 @@ def test_a_connection_that_is_cut_in_the_middle(postgresql_server: Any, postgres
         ledger.intend_send(held, REPLY)
 
 
-def test_a_server_that_crashes_and_comes_back(postgresql_server: Any, postgresql_url: str) -> None:
-    with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=1)) as ledger:
-        held = claimed(ledger)
-        postgresql_server.stop()
-        try:
-            assert outage(lambda: ledger.intend_send(held, REPLY)).code == "ledger_unreachable"
-            assert outage(ledger.unfinished).code == "ledger_unreachable"
-        finally:
-            postgresql_server.start()
-        ledger.intend_send(held, REPLY)
-
-
-def test_a_server_that_neither_answers_nor_hangs_up(postgresql_server: Any, postgresql_url: str) -> None:
+@pytest.mark.parametrize("outage_of", ["stopped", "suspended"])
+def test_a_server_that_crashes_or_hangs_and_comes_back(
+    postgresql_server: Any, postgresql_url: str, outage_of: str
+) -> None:
     with closing(open_ledger(postgresql_url, key=KEY, lock_timeout_s=0.5)) as ledger:
         held = claimed(ledger)
-        with suspended(postgresql_server):
+        with getattr(postgresql_server, outage_of)():
             assert outage(lambda: ledger.intend_send(held, REPLY)).code == "ledger_unreachable"
+            assert outage(ledger.unfinished).code == "ledger_unreachable"
         ledger.intend_send(held, REPLY)
 
 
 def assert_hidden(error: AgentError, *secrets: str) -> None:
     printed = error.message + repr(error) + repr(error.details) + "".join(traceback.format_exception(error))
     assert [secret for secret in secrets if secret in printed] == []
-
-
-@contextmanager
-def suspended(server: Any) -> Iterator[None]:
-    server.suspend()
-    try:
-        yield
-    finally:
-        server.resume()
 
 
 def cut_connections(server: Any, url: str) -> None:

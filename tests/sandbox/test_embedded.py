@@ -9,7 +9,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from running_sandbox import Box, MakeBox, processes_with, sandbox_of_another_process, wait_until
+from running_sandbox import Box, MakeBox, processes_with, sandbox_of_another_process
+from waiting import wait_until
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from running_sandbox import MakeBox, processes_with, sandbox_of_another_process, wait_until
+from running_sandbox import MakeBox, processes_with, sandbox_of_another_process
+from waiting import wait_until
 
 from guarantee_email_agent.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.host import HostSandbox

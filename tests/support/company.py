@@ -8,9 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
+
+from waiting import wait_until
 
 ADDRESS = "support@example.com"
 
@@ -40,7 +41,7 @@ class Company:
     def receive(self, name: str, text: str = "My dryer SN12345 is broken.", headers: str = "") -> None:
         self.receive_raw(
             name,
-            f"From: customer@example.com\nTo: support@example.com\nSubject: Dryer {name}\n"
+            f"From: customer@example.com\nTo: {ADDRESS}\nSubject: Dryer {name}\n"
             f"Date: Sun, 18 Jan 2026 10:00:00 +0000\nMessage-ID: <{name}@example.com>\n{headers}\n{text}\n",
         )
 
@@ -80,17 +81,13 @@ class Company:
         assert [agent.returncode for agent in agents] == [code] * len(agents), printed
         return printed
 
-    def wait_until(self, replies: int, seconds: float = 30) -> None:
-        end = time.monotonic() + seconds
-        while len(self.replies()) < replies and time.monotonic() < end:
-            time.sleep(0.05)
-        assert len(self.replies()) == replies
+    def wait_for_replies(self, count: int, timeout_s: float = 30) -> None:
+        wait_until(lambda: len(self.replies()) >= count, timeout_s, lambda: f"There are {len(self.replies())} replies")
+        assert len(self.replies()) == count
 
-    def wait_for_log(self, text: str, seconds: float = 30) -> None:
-        log, end = self.folder / "agent.log", time.monotonic() + seconds
-        while not log.exists() or text not in log.read_text():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+    def wait_for_log(self, text: str, timeout_s: float = 30) -> None:
+        log = self.folder / "agent.log"
+        wait_until(lambda: log.exists() and text in log.read_text(), timeout_s, log.read_text)
 
     def replies(self) -> list[str]:
         return [file.read_text() for file in sorted((self.folder / "mailbox").glob(".Sent/[cn]*/*"))]
@@ -101,12 +98,12 @@ class Company:
         with closing(sqlite3.connect(self.folder / "tickets.db")) as database:
             return int(database.execute("SELECT count(*) FROM tickets").fetchone()[0])
 
-    def tally(self) -> dict[str, int]:
+    def inbox_counts(self) -> dict[str, int]:
         checked = self.run("check", "--inbox").stdout
         return {name: int(count) for name, count in re.findall(r"^    ([a-z ]+): (\d+)$", checked, re.MULTILINE)}
 
     @staticmethod
-    def servers(agent: subprocess.Popen[str]) -> dict[int, str]:
+    def server_processes(agent: subprocess.Popen[str]) -> dict[int, str]:
         """The command line of each server that an agent has started, by its process id."""
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
         return {int(pid): Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") for pid in children}

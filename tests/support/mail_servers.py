@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from certificates import make_certificate
+from waiting import wait_until
 
 ADDRESS = "support@example.com"
 PASSWORD = "correct horse, battery"
@@ -124,7 +125,7 @@ disable_dns_lookups = yes
 smtp_host_lookup = native
 default_destination_concurrency_limit = 10
 lmtp_destination_recipient_limit = 50
-message_size_limit = {message_size_limit}
+message_size_limit = 60000000
 mailbox_size_limit = 0
 smtpd_client_connection_count_limit = 0
 smtpd_peername_lookup = no
@@ -184,7 +185,7 @@ def missing() -> str | None:
 
 
 class MailServers:
-    """A running mail system. `start` and `stop`, or as a context manager.
+    """A running mail system, as a context manager.
 
     Ports on `host`: `imaps_port` (TLS), `imap_port` (STARTTLS or none), `smtps_port` (TLS), `submission_port`
     (STARTTLS), all for `user` with `password`, and `smtp_port` (none, without login). `ca_file` signs the certificate.
@@ -196,7 +197,7 @@ class MailServers:
     user = ADDRESS
     password = PASSWORD
 
-    def __init__(self, message_size_limit: int = 60_000_000) -> None:
+    def __init__(self) -> None:
         # Not pytest's own directory: the owner of the mailboxes may not enter that one. Short, for paths of sockets.
         self.root = Path(tempfile.mkdtemp(prefix="mail-", dir="/tmp"))
         self.root.chmod(0o755)
@@ -204,54 +205,29 @@ class MailServers:
         self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port = ports[:4]
         self.smtp_port, self.submission_port, self.smtps_port = ports[4:]
         self.ca_file = self.root / "ca.pem"
-        self._message_size_limit = message_size_limit
-        self._dovecot: subprocess.Popen[bytes] | None = None
-        self._postfix = False
+        self._cleanup = contextlib.ExitStack()
+        self._cleanup.callback(shutil.rmtree, self.root, ignore_errors=True)
 
     def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
+        with self._cleanup:
+            self._start()
+            self._cleanup = self._cleanup.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self._cleanup.close()
 
-    def start(self) -> None:
+    def _start(self) -> None:
         make_certificate(self.root, "localhost")
         self._write_dovecot()
         self._write_postfix()
-        self.start_dovecot()
-        self.start_postfix()
-
-    def stop(self) -> None:
-        self.stop_postfix()
-        self.stop_dovecot()
-        shutil.rmtree(self.root, ignore_errors=True)
-
-    def start_dovecot(self) -> None:
-        self._dovecot = subprocess.Popen([DOVECOT, "-F", "-c", self.root / "dovecot.conf"], stdin=subprocess.DEVNULL)
-        for port in (self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port):
-            self._await_port(port, "dovecot.log")
-
-    def stop_dovecot(self) -> None:
-        if self._dovecot is not None:
-            self._dovecot.terminate()
-            self._dovecot.wait(STARTING_S)
-            self._dovecot = None
-
-    def start_postfix(self) -> None:
+        dovecot = subprocess.Popen([DOVECOT, "-F", "-c", self.root / "dovecot.conf"], stdin=subprocess.DEVNULL)
+        self._cleanup.callback(dovecot.wait, STARTING_S)
+        self._cleanup.callback(dovecot.terminate)
+        self._await_ports(self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port)
         self._run_postfix("start")
-        self._postfix = True
-        for port in (self.smtp_port, self.submission_port, self.smtps_port):
-            self._await_port(port, "postfix/postfix.log")
-
-    def stop_postfix(self) -> None:
-        if self._postfix:
-            self._run_postfix("stop")
-            self._postfix = False
+        self._cleanup.callback(self._run_postfix, "stop")
+        self._await_ports(self.smtp_port, self.submission_port, self.smtps_port)
 
     def deliver(self, *raws: bytes) -> None:
         """Put mails into the support inbox through LMTP, in order."""
@@ -326,12 +302,10 @@ class MailServers:
 
     def wait_until_sent(self, timeout_s: float = 30.0) -> None:
         """Wait until Postfix holds no mail any more."""
-        queue = self.root / "postfix/queue"
-        deadline = time.monotonic() + timeout_s
-        while any(path.is_file() for part in ("incoming", "active", "deferred") for path in (queue / part).rglob("*")):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"Postfix still holds mail. {self.log()}")
-            time.sleep(0.02)
+        queues = [self.root / "postfix/queue" / name for name in ("incoming", "active", "deferred")]
+        wait_until(
+            lambda: not any(path.is_file() for queue in queues for path in queue.rglob("*")), timeout_s, self.log
+        )
 
     def log(self) -> str:
         """The last lines of the servers' logs, for a failed test."""
@@ -368,7 +342,7 @@ class MailServers:
         for directory in ("postfix", "postfix/queue", "postfix/data", "postfix/etc"):
             (self.root / directory).mkdir()
         shutil.chown(self.root / "postfix/data", "postfix")
-        values = {"root": self.root, "message_size_limit": self._message_size_limit, **self._ports()}
+        values = {"root": self.root, **self._ports()}
         (self.root / "postfix/etc/main.cf").write_text(_POSTFIX_MAIN.format(**values))
         (self.root / "postfix/etc/master.cf").write_text(_POSTFIX_MASTER.format(**values))
 
@@ -381,17 +355,15 @@ class MailServers:
         if done.returncode:
             raise RuntimeError(f"postfix {action}: {done.stdout}{done.stderr}{self.log()}")
 
-    def _await_port(self, port: int, log: str) -> None:
-        deadline = time.monotonic() + STARTING_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"nothing listens on port {port}; see {log}: {self.log()}") from None
-                time.sleep(0.02)
-            else:
-                return
+    def _await_ports(self, *ports: int) -> None:
+        for port in ports:
+            wait_until(lambda port=port: _accepts(port), STARTING_S, lambda: f"Nothing listens. {self.log()}")
+
+
+def _accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 def _free_ports(count: int) -> list[int]:

@@ -36,10 +36,10 @@ def integration_error(code: str, **details: bool) -> IntegrationError:
 
 
 class MailboxInMemory:
-    """A Mailbox. `errors` holds for each call by name what it raises, the next one first.
+    """What the daemon asks of a Mailbox. `errors`: for each method by name, what its next calls raise, in order.
 
-    `sent` has the Message-ID of every reply that went out. lost_answers: for so many replies the error comes after it.
-    `limits` has what each list was limited to; `most_read_at_once` tells how many mails were being read together.
+    `sent` has the Message-ID of every reply sent. lost_answers: so many replies are sent before the error is raised.
+    `limits` has the limit of each list; `most_read_at_once` is the highest number of mails read concurrently.
     """
 
     def __init__(self, *names: str) -> None:
@@ -89,15 +89,9 @@ class MailboxInMemory:
             raise integration_error("mail_not_found")
         self.marks[mail_id] = outcome
 
-    async def count_by_outcome(self) -> dict[str, int]:
-        return {}
-
     async def wait_for_mail(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
-
-    async def test_connection(self) -> bool:
-        return True
 
     async def _call(self, name: str) -> None:
         await self.hangs.wait()
@@ -121,12 +115,6 @@ class Warranties:
             raise self.errors.pop(0)
         return {"status": "valid", "expiration_date": "2099-12-31", "coverage": "full"}
 
-    async def test_connection(self) -> bool:
-        return True
-
-    async def close(self) -> None:
-        return
-
 
 class Tickets:
     """`created` has the idempotency key of every ticket once."""
@@ -139,12 +127,6 @@ class Tickets:
         if key not in self.created:
             self.created.append(key)
         return {"ticket_id": f"TICKET-{self.created.index(key) + 1:06d}", "status": "created"}
-
-    async def test_connection(self) -> bool:
-        return True
-
-    async def close(self) -> None:
-        return
 
 
 def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, tickets: Tickets) -> MailWorker:

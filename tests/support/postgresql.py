@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,13 @@ def postgresql_url(postgresql_server: PostgreSQLServer) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new ledger can be opened: once on each database."""
+    """Where a new ledger can be opened; a test runs once on each database."""
     return str(tmp_path / "ledger.db") if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
 
 
 @pytest.fixture
 def ledger_sql(ledger_location: str) -> Iterator[LedgerSql]:
-    """SQL past the ledger, to see what it wrote and to let its time pass."""
+    """SQL behind the ledger's back, to see what it wrote and to let its time pass."""
     sql = LedgerSql(ledger_location)
     yield sql
     sql.close()
@@ -95,7 +96,7 @@ def _programs() -> Path | None:
 
 
 class PostgreSQLServer:
-    """Logins take a password. `stop`, `start`, `suspend` and `resume` are for tests of what an outage does."""
+    """Logins take a password. `stopped` and `suspended` are for tests of what an outage does."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
@@ -164,12 +165,23 @@ class PostgreSQLServer:
         self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def suspend(self) -> None:
-        """From now on it neither answers nor hangs up, until `resume`."""
-        self._signal_all(signal.SIGSTOP)
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """As after a crash, for the time of the block."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
-    def resume(self) -> None:
-        self._signal_all(signal.SIGCONT)
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """In the block it neither answers nor hangs up."""
+        self._signal_all(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal_all(signal.SIGCONT)
 
     def new_database(self, options: str = "") -> str:
         """The URL of an empty one."""

@@ -4,7 +4,7 @@
 
 A line of the plan is `<tool> <before|after> <agent|both>`: kill when the call arrives, or when its answer does, the
 agent alone (the server sees its input end, and finishes what it does) or the server with it. A line that was carried
-out is moved to `PLAN.done`; a call kills for one line at most.
+out is removed; a call kills for one line at most.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def kill_if_planned(tool: str, phase: str) -> None:
             return
         lines.remove(f"{tool} {phase} {victim}")
         PLAN.write_text("".join(f"{line}\n" for line in lines))
-        with open(PLAN.with_suffix(".done"), "a") as done:
-            done.write(f"{tool} {phase} {victim}\n")
         if victim == "both":
             SERVER.kill()
         os.kill(AGENT, signal.SIGKILL)
