@@ -32,7 +32,6 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
 )
 def test_bad_usage_is_one_line_and_ends_in_2(arguments: list[str], says: str, run: Run) -> None:
     done = run(*arguments)
-
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
@@ -42,7 +41,6 @@ def test_bad_usage_is_one_line_and_ends_in_2(arguments: list[str], says: str, ru
 @pytest.mark.parametrize("arguments", [["--help"], ["eval", "--help"]])
 def test_help_lists_the_exit_codes(arguments: list[str], run: Run) -> None:
     done = run(*arguments)
-
     assert (done.returncode, done.stderr) == (0, "")
     for code in ("0", "1", "2", "3", "4", "130"):
         assert re.search(rf"^  {code} +\w", done.stdout, re.MULTILINE)
@@ -55,7 +53,6 @@ def test_the_version_is_told(run: Run) -> None:
 def test_module_and_console_script_are_the_same_program(run: Run, suite: WriteSuite) -> None:
     folder = suite(1, failed=1)
     outcomes = [run("eval", "--eval-dir", folder, program=program) for program in (MODULE, SCRIPT)]
-
     module, script = [(done.returncode, without_time(done.stdout), done.stderr) for done in outcomes]
     assert module == script
 
@@ -64,7 +61,6 @@ def test_module_and_console_script_are_the_same_program(run: Run, suite: WriteSu
 def test_a_reader_that_leaves_changes_nothing(failing: int, code: int, run: Run, suite: WriteSuite) -> None:
     command = f"{sys.executable} -m guarantee_email_agent eval --eval-dir {suite(300, failing)} | head -1; "
     done = run(program=["bash", "-c", command + "exit ${PIPESTATUS[0]}"])
-
     assert (done.returncode, done.stderr) == (code, "")
     assert done.stdout.startswith("Running evaluation suite...")
 
@@ -74,7 +70,6 @@ def test_a_reader_that_leaves_changes_nothing(failing: int, code: int, run: Run,
 def test_a_full_disk_is_one_line_and_ends_in_1(count: int, run: Run, suite: WriteSuite) -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = run("eval", "--eval-dir", suite(count), stdout=full)
-
     assert done.returncode == 1
     assert re.fullmatch(r"guarantee-email-agent: cannot write to stdout .*\n", done.stderr)
 
@@ -84,14 +79,12 @@ def test_a_closed_standard_stream_ends_in_no_traceback(closed: int, run: Run, su
     operator = "<" if closed == 0 else ">"
     command = f"{sys.executable} -m guarantee_email_agent eval --eval-dir {suite(2)} {closed}{operator}&-"
     done = run(program=["bash", "-c", command])
-
     assert done.returncode == 0
     assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_help_loads_neither_half_of_the_program(run: Run) -> None:
     loaded = modules_of(run, "--help")
-
     assert loaded & NEVER_OFFLINE == set()
     assert not {
         name for name in loaded if name.startswith(("guarantee_email_agent.eval", "guarantee_email_agent.email"))

@@ -23,14 +23,12 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_shipped_suite_passes_from_an_empty_folder(run: Run) -> None:
     done = run("eval")
-
     assert done.returncode == 0, done.stdout
     assert "🎉 Eval passed! (≥99% threshold)" in done.stdout
 
 
 def test_a_suite_below_the_threshold_ends_in_4(run: Run, suite: WriteSuite) -> None:
     done = run("eval", "--eval-dir", suite(1, failed=1))
-
     assert done.returncode == 4
     assert "✗ valid_warranty_00002: " in done.stdout
     assert "⚠️  Eval failed (<99% threshold)" in done.stdout
@@ -42,7 +40,6 @@ def test_a_lower_threshold_can_be_asked_for(run: Run, suite: WriteSuite) -> None
 
 def test_a_missing_suite_folder_is_one_line_and_ends_in_2(run: Run) -> None:
     done = run("eval", "--eval-dir", "nowhere")
-
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("guarantee-email-agent: nowhere: the scenario folder does not exist.")
     assert len(done.stderr.splitlines()) == 1
@@ -50,9 +47,7 @@ def test_a_missing_suite_folder_is_one_line_and_ends_in_2(run: Run) -> None:
 
 def test_a_bad_configuration_is_told_with_every_line_and_ends_in_2(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("eval:\n  pass_threshold: much\nlogging:\n  levle: INFO\n", encoding="utf-8")
-
     done = run("eval")
-
     assert (done.returncode, done.stdout) == (2, "")
     first, second = done.stderr.splitlines()
     assert first.startswith("guarantee-email-agent: config.yaml:2: eval.pass_threshold")
@@ -64,9 +59,7 @@ def test_a_configuration_can_be_named(how: str, run: Run, tmp_path: Path, suite:
     suite(1, failed=1)
     config = tmp_path / "other.yaml"
     config.write_text("eval: {test_suite_path: scenarios, pass_threshold: 50}\n", encoding="utf-8")
-
     done = run("eval", "--config", config) if how == "option" else run("eval", env={"CONFIG_PATH": str(config)})
-
     assert done.returncode == 0
     assert "(≥50% threshold)" in done.stdout
 
@@ -77,9 +70,7 @@ def test_a_bad_instruction_file_is_told_with_file_and_line_and_ends_in_2(run: Ru
     (tmp_path / "instructions" / "main.md").write_text("no frontmatter\n", encoding="utf-8")
     for path in (ROOT / "instructions" / "scenarios").glob("*.md"):
         (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-
     done = run("eval")
-
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"guarantee-email-agent: \S*main\.md:1: has no frontmatter\..*\n", done.stderr)
 
@@ -87,7 +78,6 @@ def test_a_bad_instruction_file_is_told_with_file_and_line_and_ends_in_2(run: Ru
 @pytest.mark.parametrize("mode", ["live", "record", "replay"])
 def test_a_model_that_cannot_answer_ends_in_2_before_anything_runs(mode: str, run: Run) -> None:
     done = run("eval", "--llm", mode)
-
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
 
@@ -108,7 +98,6 @@ def test_help_of_eval_explains_every_option(option: str, run: Run) -> None:
 
 def test_results_go_to_stdout_and_nothing_else_does(run: Run, suite: WriteSuite) -> None:
     done = run("eval", "--eval-dir", suite(1), "--verbose")
-
     assert done.stdout.startswith("Running evaluation suite... (1 scenario)\n✓ ")
     assert " INFO " not in done.stdout
 
@@ -120,9 +109,7 @@ def test_without_verbose_a_good_run_says_nothing_on_stderr(run: Run, suite: Writ
 def test_an_invalid_file_is_told_on_stderr(run: Run, suite: WriteSuite) -> None:
     folder = suite(1)
     (folder / "valid_warranty_002.yaml").write_text("input: {}\n", encoding="utf-8")
-
     done = run("eval", "--eval-dir", folder)
-
     assert "ERROR Invalid eval file: valid_warranty_002.yaml - Missing field: scenario_id" in done.stderr
 
 
@@ -156,18 +143,14 @@ def test_verbose_shows_the_log_lines_on_stderr(run: Run, suite: WriteSuite) -> N
 def test_a_log_file_always_has_the_log_lines(run: Run, suite: WriteSuite, tmp_path: Path) -> None:
     folder = suite(2)
     (tmp_path / "config.yaml").write_text("logging: {file: agent.log}\n", encoding="utf-8")
-
     done = run("eval", "--eval-dir", folder)
-
     assert done.stderr == ""
     assert_in_order(log_lines(0), (tmp_path / "agent.log").read_text(encoding="utf-8"))
 
 
 def test_a_log_file_that_cannot_be_written_is_a_configuration_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("logging: {file: nowhere/agent.log}\n", encoding="utf-8")
-
     done = run("eval")
-
     assert done.returncode == 2
     assert "logging.file: cannot write" in done.stderr
 
@@ -196,7 +179,6 @@ def test_reports_that_cannot_be_written_end_in_2_before_anything_runs(
     reports: list[str], says: str, run: Run, suite: WriteSuite
 ) -> None:
     done = run("eval", "--eval-dir", suite(1), *reports)
-
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert says in done.stderr
 
@@ -232,7 +214,6 @@ def on_a_terminal(arguments: Sequence[str | Path], folder: Path, **env: str) -> 
 
 def test_a_terminal_gets_colours(tmp_path: Path, suite: WriteSuite) -> None:
     written = on_a_terminal(["eval", "--eval-dir", suite(1, failed=1)], tmp_path, TERM="xterm")
-
     assert "\x1b[32m✓ valid_warranty_00001" in written
     assert "\x1b[31m✗ valid_warranty_00002" in written
 
@@ -240,7 +221,6 @@ def test_a_terminal_gets_colours(tmp_path: Path, suite: WriteSuite) -> None:
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}])
 def test_a_terminal_that_wants_no_colours_gets_none(setting: dict[str, str], tmp_path: Path, suite: WriteSuite) -> None:
     written = on_a_terminal(["eval", "--eval-dir", suite(1)], tmp_path, **setting)
-
     assert "✓ valid_warranty_00001" in written
     assert "\x1b" not in written
 
@@ -255,7 +235,6 @@ def test_a_pipe_gets_no_colours(run: Run, suite: WriteSuite) -> None:
 
 def test_an_encoding_without_the_signs_gets_ascii(run: Run, suite: WriteSuite) -> None:
     done = run("eval", "--eval-dir", suite(1, failed=1), env={"PYTHONIOENCODING": "ascii"})
-
     assert done.returncode == 4
     assert done.stdout.isascii()
     assert "[PASS] valid_warranty_00001" in done.stdout
@@ -318,7 +297,6 @@ def test_the_shipped_suite_runs_without_any_client_library(run: Run) -> None:
 
 def test_a_plain_suite_runs_without_what_it_does_not_need(run: Run, suite: WriteSuite) -> None:
     loaded = modules_of(run, "eval", "--eval-dir", suite(3))
-
     assert loaded & (NEVER_OFFLINE | NOT_FOR_A_PLAIN_SUITE) == set()
 
 

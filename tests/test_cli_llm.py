@@ -82,7 +82,6 @@ def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(
 @pytest.mark.parametrize("mode", ["live", "record"])
 def test_without_a_key_nothing_runs_and_nothing_is_made(desk: Desk, mode: str) -> None:
     done = desk.run("--llm", mode, key=None)
-
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("guarantee-email-agent: ANTHROPIC_API_KEY is not set. Set it in the environment")
@@ -100,7 +99,6 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
     desk: Desk, variables: dict[str, str], says: str
 ) -> None:
     done = desk.run("--llm", "live", **variables)
-
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"guarantee-email-agent: {says}")
@@ -136,9 +134,7 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: De
 def test_a_dead_api_is_a_failed_suite_that_says_why(desk: Desk) -> None:
     (desk.folder / "config.yaml").write_text("llm:\n  max_attempts: 1\n")
     desk.server.stop()
-
     done = desk.run("--llm", "live")
-
     assert done.returncode == 4
     assert done.stdout.count("The model API cannot be reached") == 3
     assert done.stdout.count("Check the network and ANTHROPIC_BASE_URL") == 3

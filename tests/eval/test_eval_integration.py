@@ -44,7 +44,6 @@ def test_two_runs_give_the_same_report_byte_for_byte(suite: ScenarioFolder) -> N
     suite.write(1)
     suite.write(2, failing)
     suite.write(3, broken)
-
     assert json.dumps(suite.timeless_report()) == json.dumps(suite.timeless_report())
 
 
@@ -52,14 +51,12 @@ def test_two_runs_give_the_same_report_byte_for_byte(suite: ScenarioFolder) -> N
 def test_several_processes_give_the_same_results_in_the_same_order(jobs: int, suite: ScenarioFolder) -> None:
     for number in range(1, 14):
         suite.write(number, failing if number % 5 == 0 else broken if number == 7 else str)
-
     assert suite.timeless_report(jobs=jobs) == suite.timeless_report(jobs=1)
     assert suite.evaluate(jobs=jobs) == suite.evaluate(jobs=1)
 
 
 def test_the_shipped_suite_gives_the_same_replies_from_several_processes(suite: ScenarioFolder) -> None:
     suite.folder = shutil.copytree(SHIPPED, suite.folder, dirs_exist_ok=True)
-
     assert suite.timeless_report(jobs=3) == suite.timeless_report(jobs=1)
 
 
@@ -70,9 +67,7 @@ def test_a_duplicate_id_is_found_across_all_files(
     for number in range(1, 31):
         suite.write(number)
     suite.write(99, lambda text: text.replace("valid_warranty_099", "valid_warranty_001"))
-
     code, printed = suite.evaluate(jobs=jobs)
-
     assert code == 4
     assert "Pass rate: 30/31" in printed
     assert any("Duplicate scenario_id: valid_warranty_001" in message for message in caplog.messages)
@@ -81,9 +76,7 @@ def test_a_duplicate_id_is_found_across_all_files(
 def test_invalid_files_are_logged_from_every_process(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(1, 9):
         suite.write(number, broken)
-
     suite.evaluate(jobs=3)
-
     assert sum(message.startswith("Invalid eval file: ") for message in caplog.messages) == 8
 
 
@@ -91,18 +84,14 @@ def test_more_scenarios_than_a_chunk_keep_their_order(suite: ScenarioFolder) -> 
     count = 2 * MAX_CHUNK + 3
     for number in range(1, count + 1):
         suite.write(number)
-
     ids = [result["scenario_id"] for result in suite.timeless_report(jobs=2)["results"]]
-
     assert ids == [f"valid_warranty_{number:03}" for number in range(1, count + 1)]
 
 
 def test_the_json_report_holds_every_result(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, broken)
-
     report = suite.timeless_report()
-
     assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1}
     assert (report["gate"], report["llm"], report["run_id"]) == ("failed", "offline", "run")
     assert [result["passed"] for result in report["results"]] == [True, False]
@@ -110,20 +99,16 @@ def test_the_json_report_holds_every_result(suite: ScenarioFolder) -> None:
 
 def test_a_junit_report_is_written(suite: ScenarioFolder, tmp_path: Path) -> None:
     suite.write(1)
-
     suite.evaluate(junit_file=tmp_path / "report.xml")
-
     assert "valid_warranty_001" in (tmp_path / "report.xml").read_text(encoding="utf-8")
 
 
 def test_the_shipped_suite_passes(suite: ScenarioFolder) -> None:
     code, printed = suite.evaluate(directory=SHIPPED)
-
     assert code == 0, printed
 
 
 def test_the_shipped_suite_covers_every_scenario_instruction(suite: ScenarioFolder) -> None:
     results = suite.evaluate(directory=SHIPPED)[1]
-
     for name in ("valid", "invalid", "missing_info", "graceful_degradation", "out_of_scope", "no_reply"):
         assert f"✓ {name}_" in results

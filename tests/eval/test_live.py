@@ -54,9 +54,7 @@ def suite(tmp_path: Path, server: MessagesServer) -> LiveSuite:
 
 def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "missing_info_001")
-
     code, printed = suite.evaluate()
-
     assert code == 0
     assert "Pass rate: 2/2 (100%)" in printed
     assert suite.server.tools_asked_for == ["record_triage", "write_reply"] * 2
@@ -65,7 +63,6 @@ def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveS
 
 def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
-
     assert suite.evaluate()[1].splitlines()[-1] == (
         "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
     )
@@ -74,15 +71,12 @@ def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
 def test_one_answer_is_told_as_one(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.server.replies = [HONEST, error_reply(500)]
-
     assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
 
 def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
-
     report = suite.report(llm="live")
-
     assert (report["llm"], report["model"]) == ("live", "claude-sonnet-4-6")
     assert report["tokens"] == {"input": 24, "output": 10, "cache_read": 14, "cache_write": 6}
     assert report["cost_usd"] == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000, abs=1e-6)
@@ -92,17 +86,14 @@ def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, model="local-model"))
     suite.server.replies = [answer(tool_call("record_triage", {"intent": "other", "serial_numbers": []}), model="x")]
-
     assert suite.report(llm="live")["cost_usd"] is None
     assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
 
 
 def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSuite) -> None:
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
-
     one_by_one = suite.results("live", jobs=1)
     assert suite.server.most_at_once == 1
-
     assert suite.results("live", jobs=4) == one_by_one
     assert 1 <= suite.server.most_at_once <= 4
 
@@ -124,9 +115,7 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveS
 def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.server.replies = [error_reply(529)]
-
     (result,) = suite.results("live")
-
     assert not result["passed"]
     assert len(result["failures"]) == 1
     assert "HTTP 529" in result["failures"][0]
@@ -136,9 +125,7 @@ def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
     suite.config = replace(suite.config, llm=replace(suite.config.llm, when_down="template"))
     suite.server.replies = [error_reply(500)]
-
     results = suite.results("live")
-
     assert [result["passed"] for result in results] == [False] * 20
     assert "The language model is down" in results[-1]["failures"][0]
     assert len(suite.server.requests) == 5
@@ -148,25 +135,20 @@ def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_attempts=2))
     suite.server.replies = [error_reply(429, retry_after="0.3"), HONEST]
-
     (result,) = suite.report(llm="live")["results"]
-
     assert result["passed"]
     assert 300 <= result["processing_time_ms"] < 60_000
 
 
 def test_waiting_for_mocked_services_is_skipped_but_counts(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
-
     (result,) = suite.report(llm="live")["results"]
-
     assert result["passed"]
     assert result["processing_time_ms"] >= 3_000
 
 
 def test_every_run_of_a_repeated_scenario_asks_anew(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
-
     assert suite.evaluate(repeat=3)[0] == 0
     assert len(suite.server.requests) == 6
 
@@ -174,9 +156,7 @@ def test_every_run_of_a_repeated_scenario_asks_anew(suite: LiveSuite) -> None:
 def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_path: Path) -> None:
     suite.take("valid_warranty_001")
     (tmp_path / "records").mkdir()
-
     suite.evaluate(records_dir=tmp_path / "records")
-
     record = json.loads((tmp_path / "records" / "valid_warranty_001.json").read_bytes())
     assert record["iterations"] == 2
     calls = [call["function"]["name"] for said in record["conversation"] for call in said.get("tool_calls", ())]
@@ -187,7 +167,6 @@ def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) 
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
     stream = io.StringIO()
-
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
         evaluate(EvalOptions(directory=suite.folder, threshold=99.0, llm="live"), suite.config, stream)
     assert stream.getvalue() == ""
@@ -213,9 +192,7 @@ def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) 
 def test_the_key_is_recorded_nowhere(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key="sk-very-secret"))
-
     suite.evaluate("record")
-
     assert suite.server.headers[0]["authorization"] == "Bearer sk-very-secret"
     assert suite.recorded()
     assert not [name for name, content in suite.recorded().items() if b"very-secret" in content]
@@ -226,7 +203,6 @@ def test_recording_twice_gives_the_same_files(suite: LiveSuite) -> None:
     suite.evaluate("record")
     first = suite.recorded()
     suite.evaluate("record", jobs=4)
-
     assert suite.recorded() == first
 
 
@@ -236,7 +212,6 @@ def test_only_the_scenarios_that_run_are_recorded_anew(suite: LiveSuite) -> None
     first = suite.recorded()
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
     suite.evaluate("record", only="missing_*")
-
     kept = {name for name in suite.recorded() if name in first}
     assert kept == {name for name in first if name.startswith("valid_warranty_001/")}
     assert len(suite.recorded()) == len(first)
@@ -262,7 +237,6 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> Non
     suite.take("valid_warranty_001")
     suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), HONEST]
     suite.evaluate("record")
-
     kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
     assert kinds == ["triage", "triage", "draft"]
     suite.server.replies = [error_reply(500)]
@@ -272,7 +246,6 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> Non
 def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
-
     with pytest.raises(ConfigurationError, match=r"the folder for recordings cannot be written to \(it is no folder\)"):
         suite.evaluate("record")
     assert suite.server.requests == []
@@ -281,7 +254,6 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
 def test_a_recording_that_failed_throughout_leaves_no_folder(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.server.replies = [error_reply(500)]
-
     assert suite.evaluate("record")[0] == 4
     assert not suite.recordings.exists()
 
@@ -296,7 +268,6 @@ def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_be
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
     body = answer(tool_call("write_reply", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
     suite.server.replies = [HONEST, Reply(body)]
-
     assert suite.evaluate("record")[0] == 4
     assert suite.recorded() == first
 
@@ -305,9 +276,7 @@ def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite)
     suite.take("valid_warranty_001", "valid_warranty_002")
     suite.recordings.mkdir()
     (suite.recordings / "valid_warranty_001").write_text("a file stands in the way")
-
     (first, second) = suite.results("record")
-
     assert first["failures"][0].startswith("recording: ")
     assert "cannot be written" in first["failures"][0]
     assert second["passed"]
@@ -321,7 +290,6 @@ def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> No
     recorded = suite.results("record")
     asked = len(suite.server.requests)
     suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
-
     assert suite.results("replay") == recorded
     assert suite.results("replay", jobs=2) == recorded
     assert len(suite.server.requests) == asked
@@ -330,16 +298,13 @@ def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> No
 def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.evaluate("record")
-
     report = suite.report(llm="replay")
-
     assert (report["llm"], report["model"]) == ("replay", "claude-sonnet-4-6")
     assert (report["tokens"]["input"], report["cost_usd"]) == (0, 0.0)
 
 
 def test_a_replay_of_what_was_never_recorded_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
-
     with pytest.raises(
         ConfigurationError, match=r"does not exist: nothing is recorded of this suite\. Record it first"
     ):
@@ -349,7 +314,6 @@ def test_a_replay_of_what_was_never_recorded_is_an_error(suite: LiveSuite) -> No
 def test_a_replay_of_an_empty_folder_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     (suite.recordings / "valid_warranty_001").mkdir(parents=True)
-
     with pytest.raises(ConfigurationError, match="holds no recording: nothing is recorded of this suite"):
         suite.evaluate("replay")
 
@@ -357,7 +321,6 @@ def test_a_replay_of_an_empty_folder_is_an_error(suite: LiveSuite) -> None:
 def test_a_file_in_place_of_the_recordings_is_an_error(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
-
     with pytest.raises(ConfigurationError, match="recordings is no folder: nothing is recorded of this suite"):
         suite.evaluate("replay")
 
@@ -424,9 +387,7 @@ def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -
     suite.take(FAILING_WARRANTY_SYSTEM, "valid_warranty_001")
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
-
     (result,) = suite.results("replay", only=FAILING_WARRANTY_SYSTEM)
-
     assert not result["passed"]
     assert "nothing else of this scenario" in result["failures"][0]
 
@@ -448,16 +409,13 @@ def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite
 def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.evaluate("record", repeat=2)
-
     assert suite.evaluate("replay")[0] == 0
 
 
 def test_who_answers_is_told_in_the_log(suite: LiveSuite, caplog: pytest.LogCaptureFixture) -> None:
     suite.take("valid_warranty_001")
-
     with caplog.at_level(logging.INFO):
         suite.evaluate("record")
-
     assert "The language model is claude-sonnet-4-6 (record)" in caplog.messages
     assert "Executing 1/1: valid_warranty_001" in caplog.messages
 
@@ -466,7 +424,5 @@ def test_silence_is_a_failed_scenario(suite: LiveSuite) -> None:
     suite.take("valid_warranty_001")
     suite.config = replace(suite.config, llm=replace(suite.config.llm, timeout_s=0.5))
     suite.server.replies = [Reply(b"", hangs=True)]
-
     (result,) = suite.results("live")
-
     assert "gave no answer within 0.5 s" in result["failures"][0]

@@ -62,7 +62,6 @@ def test_the_mailbox_holds_the_scenarios_mail_as_it_enters_the_agent(scenario: S
 
 def test_a_mail_without_extras_has_none(scenario: Scenario) -> None:
     (mail,) = run(MockGmailClient(scenario()).get_unread_emails())
-
     assert set(mail) == {"subject", "body", "from", "received", "message_id"}
 
 
@@ -85,23 +84,19 @@ def test_what_is_sent_is_captured_whole(scenario: Scenario) -> None:
 def test_the_thread_may_be_left_out(scenario: Scenario) -> None:
     mailbox = MockGmailClient(scenario())
     run(mailbox.send_email("jane@example.com", "Re: x", "Hello"))
-
     assert mailbox.sent_emails[0]["thread_id"] is None
 
 
 @pytest.mark.parametrize(("failure", "retryable"), [("timeout", False), ("unavailable", True), ("malformed", False)])
 def test_a_mailbox_that_fails_captures_nothing(failure: str, retryable: bool, scenario: Scenario) -> None:
     mailbox = MockGmailClient(with_mocks(scenario, gmail={"error": failure}))
-
     error = error_of(mailbox.send_email("jane@example.com", "Re: x", "Hello"))
-
     # After a time-out nobody knows whether the mail went out, so sending it again could send it twice.
     assert (error.code, error.retryable, mailbox.sent_emails) == (f"gmail_{failure}", retryable, [])
 
 
 def test_a_mailbox_that_fails_cannot_be_read(scenario: Scenario) -> None:
     error = error_of(MockGmailClient(with_mocks(scenario, gmail={"error": "timeout"})).get_unread_emails())
-
     assert error.code == "gmail_timeout"
 
 
@@ -111,7 +106,6 @@ def test_a_mailbox_that_fails_cannot_be_read(scenario: Scenario) -> None:
 def test_the_warranty_system_answers_as_the_scenario_says(scenario: Scenario) -> None:
     facts = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full", "plan": "gold"}
     warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api=facts))
-
     assert run(warranty.check_warranty("SN12345")) == facts
     assert warranty.calls == ["SN12345"]
 
@@ -123,22 +117,18 @@ def test_without_an_answer_it_knows_no_serial_number(scenario: Scenario) -> None
 def test_an_answer_that_somebody_changes_does_not_change_the_next(scenario: Scenario) -> None:
     warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"status": "valid"}))
     run(warranty.check_warranty("SN12345"))["status"] = "expired"
-
     assert run(warranty.check_warranty("SN12345")) == {"status": "valid"}
 
 
 @pytest.mark.parametrize("failure", ["timeout", "unavailable"])
 def test_a_warranty_system_that_fails_may_be_asked_again(failure: str, scenario: Scenario) -> None:
     warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": failure}))
-
     error = error_of(warranty.check_warranty("SN12345"))
-
     assert (error.code, error.retryable) == (f"warranty_api_{failure}", True)
 
 
 def test_a_malformed_answer_is_an_answer_without_a_status(scenario: Scenario) -> None:
     warranty = MockWarrantyAPIClient(with_mocks(scenario, warranty_api={"error": "malformed", "status": "valid"}))
-
     assert "status" not in run(warranty.check_warranty("SN12345"))
 
 
@@ -147,10 +137,8 @@ def test_a_malformed_answer_is_an_answer_without_a_status(scenario: Scenario) ->
 
 def test_tickets_are_numbered_and_captured() -> None:
     ticketing = MockTicketingClient()
-
     first = run(ticketing.create_ticket({"serial_number": "SN1"}))
     second = run(ticketing.create_ticket({"serial_number": "SN2"}))
-
     assert [first["ticket_id"], second["ticket_id"]] == ["MOCK-TICKET-001", "MOCK-TICKET-002"]
     assert ticketing.created_tickets == [
         {"serial_number": "SN1", "ticket_id": "MOCK-TICKET-001"},
@@ -160,9 +148,7 @@ def test_tickets_are_numbered_and_captured() -> None:
 
 def test_one_idempotency_key_gives_one_ticket() -> None:
     ticketing = MockTicketingClient()
-
     ids = [run(ticketing.create_ticket({"idempotency_key": key}))["ticket_id"] for key in ("a", "b", "a")]
-
     assert ids == ["MOCK-TICKET-001", "MOCK-TICKET-002", "MOCK-TICKET-001"]
     assert len(ticketing.created_tickets) == 2
 
@@ -170,15 +156,12 @@ def test_one_idempotency_key_gives_one_ticket() -> None:
 @pytest.mark.parametrize("failure", ["timeout", "unavailable"])
 def test_a_ticketing_system_that_fails_creates_nothing(failure: str, scenario: Scenario) -> None:
     ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": failure}))
-
     error = error_of(ticketing.create_ticket({"serial_number": "SN1"}))
-
     assert (error.code, error.retryable, ticketing.created_tickets) == (f"ticketing_{failure}", True, [])
 
 
 def test_a_malformed_ticket_has_no_number(scenario: Scenario) -> None:
     ticketing = MockTicketingClient(with_mocks(scenario, ticketing={"error": "malformed"}))
-
     assert "ticket_id" not in run(ticketing.create_ticket({"serial_number": "SN1"}))
 
 
@@ -187,7 +170,6 @@ def test_a_malformed_ticket_has_no_number(scenario: Scenario) -> None:
 
 def test_a_scenario_gets_four_clients(scenario: Scenario) -> None:
     clients = create_mock_clients(scenario())
-
     assert {name: type(client) for name, client in clients.items()} == {
         "gmail": MockGmailClient,
         "warranty": MockWarrantyAPIClient,
@@ -201,14 +183,12 @@ def test_clients_are_fresh_for_every_scenario(scenario: Scenario) -> None:
     run(first["gmail"].send_email("jane@example.com", "Re: x", "Hello"))
     run(first["ticketing"].create_ticket({}))
     second = create_mock_clients(scenario())
-
     assert second["gmail"].sent_emails == []
     assert second["ticketing"].created_tickets == []
 
 
 def test_connections_can_be_tested_and_closed(scenario: Scenario) -> None:
     clients = create_mock_clients(scenario())
-
     assert run(clients["warranty"].test_connection()) is True
     assert run(clients["ticketing"].test_connection()) is True
     for client in clients.values():
@@ -218,17 +198,14 @@ def test_connections_can_be_tested_and_closed(scenario: Scenario) -> None:
 @pytest.mark.parametrize(("client", "service"), [("warranty", "warranty_api"), ("ticketing", "ticketing")])
 def test_a_connection_that_fails_says_so(client: str, service: str, scenario: Scenario) -> None:
     clients = create_mock_clients(with_mocks(scenario, **{service: {"error": "unavailable"}}))
-
     assert error_of(clients[client].test_connection()).code == f"{service}_unavailable"
 
 
 def test_the_model_keeps_what_it_was_asked(scenario: Scenario) -> None:
     model = MockAnthropicClient()
     request: dict[str, Any] = {"system": "", "messages": [], "tool_choice": {"name": "unknown"}}
-
     with pytest.raises(Exception, match="unknown"):
         run(model.messages.create(**request))
-
     assert model.requests == [request]
 
 

@@ -72,7 +72,6 @@ def run(config: Config, case: EvalTestCase) -> EvalResult:
 
 def test_a_scenario_that_does_as_expected_passes(config: Config, good: EvalTestCase) -> None:
     result = run(config, good)
-
     assert (result.passed, result.failures, result.test_case) == (True, [], good)
 
 
@@ -116,22 +115,18 @@ def test_every_miss_is_told(config: Config, good: EvalTestCase) -> None:
 def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, good: EvalTestCase) -> None:
     expected = EvalExpectedOutput(False, False, "none")
     case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
-
     result = run(config, case)
-
     assert result.passed
     assert result.actual_output["failed_step"] == "check_warranty"
 
 
 def test_a_service_that_fails_unexpectedly_is_told_with_its_step(config: Config, good: EvalTestCase) -> None:
     result = run(config, replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}})))
-
     assert any("stopped in step check_warranty" in failure for failure in result.failures)
 
 
 def test_waiting_between_retries_takes_no_time_but_counts(config: Config, good: EvalTestCase) -> None:
     case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
-
     assert run(config, case).processing_time_ms >= 3_000
 
 
@@ -165,7 +160,6 @@ def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(conf
 def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase) -> None:
     expected = replace(NOT_ANSWERED, scenario_instruction_used="none", processing_time_ms=2_999)
     case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
-
     (failure, *_) = run(config, case).failures
     assert failure.startswith("processing_time_ms: took too long\n  expected: at most 2999")
 
@@ -175,7 +169,6 @@ def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase
 
 def test_output_is_validated_by_what_is_expected_and_what_came(config: Config, good: EvalTestCase) -> None:
     runner, actual = EvalRunner(config), run(config, good).actual_output
-
     assert runner.validate_output(ANSWERED, actual) == (True, [])
     passed, failures = runner.validate_output(NOT_ANSWERED, actual)
     assert not passed
@@ -200,13 +193,11 @@ def test_one_mail_to_the_sender_and_one_ticket_are_meant(
     config: Config, good: EvalTestCase, changed: dict[str, Any], failure: str
 ) -> None:
     actual = {**run(config, good).actual_output, **changed}
-
     assert EvalRunner(config).validate_output(ANSWERED, actual, "jane@example.com") == (False, [failure])
 
 
 def test_the_sender_may_stand_in_brackets_and_in_another_case(config: Config, good: EvalTestCase) -> None:
     email = replace(EMAIL, from_address="Jane <JANE@example.com>")
-
     assert run(config, replace(good, input=EvalInput(email, {"warranty_api": VALID}))).passed
 
 
@@ -272,9 +263,7 @@ def test_an_agent_is_judged_by_what_happened_even_where_nothing_was_to_happen(
     failures: list[str],
 ) -> None:
     monkeypatch.setattr(runner_module, "EmailProcessor", agent)
-
     result = run(config, replace(good, expected_output=expected))
-
     assert [failure.partition("\n")[0] for failure in result.failures] == failures
 
 
@@ -286,9 +275,7 @@ def test_an_edited_instruction_changes_the_reply(own_instructions: Config, good:
     path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("your warranty is valid", "your cover holds"), encoding="utf-8")
-
     after = run(own_instructions, good)
-
     assert before.passed
     assert "your cover holds" in after.actual_output["response_body"]
     assert after.failures[0].startswith("response_body_contains: missing phrase 'warranty is valid'")
@@ -300,7 +287,6 @@ def test_instructions_are_read_anew_for_every_scenario(own_instructions: Config,
     path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
     path.write_text(path.read_text(encoding="utf-8").replace("Kind regards", "All is well"), encoding="utf-8")
     after = asyncio.run(runner.run_test_case(good))
-
     assert "All is well" not in before.actual_output["response_body"]
     assert "All is well" in after.actual_output["response_body"]
 
@@ -311,25 +297,20 @@ def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
     runner = EvalRunner(own_instructions)
     runner.check_instructions()
     own_instructions.instructions.main.unlink()
-
     result = asyncio.run(runner.run_test_case(good))
-
     assert any("stopped in step instructions" in failure for failure in result.failures)
 
 
 def test_bad_instructions_are_an_error_before_a_scenario_runs(own_instructions: Config) -> None:
     path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
     path.write_text(path.read_text(encoding="utf-8").replace("</reply>", ""), encoding="utf-8")
-
     with pytest.raises(InstructionError, match=r"valid-warranty\.md:\d+: <.*> is never closed"):
         EvalRunner(own_instructions).check_instructions()
 
 
 def test_our_own_addresses_come_from_the_configuration(config: Config, good: EvalTestCase) -> None:
     own = replace(config, agent=replace(config.agent, own_addresses=("jane@example.com",)))
-
     result = run(own, replace(good, expected_output=EvalExpectedOutput(False, False, "no-reply")))
-
     assert result.passed
 
 
@@ -338,17 +319,13 @@ def test_our_own_addresses_come_from_the_configuration(config: Config, good: Eva
 
 def test_results_come_in_the_order_of_the_scenarios(config: Config, good: EvalTestCase) -> None:
     cases = [replace(good, scenario_id=f"valid_warranty_{number:03}") for number in (3, 1, 2)]
-
     results = asyncio.run(EvalRunner(config).run_suite(cases))
-
     assert [result.test_case for result in results] == cases
 
 
 def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: EvalTestCase) -> None:
     bad = replace(good, input=EvalInput(EMAIL, {"ticketing": {"error": "malformed"}, "warranty_api": VALID}))
-
     results = asyncio.run(EvalRunner(config).run_suite([good, bad, good]))
-
     assert [result.passed for result in results] == [True, False, True]
     assert results[0].actual_output["ticket_fields"] == results[2].actual_output["ticket_fields"]
 
@@ -356,9 +333,7 @@ def test_nothing_reaches_from_one_scenario_to_the_next(config: Config, good: Eva
 def test_a_suites_invalid_files_count_as_failures(config: Config, tmp_path: Path) -> None:
     shutil.copy(ROOT / "evals" / "scenarios" / "valid_warranty_001.yaml", tmp_path)
     (tmp_path / "valid_warranty_002.yaml").write_text("scenario_id: [", encoding="utf-8")
-
     results = asyncio.run(EvalRunner(config).run_suite(EvalLoader().discover_test_cases(tmp_path)))
-
     assert [(result.passed, result.invalid) for result in results] == [(True, False), (False, True)]
 
 
@@ -392,7 +367,6 @@ def test_each_scenario_is_logged_by_its_id(
 ) -> None:
     with caplog.at_level(logging.INFO):
         run(config, good)
-
     assert "Executing eval: valid_warranty_001" in caplog.messages
 
 
@@ -419,7 +393,6 @@ def test_a_judge_that_says_yes_passes(judged: Judged) -> None:
 
 def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(judged: Judged) -> None:
     result = judged("def test(result):\n    return {'passed': False, 'feedback': 'too curt'}\n")
-
     assert result.failures == ["test: judge.py says no: too curt"]
 
 
@@ -437,20 +410,17 @@ def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(judged: Judge
 )
 def test_a_judge_without_a_verdict_fails_the_scenario(source: str, judged: Judged) -> None:
     result = judged(source)
-
     assert not result.passed
     assert result.failures[0].startswith("test: judge.py ")
 
 
 def test_a_judge_that_is_gone_fails_the_scenario(config: Config, good: EvalTestCase, tmp_path: Path) -> None:
     result = run(config, replace(good, test="judge.py", file=str(tmp_path / "valid_warranty_001.yaml")))
-
     assert "judge.py" in result.failures[0]
 
 
 def test_a_judge_sees_the_record_of_the_run(judged: Judged) -> None:
     result = judged("import json\ndef test(result):\n    return {'passed': False, 'feedback': json.dumps(result)}\n")
-
     seen = json.loads(result.failures[0].removeprefix("test: judge.py says no: "))
     assert seen["task_name"] == "valid_warranty_001"
     assert seen["instruction"] == EMAIL.body
@@ -466,7 +436,6 @@ def test_a_judge_never_sees_what_is_expected(judged: Judged) -> None:
 
 def test_what_a_judge_changes_changes_nothing(judged: Judged) -> None:
     result = judged("def test(result):\n    result.clear()\n    return {'passed': True, 'feedback': ''}\n")
-
     assert result.passed
     assert result.actual_output["email_sent"] is True
 
@@ -479,5 +448,4 @@ def test_a_judge_adds_to_the_other_checks(judged: Judged, good: EvalTestCase, co
         file=str(tmp_path / "valid_warranty_001.yaml"),
         expected_output=replace(ANSWERED, response_body_contains=("no such phrase",)),
     )
-
     assert [failure.partition(":")[0] for failure in run(config, case).failures] == ["response_body_contains", "test"]

@@ -27,9 +27,7 @@ def suite(tmp_path: Path, config: Config) -> ScenarioFolder:
 
 def test_a_suite_that_passes_ends_in_0(suite: ScenarioFolder) -> None:
     suite.write(1)
-
     code, printed = suite.evaluate()
-
     assert code == 0
     assert "Running evaluation suite... (1 scenario)" in printed
     assert "✓ valid_warranty_001: Customer with valid warranty requests status check" in printed
@@ -40,9 +38,7 @@ def test_a_suite_that_passes_ends_in_0(suite: ScenarioFolder) -> None:
 def test_a_suite_below_the_threshold_ends_in_4(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, failing)
-
     code, printed = suite.evaluate()
-
     assert code == 4
     assert "Pass rate: 1/2 (50.0%)" in printed
     assert "⚠️  Eval failed (<99% threshold)" in printed
@@ -51,14 +47,12 @@ def test_a_suite_below_the_threshold_ends_in_4(suite: ScenarioFolder) -> None:
 def test_a_suite_just_at_the_threshold_passes(suite: ScenarioFolder) -> None:
     suite.write(1)
     suite.write(2, failing)
-
     assert suite.evaluate(threshold=50.0)[0] == 0
     assert suite.evaluate(threshold=50.1)[0] == 4
 
 
 def test_an_empty_folder_is_a_pass_rate_of_0(suite: ScenarioFolder) -> None:
     code, printed = suite.evaluate()
-
     assert code == 4
     assert "Pass rate: 0/0 (0.0%)" in printed
 
@@ -72,7 +66,6 @@ def test_a_missing_folder_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> 
 def test_bad_instructions_are_an_error_before_anything_is_printed(suite: ScenarioFolder, tmp_path: Path) -> None:
     suite.write(1)
     suite.config = replace(suite.config, instructions=replace(suite.config.instructions, main=tmp_path / "main.md"))
-
     with pytest.raises(InstructionError):
         suite.evaluate()
 
@@ -97,9 +90,7 @@ def test_passed_scenarios_come_first_and_failed_ones_with_their_reasons(suite: S
 def test_an_invalid_file_counts_and_is_named(suite: ScenarioFolder, caplog: pytest.LogCaptureFixture) -> None:
     suite.write(1)
     suite.write(2, broken)
-
     code, printed = suite.evaluate()
-
     assert code == 4
     assert "Pass rate: 1/2 (50.0%)" in printed
     assert "of which invalid files: 1" in printed
@@ -142,9 +133,7 @@ def test_a_run_is_told_in_the_log(suite: ScenarioFolder, caplog: pytest.LogCaptu
 def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
     for number in (1, 2, 12):
         suite.write(number)
-
     _, printed = suite.evaluate(only="*_01?")
-
     assert "(1 scenario)" in printed
     assert "valid_warranty_012" in printed
 
@@ -152,7 +141,6 @@ def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
 def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
     suite.write(1, broken)
     suite.write(2)
-
     assert suite.evaluate(only="*_001")[0] == 4
     assert suite.evaluate(only="*_002")[0] == 0
 
@@ -161,7 +149,6 @@ def test_only_that_matches_nothing_fails_with_a_warning(
     suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     suite.write(1)
-
     assert suite.evaluate(only="nothing_*")[0] == 4
     assert "--only nothing_* matches none of the 1 scenario files" in caplog.messages
 
@@ -170,16 +157,13 @@ def test_repeat_runs_each_scenario_as_often_and_counts_it_once(
     suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     suite.write(1)
-
     with caplog.at_level(logging.INFO):
         _, printed = suite.evaluate(repeat=3)
-
     assert caplog.messages.count("Executing eval: valid_warranty_001") == 3
     assert "Pass rate: 1/1 (100%)" in printed
 
 
 def test_a_report_that_cannot_be_written_is_an_error(suite: ScenarioFolder, tmp_path: Path) -> None:
     suite.write(1)
-
     with pytest.raises(ConfigurationError):
         suite.evaluate(json_file=tmp_path / "nowhere" / "report.json")
