@@ -7,6 +7,7 @@ import json
 import logging
 import shlex
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import pytest
 from messages_server import HONEST, MessagesServer, Reply, answer, error_reply, text, tool_call
 from scenario_folder import ROOT, ScenarioFolder
+from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.settings import InstructionSettings
 from guarantee_email_agent.eval.suite import EvalOptions, evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -24,13 +27,20 @@ FAILING_WARRANTY_SYSTEM = "valid_warranty_056"
 
 
 class LiveSuite(ScenarioFolder):
-    """Some shipped scenarios, evaluated with a model behind the server."""
+    """The shipped valid_warranty_001 and whatever a test takes, evaluated with a model behind the server."""
 
     def __init__(self, folder: Path, server: MessagesServer) -> None:
         config = load_config(cwd=ROOT, environ={"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": server.url})
         super().__init__(folder / "scenarios", replace(config, llm=replace(config.llm, max_attempts=1), source=None))
         self.recordings = folder / "recordings"
         self.server = server
+        self.take("valid_warranty_001")
+
+    def configure(self, **llm: Any) -> None:
+        self.config = replace(self.config, llm=replace(self.config.llm, **llm))
+
+    def set_key(self, key: str | None) -> None:
+        self.config = replace(self.config, secrets=replace(self.config.secrets, anthropic_api_key=key))
 
     def evaluate(self, llm: str = "live", **options: Any) -> tuple[int, str]:
         return super().evaluate(llm=llm, **options)
@@ -53,7 +63,7 @@ def suite(tmp_path: Path, server: MessagesServer) -> LiveSuite:
 
 
 def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "missing_info_001")
+    suite.take("missing_info_001")
     code, printed = suite.evaluate()
     assert code == 0
     assert "Pass rate: 2/2 (100%)" in printed
@@ -62,20 +72,17 @@ def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveS
 
 
 def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     assert suite.evaluate()[1].splitlines()[-1] == (
         "claude-sonnet-4-6: 2 answers, 44 tokens sent, 10 received, $0.0002"
     )
 
 
 def test_one_answer_is_told_as_one(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     suite.server.replies = [HONEST, error_reply(500)]
     assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
 
 def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     report = suite.report(llm="live")
     assert (report["llm"], report["model"]) == ("live", "claude-sonnet-4-6")
     assert report["tokens"] == {"input": 24, "output": 10, "cache_read": 14, "cache_write": 6}
@@ -83,8 +90,7 @@ def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> Non
 
 
 def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, model="local-model"))
+    suite.configure(model="local-model")
     suite.server.replies = [answer(tool_call("record_triage", {"intent": "other", "serial_numbers": []}), model="x")]
     assert suite.report(llm="live")["cost_usd"] is None
     assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
@@ -99,7 +105,7 @@ def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSu
 
 
 def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.take("valid_warranty_002")
     suite.server.replies = [error_reply(500), HONEST]
 
     code, printed = suite.evaluate()
@@ -115,7 +121,7 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveS
 def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.server.replies = [error_reply(529)]
-    (result,) = suite.results("live")
+    (result,) = suite.results("live", only=FAILING_WARRANTY_SYSTEM)
     assert not result["passed"]
     assert len(result["failures"]) == 1
     assert "HTTP 529" in result["failures"][0]
@@ -123,7 +129,7 @@ def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: Liv
 
 def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -> None:
     suite.take(*(f"valid_warranty_{number:03}" for number in range(1, 21)))
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, when_down="template"))
+    suite.configure(when_down="template")
     suite.server.replies = [error_reply(500)]
     results = suite.results("live")
     assert [result["passed"] for result in results] == [False] * 20
@@ -132,8 +138,7 @@ def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -
 
 
 def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_attempts=2))
+    suite.configure(max_attempts=2)
     suite.server.replies = [error_reply(429, retry_after="0.3"), HONEST]
     (result,) = suite.report(llm="live")["results"]
     assert result["passed"]
@@ -142,19 +147,17 @@ def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
 
 def test_waiting_for_mocked_services_is_skipped_but_counts(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
-    (result,) = suite.report(llm="live")["results"]
+    (result,) = suite.report(llm="live", only=FAILING_WARRANTY_SYSTEM)["results"]
     assert result["passed"]
     assert result["processing_time_ms"] >= 3_000
 
 
 def test_every_run_of_a_repeated_scenario_asks_anew(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     assert suite.evaluate(repeat=3)[0] == 0
     assert len(suite.server.requests) == 6
 
 
 def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_path: Path) -> None:
-    suite.take("valid_warranty_001")
     (tmp_path / "records").mkdir()
     suite.evaluate(records_dir=tmp_path / "records")
     record = json.loads((tmp_path / "records" / "valid_warranty_001.json").read_bytes())
@@ -164,8 +167,7 @@ def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_pa
 
 
 def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
+    suite.set_key(None)
     stream = io.StringIO()
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
         evaluate(EvalOptions(directory=suite.folder, threshold=99.0, llm="live"), suite.config, stream)
@@ -176,7 +178,7 @@ def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) 
 
 
 def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "missing_info_001", "no_reply_001")
+    suite.take("missing_info_001", "no_reply_001")
 
     assert suite.evaluate("record")[0] == 0
 
@@ -190,8 +192,7 @@ def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) 
 
 
 def test_the_key_is_recorded_nowhere(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key="sk-very-secret"))
+    suite.set_key("sk-very-secret")
     suite.evaluate("record")
     assert suite.server.headers[0]["authorization"] == "Bearer sk-very-secret"
     assert suite.recorded()
@@ -199,7 +200,7 @@ def test_the_key_is_recorded_nowhere(suite: LiveSuite) -> None:
 
 
 def test_recording_twice_gives_the_same_files(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "missing_info_001")
+    suite.take("missing_info_001")
     suite.evaluate("record")
     first = suite.recorded()
     suite.evaluate("record", jobs=4)
@@ -207,10 +208,10 @@ def test_recording_twice_gives_the_same_files(suite: LiveSuite) -> None:
 
 
 def test_only_the_scenarios_that_run_are_recorded_anew(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "missing_info_001")
+    suite.take("missing_info_001")
     suite.evaluate("record")
     first = suite.recorded()
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    suite.configure(max_tokens=999)
     suite.evaluate("record", only="missing_*")
     kept = {name for name in suite.recorded() if name in first}
     assert kept == {name for name in first if name.startswith("valid_warranty_001/")}
@@ -218,10 +219,10 @@ def test_only_the_scenarios_that_run_are_recorded_anew(suite: LiveSuite) -> None
 
 
 def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.take("valid_warranty_002")
     suite.evaluate("record")
     first = suite.recorded()
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    suite.configure(max_tokens=999)
     suite.server.replies = [HONEST, error_reply(500), HONEST]  # the draft of the first one
 
     assert suite.evaluate("record")[0] == 4
@@ -234,7 +235,6 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Live
 
 
 def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), HONEST]
     suite.evaluate("record")
     kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
@@ -244,7 +244,6 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> Non
 
 
 def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     suite.recordings.write_text("a file stands in the way")
     with pytest.raises(ConfigurationError, match=r"the folder for recordings cannot be written to \(it is no folder\)"):
         suite.evaluate("record")
@@ -252,7 +251,7 @@ def test_recordings_that_cannot_be_written_are_told_before_the_api_is_asked(suit
 
 
 def test_a_recording_that_failed_throughout_leaves_no_folder(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.take("valid_warranty_002")
     suite.server.replies = [error_reply(500)]
     assert suite.evaluate("record")[0] == 4
     assert not suite.recordings.exists()
@@ -262,10 +261,9 @@ def test_a_recording_that_failed_throughout_leaves_no_folder(suite: LiveSuite) -
 def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_before(
     suite: LiveSuite, depth: int
 ) -> None:
-    suite.take("valid_warranty_001")
     suite.evaluate("record")
     first = suite.recorded()
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999))
+    suite.configure(max_tokens=999)
     body = answer(tool_call("write_reply", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
     suite.server.replies = [HONEST, Reply(body)]
     assert suite.evaluate("record")[0] == 4
@@ -273,7 +271,7 @@ def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_be
 
 
 def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.take("valid_warranty_002")
     suite.recordings.mkdir()
     (suite.recordings / "valid_warranty_001").write_text("a file stands in the way")
     (first, second) = suite.results("record")
@@ -286,48 +284,41 @@ def test_a_recording_that_cannot_be_written_fails_its_scenario(suite: LiveSuite)
 
 
 def test_a_replay_gives_the_same_results_without_the_api(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "missing_info_001", "no_reply_001", FAILING_WARRANTY_SYSTEM)
+    suite.take("missing_info_001", "no_reply_001", FAILING_WARRANTY_SYSTEM)
     recorded = suite.results("record")
     asked = len(suite.server.requests)
-    suite.config = replace(suite.config, secrets=replace(suite.config.secrets, anthropic_api_key=None))
+    suite.set_key(None)
     assert suite.results("replay") == recorded
     assert suite.results("replay", jobs=2) == recorded
     assert len(suite.server.requests) == asked
 
 
 def test_the_report_of_a_replay_names_the_model_and_costs_nothing(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     suite.evaluate("record")
     report = suite.report(llm="replay")
     assert (report["llm"], report["model"]) == ("replay", "claude-sonnet-4-6")
     assert (report["tokens"]["input"], report["cost_usd"]) == (0, 0.0)
 
 
-def test_a_replay_of_what_was_never_recorded_is_an_error(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    with pytest.raises(
-        ConfigurationError, match=r"does not exist: nothing is recorded of this suite\. Record it first"
-    ):
-        suite.evaluate("replay")
-
-
-def test_a_replay_of_an_empty_folder_is_an_error(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    (suite.recordings / "valid_warranty_001").mkdir(parents=True)
-    with pytest.raises(ConfigurationError, match="holds no recording: nothing is recorded of this suite"):
-        suite.evaluate("replay")
-
-
-def test_a_file_in_place_of_the_recordings_is_an_error(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.recordings.write_text("a file stands in the way")
-    with pytest.raises(ConfigurationError, match="recordings is no folder: nothing is recorded of this suite"):
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda _: None, r"does not exist: nothing is recorded of this suite\. Record it first"),
+        (lambda folder: (folder / "valid_warranty_001").mkdir(parents=True), "holds no recording: nothing is recorded"),
+        (lambda folder: folder.write_text("in the way"), "recordings is no folder: nothing is recorded of this suite"),
+    ],
+    ids=["absent", "empty", "file"],
+)
+def test_a_replay_of_what_was_never_recorded_is_an_error(
+    suite: LiveSuite, make: Callable[[Path], object], problem: str
+) -> None:
+    make(suite.recordings)
+    with pytest.raises(ConfigurationError, match=problem):
         suite.evaluate("replay")
 
 
 def test_a_miss_tells_a_command_that_a_shell_takes(suite: LiveSuite, tmp_path: Path) -> None:
     suite.folder = suite.folder.rename(tmp_path / "my scenarios")
-    suite.take("valid_warranty_001")
     suite.evaluate("record")
     source = tmp_path / "it's mine.yaml"
     suite.config = replace(suite.config, llm=replace(suite.config.llm, max_tokens=999), source=source)
@@ -342,7 +333,6 @@ def test_a_miss_tells_a_command_that_a_shell_takes(suite: LiveSuite, tmp_path: P
 
 
 def test_each_repetition_has_a_recording_of_its_own(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     draft = {"body": "Your warranty is valid until 2025-12-31 for SN12345, fully covered. Ticket: {ticket_number}."}
     suite.server.replies = [HONEST, HONEST, HONEST, answer(tool_call("write_reply", draft))]
     assert suite.evaluate("record", repeat=2)[0] == 0
@@ -358,18 +348,11 @@ def test_each_repetition_has_a_recording_of_its_own(suite: LiveSuite) -> None:
     assert f"Record it anew: {command}\n" in printed
 
 
-def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, tmp_path: Path) -> None:
-    suite.take("valid_warranty_001", "missing_info_001")
-    shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
-    places = replace(
-        suite.config.instructions,
-        main=tmp_path / "instructions" / "main.md",
-        scenarios_dir=tmp_path / "instructions" / "scenarios",
-    )
-    suite.config = replace(suite.config, instructions=places)
+def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, folder: InstructionFolder) -> None:
+    suite.take("missing_info_001")
+    suite.config = replace(suite.config, instructions=InstructionSettings(folder.main, folder.scenarios))
     suite.evaluate("record")
-    edited = places.scenarios_dir / "missing-info.md"
-    edited.write_text(edited.read_text(encoding="utf-8").replace("type plate", "label"), encoding="utf-8")
+    folder.replace_all(folder.scenario("missing-info"), "type plate", "label")
 
     code, printed = suite.evaluate("replay")
 
@@ -384,7 +367,7 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, tmp_pat
 
 
 def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
-    suite.take(FAILING_WARRANTY_SYSTEM, "valid_warranty_001")
+    suite.take(FAILING_WARRANTY_SYSTEM)
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
     (result,) = suite.results("replay", only=FAILING_WARRANTY_SYSTEM)
@@ -393,7 +376,7 @@ def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -
 
 
 def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001", "valid_warranty_002")
+    suite.take("valid_warranty_002")
     suite.evaluate("record")
     name = sorted(suite.recorded())[1]
     file = suite.recordings / name
@@ -407,13 +390,11 @@ def test_a_damaged_recording_is_one_failure_that_names_the_file(suite: LiveSuite
 
 
 def test_a_recording_that_is_no_longer_asked_for_does_no_harm(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
     suite.evaluate("record", repeat=2)
     assert suite.evaluate("replay")[0] == 0
 
 
 def test_who_answers_is_told_in_the_log(suite: LiveSuite, caplog: pytest.LogCaptureFixture) -> None:
-    suite.take("valid_warranty_001")
     with caplog.at_level(logging.INFO):
         suite.evaluate("record")
     assert "The language model is claude-sonnet-4-6 (record)" in caplog.messages
@@ -421,8 +402,7 @@ def test_who_answers_is_told_in_the_log(suite: LiveSuite, caplog: pytest.LogCapt
 
 
 def test_silence_is_a_failed_scenario(suite: LiveSuite) -> None:
-    suite.take("valid_warranty_001")
-    suite.config = replace(suite.config, llm=replace(suite.config.llm, timeout_s=0.5))
+    suite.configure(timeout_s=0.5)
     suite.server.replies = [Reply(b"", hangs=True)]
     (result,) = suite.results("live")
     assert "gave no answer within 0.5 s" in result["failures"][0]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.config.settings import Config, InstructionSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module
@@ -46,15 +47,15 @@ def config() -> Config:
 
 
 @pytest.fixture
-def own_instructions(config: Config, tmp_path: Path) -> Config:
-    """With a copy of the instructions that a test may edit."""
-    shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
-    places = replace(
-        config.instructions,
-        main=tmp_path / "instructions" / "main.md",
-        scenarios_dir=tmp_path / "instructions" / "scenarios",
-    )
-    return replace(config, instructions=places)
+def own_instructions(config: Config, folder: InstructionFolder) -> Config:
+    """With the copy of the instructions in `folder`."""
+    return replace(config, instructions=InstructionSettings(folder.main, folder.scenarios))
+
+
+@pytest.fixture
+def timing_out(good: EvalTestCase) -> EvalTestCase:
+    """The same with a warranty system that never answers."""
+    return replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
 
 
 @pytest.fixture
@@ -270,40 +271,32 @@ def test_an_agent_is_judged_by_what_happened_even_where_nothing_was_to_happen(
 # Instructions --------------------------------------------------------------------------------------------------------
 
 
-def test_an_edited_instruction_changes_the_reply(own_instructions: Config, good: EvalTestCase) -> None:
-    before = run(own_instructions, good)
-    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("your warranty is valid", "your cover holds"), encoding="utf-8")
-    after = run(own_instructions, good)
-    assert before.passed
-    assert "your cover holds" in after.actual_output["response_body"]
-    assert after.failures[0].startswith("response_body_contains: missing phrase 'warranty is valid'")
-
-
-def test_instructions_are_read_anew_for_every_scenario(own_instructions: Config, good: EvalTestCase) -> None:
+def test_an_edited_instruction_changes_the_reply_of_the_next_scenario(
+    own_instructions: Config, good: EvalTestCase, folder: InstructionFolder
+) -> None:
     runner = EvalRunner(own_instructions)
     before = asyncio.run(runner.run_test_case(good))
-    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("Kind regards", "All is well"), encoding="utf-8")
-    after = asyncio.run(runner.run_test_case(good))
-    assert "All is well" not in before.actual_output["response_body"]
-    assert "All is well" in after.actual_output["response_body"]
+    folder.replace_all(folder.scenario("valid-warranty"), "your warranty is valid", "your cover holds")
+    for after in (asyncio.run(runner.run_test_case(good)), run(own_instructions, good)):
+        assert "your cover holds" in after.actual_output["response_body"]
+        assert after.failures[0].startswith("response_body_contains: missing phrase 'warranty is valid'")
+    assert before.passed
 
 
 def test_an_instruction_that_breaks_during_the_run_fails_the_scenario(
-    own_instructions: Config, good: EvalTestCase
+    own_instructions: Config, good: EvalTestCase, folder: InstructionFolder
 ) -> None:
     runner = EvalRunner(own_instructions)
     runner.check_instructions()
-    own_instructions.instructions.main.unlink()
+    folder.main.unlink()
     result = asyncio.run(runner.run_test_case(good))
     assert any("stopped in step instructions" in failure for failure in result.failures)
 
 
-def test_bad_instructions_are_an_error_before_a_scenario_runs(own_instructions: Config) -> None:
-    path = own_instructions.instructions.scenarios_dir / "valid-warranty.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("</reply>", ""), encoding="utf-8")
+def test_bad_instructions_are_an_error_before_a_scenario_runs(
+    own_instructions: Config, folder: InstructionFolder
+) -> None:
+    folder.replace_all(folder.scenario("valid-warranty"), "</reply>", "")
     with pytest.raises(InstructionError, match=r"valid-warranty\.md:\d+: <.*> is never closed"):
         EvalRunner(own_instructions).check_instructions()
 

@@ -57,6 +57,9 @@ class InstructionFolder:
             self.load()
         return caught.value.message.replace(f"{self.path}/", "").splitlines()
 
+    def replace_all(self, path: Path, old: str, new: str) -> None:
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
     def edit(self, path: Path, old: str, new: str) -> int:
         """Replace a text that stands once in a file; the line on which it stood, from 1."""
         text = path.read_text(encoding="utf-8")
