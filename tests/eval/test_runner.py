@@ -94,7 +94,7 @@ def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTest
     assert actual["scenario_used"] == "valid-warranty"
 
 
-def test_every_miss_is_told(config: Config, good: EvalTestCase) -> None:
+def test_every_miss_is_listed(config: Config, good: EvalTestCase) -> None:
     expected = EvalExpectedOutput(
         False, False, "missing-info", ("no such phrase",), ("warranty is valid",), {"priority": "high", "floor": "3"}
     )
@@ -113,26 +113,25 @@ def test_every_miss_is_told(config: Config, good: EvalTestCase) -> None:
     ]
 
 
-def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, good: EvalTestCase) -> None:
-    expected = EvalExpectedOutput(False, False, "none")
-    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
-    result = run(config, case)
+def test_a_service_that_fails_is_no_failure_where_it_is_expected(config: Config, timing_out: EvalTestCase) -> None:
+    result = run(config, replace(timing_out, expected_output=EvalExpectedOutput(False, False, "none")))
     assert result.passed
     assert result.actual_output["failed_step"] == "check_warranty"
 
 
-def test_a_service_that_fails_unexpectedly_is_told_with_its_step(config: Config, good: EvalTestCase) -> None:
-    result = run(config, replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}})))
-    assert any("stopped in step check_warranty" in failure for failure in result.failures)
+def test_a_service_that_fails_unexpectedly_is_a_failure_with_its_step(config: Config, timing_out: EvalTestCase) -> None:
+    failures = run(config, timing_out).failures
+    assert any("stopped in step check_warranty" in failure for failure in failures)
 
 
-def test_waiting_between_retries_takes_no_time_but_counts(config: Config, good: EvalTestCase) -> None:
-    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
-    assert run(config, case).processing_time_ms >= 3_000
+def test_waiting_between_retries_takes_no_time_but_counts(config: Config, timing_out: EvalTestCase) -> None:
+    assert run(config, timing_out).processing_time_ms >= 3_000
 
 
-def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(config: Config, good: EvalTestCase) -> None:
-    class Patient(MockAnthropicClient):
+def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(
+    config: Config, good: EvalTestCase, timing_out: EvalTestCase
+) -> None:
+    class WaitingModel(MockAnthropicClient):
         """Answers once the other scenario is done."""
 
         def __init__(self) -> None:
@@ -143,14 +142,13 @@ def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(conf
             await self.may_answer.wait()
             return await super().create(**request)
 
-    skipping = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}))
     runner = EvalRunner(config)
 
     async def both() -> tuple[EvalResult, EvalResult]:
-        model = Patient()
+        model = WaitingModel()
         other = asyncio.create_task(runner.run_test_case(good, model))
         await asyncio.sleep(0)
-        first = await runner.run_test_case(skipping)
+        first = await runner.run_test_case(timing_out)
         model.may_answer.set()
         return first, await other
 
@@ -158,10 +156,9 @@ def test_what_one_scenario_skips_does_not_count_for_one_that_runs_beside_it(conf
     assert first.processing_time_ms >= 3_000 > other.processing_time_ms
 
 
-def test_a_scenario_that_takes_too_long_fails(config: Config, good: EvalTestCase) -> None:
+def test_a_scenario_that_takes_too_long_fails(config: Config, timing_out: EvalTestCase) -> None:
     expected = replace(NOT_ANSWERED, scenario_instruction_used="none", processing_time_ms=2_999)
-    case = replace(good, input=EvalInput(EMAIL, {"warranty_api": {"error": "timeout"}}), expected_output=expected)
-    (failure, *_) = run(config, case).failures
+    (failure, *_) = run(config, replace(timing_out, expected_output=expected)).failures
     assert failure.startswith("processing_time_ms: took too long\n  expected: at most 2999")
 
 
@@ -365,27 +362,38 @@ def test_each_scenario_is_logged_by_its_id(
 
 # A scenario's own judge ----------------------------------------------------------------------------------------------
 
+RunJudged = Callable[..., EvalResult]
+
 
 @pytest.fixture
-def judged(good: EvalTestCase, tmp_path: Path, config: Config) -> Callable[[str], EvalResult]:
-    """Runs the good scenario with a judge beside it."""
+def run_judged(good: EvalTestCase, tmp_path: Path, config: Config) -> RunJudged:
+    """Runs the good scenario with a judge beside it, whose whole file or `test` function is given."""
 
-    def run_with(source: str) -> EvalResult:
-        (tmp_path / "judge.py").write_text(source, encoding="utf-8")
-        return run(config, replace(good, test="judge.py", file=str(tmp_path / "valid_warranty_001.yaml")))
+    def run_with(body: str = "", source: str | None = None, **changes: Any) -> EvalResult:
+        text = f"def test(result):\n    {body}\n" if source is None else source
+        (tmp_path / "judge.py").write_text(text, encoding="utf-8")
+        return run(config, replace(good, test="judge.py", file=str(tmp_path / "valid_warranty_001.yaml"), **changes))
 
     return run_with
 
 
-Judged = Callable[[str], EvalResult]
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return {'passed': True, 'feedback': 'fine'}",
+        "return {'passed': 'expected' not in str(result), 'feedback': ''}",
+        "result.clear()\n    return {'passed': True, 'feedback': ''}",
+    ],
+    ids=["that-passes", "never-sees-what-is-expected", "changes-nothing"],
+)
+def test_a_judge_that_passes(run_judged: RunJudged, body: str) -> None:
+    result = run_judged(body)
+    assert result.passed
+    assert result.actual_output["email_sent"] is True
 
 
-def test_a_judge_that_says_yes_passes(judged: Judged) -> None:
-    assert judged("def test(result):\n    return {'passed': True, 'feedback': 'fine'}\n").passed
-
-
-def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(judged: Judged) -> None:
-    result = judged("def test(result):\n    return {'passed': False, 'feedback': 'too curt'}\n")
+def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(run_judged: RunJudged) -> None:
+    result = run_judged("return {'passed': False, 'feedback': 'too curt'}")
     assert result.failures == ["test: judge.py says no: too curt"]
 
 
@@ -401,8 +409,8 @@ def test_a_judge_that_says_no_fails_the_scenario_with_its_feedback(judged: Judge
         "",
     ],
 )
-def test_a_judge_without_a_verdict_fails_the_scenario(source: str, judged: Judged) -> None:
-    result = judged(source)
+def test_a_judge_without_a_verdict_fails_the_scenario(source: str, run_judged: RunJudged) -> None:
+    result = run_judged(source=source)
     assert not result.passed
     assert result.failures[0].startswith("test: judge.py ")
 
@@ -412,8 +420,8 @@ def test_a_judge_that_is_gone_fails_the_scenario(config: Config, good: EvalTestC
     assert "judge.py" in result.failures[0]
 
 
-def test_a_judge_sees_the_record_of_the_run(judged: Judged) -> None:
-    result = judged("import json\ndef test(result):\n    return {'passed': False, 'feedback': json.dumps(result)}\n")
+def test_a_judge_sees_the_record_of_the_run(run_judged: RunJudged) -> None:
+    result = run_judged("import json\n    return {'passed': False, 'feedback': json.dumps(result)}")
     seen = json.loads(result.failures[0].removeprefix("test: judge.py says no: "))
     assert seen["task_name"] == "valid_warranty_001"
     assert seen["instruction"] == EMAIL.body
@@ -423,22 +431,7 @@ def test_a_judge_sees_the_record_of_the_run(judged: Judged) -> None:
     assert seen["conversation"]
 
 
-def test_a_judge_never_sees_what_is_expected(judged: Judged) -> None:
-    assert judged("def test(result):\n    return {'passed': 'expected' not in str(result), 'feedback': ''}\n").passed
-
-
-def test_what_a_judge_changes_changes_nothing(judged: Judged) -> None:
-    result = judged("def test(result):\n    result.clear()\n    return {'passed': True, 'feedback': ''}\n")
-    assert result.passed
-    assert result.actual_output["email_sent"] is True
-
-
-def test_a_judge_adds_to_the_other_checks(judged: Judged, good: EvalTestCase, config: Config, tmp_path: Path) -> None:
-    judged("def test(result):\n    return {'passed': False, 'feedback': 'no'}\n")
-    case = replace(
-        good,
-        test="judge.py",
-        file=str(tmp_path / "valid_warranty_001.yaml"),
-        expected_output=replace(ANSWERED, response_body_contains=("no such phrase",)),
-    )
-    assert [failure.partition(":")[0] for failure in run(config, case).failures] == ["response_body_contains", "test"]
+def test_a_judge_adds_to_the_other_checks(run_judged: RunJudged) -> None:
+    expected = replace(ANSWERED, response_body_contains=("no such phrase",))
+    failures = run_judged("return {'passed': False, 'feedback': 'no'}", expected_output=expected).failures
+    assert [failure.partition(":")[0] for failure in failures] == ["response_body_contains", "test"]
