@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from mcp_sessions import Servers
 
+from guarantee_email_agent.integrations.mcp_session import McpSession
+
 
 @pytest.fixture
 async def servers() -> AsyncIterator[Servers]:
@@ -12,3 +14,9 @@ async def servers() -> AsyncIterator[Servers]:
     servers = Servers()
     yield servers
     await servers.close()
+
+
+@pytest.fixture
+def session(servers: Servers) -> McpSession:
+    """With `stdio_server.py`."""
+    return servers.session()

@@ -1,4 +1,4 @@
-"""What the words, codes and declarations of a failed call are taken for."""
+"""How a failed call is classified by its message, its codes, or what the server declares."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from guarantee_email_agent.integrations.call_errors import (
     declared_error,
     service_error,
 )
+from guarantee_email_agent.utils.errors import IntegrationError
 
 
 @pytest.mark.parametrize(
-    ("words", "kind"),
+    ("message", "kind"),
     [
         ("Rate limit exceeded", RATE_LIMITED),
         ("Quota exceeded for quota metric 'Queries'", RATE_LIMITED),
@@ -48,8 +49,8 @@ from guarantee_email_agent.integrations.call_errors import (
         ("", FAILED),
     ],
 )
-def test_words_tell_what_kind_of_failure_it_is(words: str, kind: ErrorKind) -> None:
-    assert classify_message(words) is kind
+def test_a_message_is_classified_by_its_words(message: str, kind: ErrorKind) -> None:
+    assert classify_message(message) is kind
 
 
 @pytest.mark.parametrize(
@@ -66,29 +67,26 @@ def test_words_tell_what_kind_of_failure_it_is(words: str, kind: ErrorKind) -> N
         (-32603, 0, FAILED),
     ],
 )
-def test_so_do_the_codes_of_the_protocol_and_of_http(code: int, status: int, kind: ErrorKind) -> None:
+def test_codes_of_the_protocol_and_of_http_are_classified(code: int, status: int, kind: ErrorKind) -> None:
     assert classify_protocol_error(code, status, "it did not work") is kind
 
 
-@pytest.mark.parametrize("kind", [RATE_LIMITED, TIMEOUT, UNAVAILABLE])
+@pytest.mark.parametrize("kind", [RATE_LIMITED, TIMEOUT, UNAVAILABLE, AUTH, INVALID_ARGUMENT, FAILED])
 def test_what_can_heal_is_retryable(kind: ErrorKind) -> None:
     error = service_error("mail", "read_raw", kind)
-    assert error.retryable
+    assert error.retryable is (kind in (RATE_LIMITED, TIMEOUT, UNAVAILABLE))
     assert error.code == f"mail_{kind.type}"
     assert error.message.startswith("mail: read_raw: the service ")
 
 
-@pytest.mark.parametrize("kind", [AUTH, INVALID_ARGUMENT, FAILED])
-def test_what_cannot_is_not(kind: ErrorKind) -> None:
-    assert not service_error("mail", "read_raw", kind).retryable
+def declared(name: str, **fields: object) -> IntegrationError:
+    error = declared_error(name, {"error": {"message": "x", **fields}})
+    assert error is not None
+    return error
 
 
 def test_a_declared_error_is_taken_as_it_is() -> None:
-    declared = {"code": "mail_rejected", "message": "550: no such user\n", "retryable": False, "uncertain": True}
-
-    error = declared_error("mail", {"error": declared})
-
-    assert error is not None
+    error = declared("mail", code="mail_rejected", message="550: no such user\n", retryable=False, uncertain=True)
     assert error.code == "mail_rejected"
     assert error.message == "550: no such user\\n"
     assert error.details == {"retryable": False, "uncertain": True, "outage": False}
@@ -108,35 +106,22 @@ def test_a_declared_error_is_taken_as_it_is() -> None:
     ],
 )
 def test_codes_tell_whether_the_whole_service_is_down(code: str, outage: bool) -> None:
-    error = declared_error("mail", {"error": {"code": code, "message": "x"}})
-    assert error is not None
-    assert error.details["outage"] is outage
+    assert declared("mail", code=code).details["outage"] is outage
 
 
 def test_a_server_may_say_so_itself() -> None:
-    error = declared_error("mail", {"error": {"code": "mail_timeout", "message": "x", "outage": True}})
-    assert error is not None
-    assert error.details["outage"] is True
+    assert declared("mail", code="mail_timeout", outage=True).details["outage"] is True
 
 
 def test_a_foreign_code_is_put_behind_the_services_name() -> None:
-    error = declared_error("warranty_api", {"error": {"code": "no_license", "message": "x"}})
-    assert error is not None
-    assert error.code == "warranty_api_no_license"
+    assert declared("warranty_api", code="no_license").code == "warranty_api_no_license"
 
 
 @pytest.mark.parametrize(
     "structured",
-    [
-        None,
-        [],
-        "error",
-        {},
-        {"error": "text"},
-        {"error": {"code": 7, "message": "x"}},
-        {"error": {"code": "Not A Code", "message": "x"}},
-        {"error": {"code": "x"}},
-    ],
+    [None, [], "error", {}]
+    + [{"error": error} for error in ("text", {"code": 7, "message": "x"}, {"code": "Not A Code", "message": "x"})]
+    + [{"error": {"code": "x"}}],
 )
 def test_anything_else_declares_nothing(structured: Any) -> None:
     assert declared_error("mail", structured) is None

@@ -73,34 +73,23 @@ def test_what_we_call_is_what_the_package_publishes() -> None:
 
 async def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("first", "second", "third")
-
     assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0", "aaa1", "aaa2"]
     await mail.mark("aaa1", "answered")
     await mail.mark("aaa2", "not_answered")
     assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
-    assert await mail.count_by_outcome() == {
-        "unprocessed": 1,
-        "answered": 1,
-        "not_answered": 1,
-        "quarantined": 0,
-        "unknown": 0,
-    }
+    counts = {"unprocessed": 1, "answered": 1, "not_answered": 1, "quarantined": 0, "unknown": 0}
+    assert await mail.count_by_outcome() == counts
     await mail.list_unprocessed(1000)
     assert {call["given"]["maxResults"] for call in gmail.calls if call["tool"] == "search_emails"} == {MAX_LISTED}
 
 
 def test_labels_have_names_that_gmails_search_finds() -> None:
-    assert sorted(LABELS.values()) == [
-        "warranty-agent-answered",
-        "warranty-agent-not-answered",
-        "warranty-agent-quarantined",
-        "warranty-agent-unknown",
-    ]
+    outcomes = ("answered", "not-answered", "quarantined", "unknown")
+    assert sorted(LABELS.values()) == [f"warranty-agent-{outcome}" for outcome in outcomes]
 
 
-async def test_a_mail_is_made_whole_again_as_far_as_it_is_told(gmail: Gmail, mail: MailClient) -> None:
+async def test_a_mail_is_made_whole_again_as_far_as_the_server_gives_it(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("Grüße,\nis SN-100 covered?\n", subject="Zażółć", **{"from": "Jörg <joerg@example.com>"})
-
     raw = await mail.read_raw("aaa0", 100_000)
     email = parse_email(raw)
     assert email.sender == "joerg@example.com"
@@ -110,12 +99,11 @@ async def test_a_mail_is_made_whole_again_as_far_as_it_is_told(gmail: Gmail, mai
     assert raw == await mail.read_raw("aaa0", 100_000)
 
 
-async def test_attachments_are_told_apart_from_the_text(gmail: Gmail, mail: MailClient) -> None:
+async def test_attachments_are_separated_from_the_text(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive(
         "See the photo.\n\nAttachments (2):\n- label (1).jpg (image/jpeg, 120 KB, ID: ANGjdJ8wzQ1234567)\n"
         "- invoice.pdf (application/pdf, 3 KB, ID: SN98765)"
     )
-
     raw = await mail.read_raw("aaa0", 100_000)
     assert b"ANGjdJ8wzQ1234567" not in raw
     email = parse_email(raw)
@@ -133,7 +121,6 @@ async def test_attachments_are_told_apart_from_the_text(gmail: Gmail, mail: Mail
 )
 async def test_what_only_looks_like_attachments_is_text(body: str, gmail: Gmail, mail: MailClient) -> None:
     gmail.receive(body)
-
     email = parse_email(await mail.read_raw("aaa0", 100_000))
     assert "".join(span.text for span in email.spans).strip() == body
     assert email.attachments == ()
@@ -142,9 +129,7 @@ async def test_what_only_looks_like_attachments_is_text(body: str, gmail: Gmail,
 async def test_html_is_read_as_html(gmail: Gmail, mail: MailClient) -> None:
     note = "[Note: This email is HTML-formatted. Plain text version not available.]\n\n"
     gmail.receive(f"{note}<p>Is <b>SN-100</b> covered?</p>")
-
-    text = parse_email(await mail.read_raw("aaa0", 100_000)).new_text
-    assert text == "Is SN-100 covered?"
+    assert parse_email(await mail.read_raw("aaa0", 100_000)).new_text == "Is SN-100 covered?"
 
 
 async def test_a_reply_goes_into_its_thread_and_bears_no_made_up_id(gmail: Gmail, mail: MailClient) -> None:
@@ -175,7 +160,7 @@ async def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, mai
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "retryable", "uncertain"),
+    ("answer", "code", "retryable", "uncertain"),
     [
         ("Error: invalid_grant", "mail_auth", False, False),
         ("Error: Quota exceeded for quota metric 'Queries'", "mail_rate_limited", True, False),
@@ -184,15 +169,14 @@ async def test_no_header_is_smuggled_in(to: str, subject: str, gmail: Gmail, mai
         ("Error: Backend Error", "mail_failed", False, True),
     ],
 )
-async def test_an_error_told_as_an_answer_is_an_error(
-    words: str, code: str, retryable: bool, uncertain: bool, gmail: Gmail, mail: MailClient
+async def test_an_answer_that_reports_an_error_is_an_error(
+    answer: str, code: str, retryable: bool, uncertain: bool, gmail: Gmail, mail: MailClient
 ) -> None:
-    gmail.fail(words)
-
+    gmail.fail(answer)
     error = await failure(mail.send(Reply("a@example.com", "x", "text", "<r@example.com>")))
     assert (error.code, error.retryable) == (code, retryable)
     assert error.details.get("uncertain", False) is uncertain
-    assert words.removeprefix("Error: ") not in error.message
+    assert answer.removeprefix("Error: ") not in error.message
 
 
 async def test_a_mail_that_is_gone_is_an_error_of_that_mail(gmail: Gmail, mail: MailClient) -> None:
@@ -201,19 +185,17 @@ async def test_a_mail_that_is_gone_is_an_error_of_that_mail(gmail: Gmail, mail: 
 
 async def test_a_mail_that_is_too_large_is_one_too(gmail: Gmail, mail: MailClient) -> None:
     gmail.receive("x" * 1000)
-
     assert (await failure(mail.read_raw("aaa0", 999))).code == "mail_too_large"
 
 
 @pytest.mark.parametrize("answer", ["Hello!", "ID: \nSubject: \nFrom: \nDate: \n"])
 async def test_an_answer_of_another_form_is_malformed(answer: str, gmail: Gmail, mail: MailClient) -> None:
     gmail.fail(answer)
-
     for call in (mail.list_unprocessed(), mail.read_raw("aaa0", 100), mail.mark("aaa0", "answered")):
         assert (await failure(call)).code == "mail_malformed"
 
 
-async def test_waiting_takes_its_time_and_tells_to_look(gmail: Gmail, mail: MailClient) -> None:
+async def test_waiting_takes_its_time_and_reports_a_change(gmail: Gmail, mail: MailClient) -> None:
     await mail.list_unprocessed()
     assert await mail.wait_for_mail(3600) is True
 

@@ -10,10 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from mcp_sessions import PATIENCE_S, Servers
+from mcp_sessions import PATIENCE_S, Servers, failure
 
+from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 
 LIMIT = 10_000  # bytes of an answer
 pytestmark = pytest.mark.anyio
@@ -27,7 +28,7 @@ class SessionServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.taking_leave = threading.Event()
+        self.session_deleted = threading.Event()
         self.stopped = threading.Event()
         self.accepted: list[str | None] = []
         self.stream = False
@@ -49,14 +50,14 @@ class Handler(BaseHTTPRequestHandler):
         if message["method"] == self.server.silent_after:
             self.server.stopped.wait()
         result = self._result(message["method"], message.get("params", {}))
-        told = {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
-        self._answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], **told}).encode())
+        outcome = {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
+        self._answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}).encode())
 
     def do_GET(self) -> None:
         self._answer(405, b"")
 
     def do_DELETE(self) -> None:
-        self.server.taking_leave.set()
+        self.server.session_deleted.set()
         self.server.stopped.wait()
 
     def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
@@ -99,71 +100,69 @@ def http() -> Iterator[SessionServer]:
         thread.join()
 
 
-def session(servers: Servers, http: SessionServer, **settings: Any) -> Any:
-    return servers.session(ServerLaunch("mcp.x", url=http.url), max_answer_bytes=LIMIT, exit_grace_s=0.2, **settings)
+@pytest.fixture
+def session(servers: Servers, http: SessionServer) -> McpSession:
+    return servers.session(ServerLaunch("mcp.x", url=http.url), max_answer_bytes=LIMIT, exit_grace_s=0.2)
 
 
-async def big(asked: Any, size: int) -> int:
-    return len((await asked.call("big", {"size": size}, PATIENCE_S))["raw"])
+async def big(session: McpSession, size: int) -> int:
+    return len((await session.call("big", {"size": size}, PATIENCE_S))["raw"])
 
 
-async def test_a_leave_taking_that_is_never_answered_keeps_nobody(servers: Servers, http: SessionServer) -> None:
-    asked = session(servers, http)
-    assert await big(asked, 1) == 1
-    await asked.close()
-    assert http.taking_leave.is_set()
+async def test_an_end_of_session_that_is_never_answered_is_not_waited_for(
+    session: McpSession, http: SessionServer
+) -> None:
+    assert await big(session, 1) == 1
+    await session.close()
+    assert http.session_deleted.is_set()
 
 
-async def test_nor_does_it_keep_a_new_start(servers: Servers, http: SessionServer) -> None:
-    asked = session(servers, http)
-    await big(asked, 1)
-    asked._connection.end()
-    assert await big(asked, 2) == 2
-    assert http.taking_leave.is_set()
+async def test_nor_does_it_keep_a_new_start(session: McpSession, http: SessionServer) -> None:
+    await big(session, 1)
+    assert session._connection
+    session._connection.end()
+    assert await big(session, 2) == 2
+    assert http.session_deleted.is_set()
 
 
 async def test_nor_a_start_that_came_to_nothing(servers: Servers, http: SessionServer) -> None:
     http.silent_after = "tools/list"
-
+    session = servers.session(ServerLaunch("mcp.x", url=http.url), exit_grace_s=0.2, start_timeout_s=0.5)
     with pytest.raises(MCPConnectionError, match=r"did not answer within 0\.5 s"):
-        await session(servers, http, start_timeout_s=0.5).start()
+        await session.start()
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_beyond_the_limit_is_malformed_and_ends_the_connection(
-    servers: Servers, http: SessionServer, stream: bool
+    session: McpSession, http: SessionServer, stream: bool
 ) -> None:
     http.stream = stream
-
-    asked = session(servers, http)
-    assert await big(asked, LIMIT - 200) == LIMIT - 200
-    with pytest.raises(IntegrationError) as caught:
-        await big(asked, LIMIT)
-    assert caught.value.code == "oracle_malformed"
-    assert caught.value.message == f"oracle: big: the server wrote a message of more than {LIMIT} bytes"
-    assert caught.value.details["uncertain"]
-    assert await big(asked, 1) == 1
+    assert await big(session, LIMIT - 200) == LIMIT - 200
+    error = await failure(big(session, LIMIT))
+    assert error.code == "oracle_malformed"
+    assert error.message == f"oracle: big: the server wrote a message of more than {LIMIT} bytes"
+    assert error.details["uncertain"]
+    assert await big(session, 1) == 1
 
 
-async def test_nothing_is_decompressed_since_that_could_be_of_any_size(servers: Servers, http: SessionServer) -> None:
-    asked = session(servers, http)
-    await asked.start()
+async def test_nothing_is_decompressed_since_that_could_be_of_any_size(
+    session: McpSession, http: SessionServer
+) -> None:
+    await session.start()
     http.compressed = True
-    with pytest.raises(IntegrationError):
-        await big(asked, 100 * LIMIT)
+    await failure(big(session, 100 * LIMIT))
     assert set(http.accepted) == {"identity"}
 
 
 @pytest.mark.parametrize("value", ["half a character: \ud800", float("nan")])
 async def test_a_call_that_cannot_be_written_is_not_sent_and_harms_no_other(
-    servers: Servers, http: SessionServer, value: object
+    session: McpSession, servers: Servers, value: object
 ) -> None:
-    for asked in (session(servers, http), servers.session()):
-        await asked.start()
-        connection = asked._connection
-        with pytest.raises(IntegrationError) as caught:
-            await asked.call("big", {"size": 1, "other": value}, PATIENCE_S)
-        assert caught.value.code == "oracle_invalid_argument"
-        assert caught.value.details == {"retryable": False, "uncertain": False, "outage": False}
-        assert await big(asked, 1) == 1
-        assert asked._connection is connection
+    for each in (session, servers.session()):
+        await each.start()
+        connection = each._connection
+        error = await failure(each.call("big", {"size": 1, "other": value}, PATIENCE_S))
+        assert error.code == "oracle_invalid_argument"
+        assert error.details == {"retryable": False, "uncertain": False, "outage": False}
+        assert await big(each, 1) == 1
+        assert each._connection is connection

@@ -43,30 +43,28 @@ async def gone(pid: int) -> bool:
 
 
 class TestCall:
-    async def test_gives_structured_content(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_gives_structured_content(self, session: McpSession) -> None:
         assert await session.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
 
-    async def test_reads_json_where_there_is_only_text(self, servers: Servers) -> None:
-        assert await servers.session().call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
+    async def test_reads_json_where_there_is_only_text(self, session: McpSession) -> None:
+        assert await session.call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
 
     @pytest.mark.parametrize("text", ["The warranty is fine.", "[1, 2]", "", "[" * 100_000])
-    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, servers: Servers) -> None:
-        error = await failure(servers.session().call("prose", {"text": text}, PATIENCE_S))
+    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, session: McpSession) -> None:
+        error = await failure(session.call("prose", {"text": text}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert not error.retryable
 
-    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, servers: Servers) -> None:
-        assert await servers.session().call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
+    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, session: McpSession) -> None:
+        assert await session.call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
 
-    async def test_an_answer_against_the_tools_own_schema_is_malformed(self, servers: Servers) -> None:
-        error = await failure(servers.session().call("break_promise", {}, PATIENCE_S))
+    async def test_an_answer_against_the_tools_own_schema_is_malformed(self, session: McpSession) -> None:
+        error = await failure(session.call("break_promise", {}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert "no number" not in error.message
         assert error.details["uncertain"]
 
-    async def test_tools_of_all_pages_are_known(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_tools_of_all_pages_are_known(self, session: McpSession) -> None:
         await session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
         assert session.tools >= {"echo", "spawn"}
         with pytest.raises(MCPConnectionError, match=r"does not offer echo\(volume\); it offers big, break"):
@@ -74,13 +72,11 @@ class TestCall:
         with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
             await session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
 
-    async def test_calls_of_many_tasks_get_their_own_answers(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_calls_of_many_tasks_get_their_own_answers(self, session: McpSession) -> None:
         answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
         assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
 
-    async def test_a_call_that_is_cancelled_harms_no_other(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_a_call_that_is_cancelled_harms_no_other(self, session: McpSession) -> None:
         pid = await pid_of(session)
         slow = asyncio.create_task(session.call("sleep", {"seconds": 0.3}, PATIENCE_S))
         waiting = asyncio.create_task(session.call("echo", {"text": "next"}, PATIENCE_S))
@@ -96,7 +92,6 @@ class TestEnvironment:
     async def test_is_what_was_given_and_nothing_else(self, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden")
         given = {"PATH": os.environ["PATH"], "GMAIL_TOKEN": "token"}
-
         seen = await servers.session(servers.launch(environment=given)).call("environment", {}, PATIENCE_S)
         seen.pop("LC_CTYPE", None)  # Python sets it for itself
         assert seen == given
@@ -116,7 +111,7 @@ class TestServerThatDies:
         error = await failure(session.call("die", {"words": "out of paper\x1b[0m", "code": 9}, PATIENCE_S))
         assert error.code == "oracle_unavailable"
         assert error.details == {"retryable": True, "uncertain": True, "outage": False}
-        assert error.message == ('oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"')
+        assert error.message == 'oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"'
         assert await pid_of(session) != first
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
             "oracle: out of paper\\x1b[0m",
@@ -124,11 +119,9 @@ class TestServerThatDies:
         ]
 
     async def test_the_last_words_of_somebody_elses_server_may_quote_a_mail(
-        self, servers: Servers, caplog: pytest.LogCaptureFixture
+        self, session: McpSession, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
-
-        session = servers.session()
         error = await failure(session.call("die", {"words": "canary"}, PATIENCE_S))
         assert "canary" not in error.message
         await pid_of(session)
@@ -136,7 +129,6 @@ class TestServerThatDies:
 
     async def test_nothing_is_repeated_by_itself(self, servers: Servers, tmp_path: Path) -> None:
         effects = tmp_path / "effects"
-
         session = servers.session(servers.launch("well", str(effects)))
         for then, limit_s in (("die", PATIENCE_S), ("sleep", 0.3)):
             with pytest.raises(IntegrationError) as caught, forbid_repeat():
@@ -145,21 +137,18 @@ class TestServerThatDies:
             assert not caught.value.retryable
         assert effects.read_text() == "done\ndone\n"
 
-    async def test_one_killed_between_two_calls_is_not_noticed(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_one_killed_between_two_calls_is_not_noticed(self, session: McpSession) -> None:
         pid = await pid_of(session)
         os.kill(pid, signal.SIGKILL)
         assert await gone(pid)
         await asyncio.sleep(0.1)
         assert await session.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
 
-    async def test_many_calls_start_it_once(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_many_calls_start_it_once(self, session: McpSession) -> None:
         await failure(session.call("die", {}, PATIENCE_S))
         assert len(set(await asyncio.gather(*(pid_of(session) for _ in range(20))))) == 1
 
-    async def test_what_it_started_ends_with_it(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_what_it_started_ends_with_it(self, session: McpSession) -> None:
         child = (await session.call("spawn", {}, PATIENCE_S))["pid"]
         assert (await failure(session.call("die", {}, PATIENCE_S))).code == "oracle_unavailable"
         await session.close()
@@ -195,8 +184,7 @@ class TestServerThatDies:
 
 
 class TestServerThatHangs:
-    async def test_a_call_ends_at_its_deadline(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_a_call_ends_at_its_deadline(self, session: McpSession) -> None:
         pid = await pid_of(session)
         error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
         assert error.code == "oracle_timeout"
@@ -204,16 +192,14 @@ class TestServerThatHangs:
         assert error.details == {"retryable": True, "uncertain": True, "outage": False}
         assert await pid_of(session) == pid
 
-    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, session: McpSession) -> None:
         pid = await pid_of(session)
         for _ in range(2):
             await failure(session.call("sleep", {"seconds": 600}, 0.2))
         assert await pid_of(session) != pid
         assert not alive(pid)
 
-    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, session: McpSession) -> None:
         stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
         await asyncio.sleep(0.5)
         refused = asyncio.create_task(failure(session.call("echo", {"text": "x" * 1_000_000}, 0.3)))
@@ -230,15 +216,14 @@ class TestServerThatTalksTooMuch:
         self, start: str, servers: Servers, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
-
         session = servers.session(servers.launch(start))
         assert await session.call("rubbish", {}, PATIENCE_S) == {"said": "after rubbish"}
         lines = [record for record in caplog.records if "no MCP message" in record.getMessage()]
         assert r"debug: \x1b[31m" in lines[0 if start == "well" else 3].getMessage()
         assert all(record.levelno == logging.DEBUG and record.getMessage().isprintable() for record in lines)
 
-    async def test_a_large_answer_comes_through(self, servers: Servers) -> None:
-        answer = await servers.session().call("big", {"size": 35_000_000}, PATIENCE_S)
+    async def test_a_large_answer_comes_through(self, session: McpSession) -> None:
+        answer = await session.call("big", {"size": 35_000_000}, PATIENCE_S)
         assert len(answer["raw"]) == 35_000_000
 
     @pytest.mark.parametrize(("tool", "arguments"), [("big", {"size": 200_000}), ("endless", {})])
@@ -254,11 +239,9 @@ class TestServerThatTalksTooMuch:
         assert await pid_of(session) != pid
 
     async def test_stderr_goes_to_the_log_line_by_line(
-        self, servers: Servers, caplog: pytest.LogCaptureFixture
+        self, session: McpSession, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG, "guarantee_email_agent")
-
-        session = servers.session()
         await session.call("say", {"words": "one\n\nt\x07wo\n" + "x" * 100_000}, PATIENCE_S)
         await session.close()
         said = [r.getMessage() for r in caplog.records if r.name.endswith("mcp_connection")]
@@ -303,8 +286,7 @@ class TestStart:
         launch = ServerLaunch("mcp.test", sys.executable, ("-c", "print('hello')"))
         assert "oracle: no MCP server answers (" in await self.message(servers.session(launch))
 
-    async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, session: McpSession) -> None:
         error = await failure(session.call("process", {}, 0.001))
         assert error.code == "oracle_timeout"
         assert error.details == {"retryable": True, "uncertain": False, "outage": True}
@@ -313,8 +295,7 @@ class TestStart:
 
 
 class TestEnd:
-    async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, servers: Servers) -> None:
-        session = servers.session()
+    async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, session: McpSession) -> None:
         pid = await pid_of(session)
         await session.close()
         assert not alive(pid)
@@ -348,6 +329,6 @@ class TestEnd:
             agent.wait(PATIENCE_S)
         assert asyncio.run(gone(pid))
 
-    async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, servers: Servers) -> None:
-        about = await servers.session().call("process", {}, PATIENCE_S)
+    async def test_ctrl_c_in_the_agents_terminal_does_not_reach_it(self, session: McpSession) -> None:
+        about = await session.call("process", {}, PATIENCE_S)
         assert about["session"] == about["pid"] != os.getsid(0)

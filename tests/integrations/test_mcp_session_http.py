@@ -14,6 +14,7 @@ import pytest
 from mcp_sessions import PATIENCE_S, Servers, failure
 
 from guarantee_email_agent.integrations.call_errors import forbid_repeat
+from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
@@ -64,14 +65,17 @@ def own_http() -> Iterator[HttpServer]:
     server.stop()
 
 
-async def test_calls_are_answered(servers: Servers, http: HttpServer) -> None:
-    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+@pytest.fixture
+def session(servers: Servers, http: HttpServer) -> McpSession:
+    return servers.session(ServerLaunch("mcp.x", url=http.url))
+
+
+async def test_calls_are_answered(session: McpSession) -> None:
     answers = await asyncio.gather(*(session.call("echo", {"text": f"n{n}"}, PATIENCE_S) for n in range(20)))
     assert [answer["said"] for answer in answers] == [f"n{n}" for n in range(20)]
 
 
-async def test_a_large_answer_comes_through(servers: Servers, http: HttpServer) -> None:
-    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+async def test_a_large_answer_comes_through(session: McpSession) -> None:
     assert len((await session.call("big", {"size": 10_000_000}, PATIENCE_S))["raw"]) == 10_000_000
 
 
@@ -93,9 +97,8 @@ async def test_every_request_bears_the_headers(servers: Servers, own_http: HttpS
     ],
 )
 async def test_a_status_tells_what_kind_of_failure_it_is(
-    status: int, code: str, retryable: bool, servers: Servers, http: HttpServer
+    status: int, code: str, retryable: bool, session: McpSession
 ) -> None:
-    session = servers.session(ServerLaunch("mcp.x", url=http.url))
     works = asyncio.create_task(session.call("echo", {"text": "fine"}, PATIENCE_S))
     error = await failure(session.call("echo", {"text": str(status)}, PATIENCE_S))
     assert error.code == code
@@ -103,8 +106,7 @@ async def test_a_status_tells_what_kind_of_failure_it_is(
     assert await works == {"said": "fine"}
 
 
-async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(servers: Servers, http: HttpServer) -> None:
-    session = servers.session(ServerLaunch("mcp.x", url=http.url))
+async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: McpSession) -> None:
     error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
     assert error.code == "oracle_unavailable"
     assert error.details == {"retryable": True, "uncertain": False, "outage": True}

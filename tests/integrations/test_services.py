@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -11,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_sessions import failure
 
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
-from guarantee_email_agent.integrations.ports import Reply, parse_warranty_answer
+from guarantee_email_agent.integrations.ports import Reply, WarrantyAnswer, parse_warranty_answer
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.utils.clock import SystemClock
-from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
+from guarantee_email_agent.utils.errors import MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
 
 pytestmark = pytest.mark.anyio
 
+NOWHERE = Path("/nowhere")
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
 TICKET = {
     "serial_number": "SN-100",
@@ -61,7 +64,7 @@ async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> 
     assert await services.mail.read_raw(entry.id, 10_000) == MAIL
 
     answer = parse_warranty_answer(await services.warranty.check_warranty("sn100"))
-    assert (answer.status, answer.expiration_date, answer.coverage) == ("valid", "2999-12-31", "full")
+    assert answer == WarrantyAnswer("valid", "2999-12-31", "full")
 
     assert await services.ticketing.list_tickets() == []
     created = await services.ticketing.create_ticket(TICKET)
@@ -101,19 +104,14 @@ async def test_waiting_ends_when_mail_comes(services: Services, tmp_path: Path) 
 async def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(services: Services) -> None:
     (entry,) = await services.mail.list_unprocessed()
     for mail_id, limit, code in (("gone", 10_000, "mail_not_found"), (entry.id, 10, "mail_too_large")):
-        with pytest.raises(IntegrationError) as caught:
-            await services.mail.read_raw(mail_id, limit)
-        assert caught.value.code == code
-        assert not caught.value.retryable
-        assert not caught.value.details["outage"]
+        error = await failure(services.mail.read_raw(mail_id, limit))
+        assert (error.code, error.retryable, error.details["outage"]) == (code, False, False)
 
 
 async def test_a_refused_reply_is_certain_and_not_tried_again(services: Services) -> None:
-    with pytest.raises(IntegrationError) as caught:
-        await services.mail.send(Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>"))
-    assert caught.value.code == "mail_invalid_argument"
-    assert not caught.value.retryable
-    assert not caught.value.details["uncertain"]
+    reply = Reply("one@example.com, two@example.com", "Re: x", "text", "<reply-1@example.com>")
+    error = await failure(services.mail.send(reply))
+    assert (error.code, error.retryable, error.details["uncertain"]) == ("mail_invalid_argument", False, False)
 
 
 async def test_calls_survive_servers_that_are_killed_again_and_again(services: Services) -> None:
@@ -146,28 +144,17 @@ def child_processes(module: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("broken", "service", "message"),
+    ("service", "broken", "message"),
     [
-        (
-            {"warranties": Warranties(Path("/nowhere/w.csv"))},
-            "warranty",
-            "/nowhere/w.csv: cannot be read (No such file",
-        ),
-        ({"tickets": Tickets(Path("/nowhere/t.db"))}, "ticketing", "/nowhere/t.db: the folder /nowhere does not exist"),
-        (
-            {"mailbox": MailboxSettings(from_address="support@example.com", maildir=Path("/nowhere/inbox"))},
-            "mail",
-            "/nowhere/inbox",
-        ),
+        ("warranty", {"warranties": Warranties(NOWHERE / "w.csv")}, "/nowhere/w.csv: cannot be read (No such file"),
+        ("ticketing", {"tickets": Tickets(NOWHERE / "t.db")}, "/nowhere/t.db: the folder /nowhere does not exist"),
+        ("mail", {"mailbox": MailboxSettings("support@example.com", NOWHERE / "inbox")}, "/nowhere/inbox"),
     ],
 )
-async def test_a_server_without_its_file_says_so(
-    broken: dict[str, Any], service: str, message: str, config: Config
+async def test_a_server_without_its_file_names_it(
+    service: str, broken: dict[str, Any], message: str, config: Config
 ) -> None:
     services = create_services(replace(config, **broken), SystemClock(), os.environ)
-    try:
-        with pytest.raises(MCPConnectionError) as caught:
-            await getattr(services, service).test_connection()
-    finally:
-        await services.close()
-    assert message in caught.value.message
+    with pytest.raises(MCPConnectionError, match=re.escape(message)):
+        await getattr(services, service).test_connection()
+    await services.close()

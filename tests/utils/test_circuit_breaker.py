@@ -36,16 +36,16 @@ async def refuses() -> str:
 
 
 class Circuit:
-    """A breaker whose clock goes only where it is told to; `asked` counts what came through."""
+    """A breaker with its clock; `calls` counts what came through."""
 
     def __init__(self) -> None:
         self.clock = SkippingClock()
         self.breaker = CircuitBreaker("oracle", self.clock, lambda error: isinstance(error, ServiceError))
-        self.asked = 0
+        self.calls = 0
 
     async def call(self, fn: Callable[[], Awaitable[str]]) -> str:
         async def counted() -> str:
-            self.asked += 1
+            self.calls += 1
             return await fn()
 
         return await self.breaker.call(counted)
@@ -56,12 +56,16 @@ class Circuit:
                 await self.call(fails)
 
 
-async def test_opens_after_five_failures_in_a_row() -> None:
-    circuit = Circuit()
+@pytest.fixture
+def circuit() -> Circuit:
+    return Circuit()
+
+
+async def test_opens_after_five_failures_in_a_row(circuit: Circuit) -> None:
     await circuit.fail(5)
     with pytest.raises(CircuitOpenError) as caught:
         await circuit.call(works)
-    assert circuit.asked == 5
+    assert circuit.calls == 5
     assert caught.value.code == "oracle_circuit_open"
     assert caught.value.details["outage"] is True
     assert caught.value.details["retryable"] is False
@@ -69,8 +73,9 @@ async def test_opens_after_five_failures_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("between", [works, refuses])
-async def test_an_answer_between_failures_keeps_it_closed(between: Callable[[], Awaitable[str]]) -> None:
-    circuit = Circuit()
+async def test_an_answer_between_failures_keeps_it_closed(
+    circuit: Circuit, between: Callable[[], Awaitable[str]]
+) -> None:
     await circuit.fail(4)
     with suppress(ArgumentError):
         await circuit.call(between)
@@ -78,16 +83,14 @@ async def test_an_answer_between_failures_keeps_it_closed(between: Callable[[], 
     assert await circuit.call(works) == "answer"
 
 
-async def test_refusals_never_open_it() -> None:
-    circuit = Circuit()
+async def test_refusals_never_open_it(circuit: Circuit) -> None:
     for _ in range(20):
         with pytest.raises(ArgumentError):
             await circuit.call(refuses)
     assert await circuit.call(works) == "answer"
 
 
-async def test_one_probe_goes_through_after_a_minute_and_closes_it() -> None:
-    circuit = Circuit()
+async def test_one_probe_goes_through_after_a_minute_and_closes_it(circuit: Circuit) -> None:
     await circuit.fail(5)
     await circuit.clock.sleep(59)
     with pytest.raises(CircuitOpenError):
@@ -111,8 +114,7 @@ async def test_one_probe_goes_through_after_a_minute_and_closes_it() -> None:
     assert await circuit.call(works) == "answer"
 
 
-async def test_a_failed_probe_keeps_it_open_for_another_minute() -> None:
-    circuit = Circuit()
+async def test_a_failed_probe_keeps_it_open_for_another_minute(circuit: Circuit) -> None:
     await circuit.fail(5)
     await circuit.clock.sleep(61)
     await circuit.fail(1)
@@ -122,8 +124,7 @@ async def test_a_failed_probe_keeps_it_open_for_another_minute() -> None:
     assert await circuit.call(works) == "answer"
 
 
-async def test_a_cancelled_probe_leaves_its_place_to_the_next_call() -> None:
-    circuit = Circuit()
+async def test_a_cancelled_probe_leaves_its_place_to_the_next_call(circuit: Circuit) -> None:
     await circuit.fail(5)
     await circuit.clock.sleep(61)
     probe = asyncio.create_task(circuit.call(lambda: asyncio.sleep(60, "too late")))
@@ -134,8 +135,7 @@ async def test_a_cancelled_probe_leaves_its_place_to_the_next_call() -> None:
     assert await circuit.call(works) == "answer"
 
 
-async def test_calls_from_before_the_opening_do_not_disturb_the_probe() -> None:
-    circuit = Circuit()
+async def test_calls_from_before_the_opening_do_not_disturb_the_probe(circuit: Circuit) -> None:
     over = asyncio.Event()
 
     async def fails_late() -> str:
@@ -198,7 +198,6 @@ def test_a_refusal_of_one_call_does_not(failure: Exception) -> None:
 async def test_a_failure_is_an_outage_unless_the_service_answered_lately(idle_s: float, expected: list[bool]) -> None:
     clock = SkippingClock()
     circuit = CircuitBreaker("warranty_api", clock)
-
     await circuit.call(works)
     await clock.sleep(idle_s)
     outages = []

@@ -67,10 +67,8 @@ async def test_the_last_error_says_how_many_attempts_there_were(
     errors: list[IntegrationError], policy: RetryPolicy, slept: list[float], clock: RecordingClock
 ) -> None:
     service = Service(*errors)
-
     with pytest.raises(IntegrationError) as caught:
         await call_with_retry(service, policy, clock)
-
     assert caught.value is errors[-1]
     assert caught.value.details["attempts"] == service.calls == len(errors)
     assert clock.slept == slept
