@@ -65,7 +65,6 @@ def test_a_reply_that_says_what_the_facts_say_is_grounded() -> None:
 )
 def test_a_claim_without_a_fact_is_refused(kind: str, claim: str) -> None:
     (objection, *_) = find_unsupported_claims(f"{GOOD_REPLY} It holds: {claim} now.", grounding())
-
     assert objection.startswith(f"The {kind} '")
     assert objection.endswith("stands in no fact.")
 
@@ -89,7 +88,6 @@ def test_a_claim_without_a_fact_is_refused(kind: str, claim: str) -> None:
 )
 def test_another_status_is_refused(status: str | None, sentence: str) -> None:
     (objection,) = find_unsupported_claims(sentence, grounding(warranty_status=status, coverage=None))
-
     assert objection.startswith("The facts do not say '")
 
 
@@ -136,14 +134,12 @@ def test_a_reply_may_be_only_so_long() -> None:
 
 def test_what_the_author_of_the_template_wrote_is_supported() -> None:
     approved = without_facts("Call 0800 1234567 by 31 March, it costs 5 EUR. The repair is free of charge.")
-
     assert find_unsupported_claims("Call 0800 1234567 by 31 March. The repair is free of charge.", approved) == ()
     assert find_unsupported_claims("Call 0800 7654321.", approved)
 
 
 def test_every_objection_is_told_once() -> None:
     objections = find_unsupported_claims("€5, €5, and www.example.com", grounding())
-
     assert len(objections) == len(set(objections)) == 2
 
 
@@ -177,5 +173,4 @@ def test_any_reply_is_judged(reply: str) -> None:
 @pytest.mark.parametrize("part", ["1", "1.", "a@", "https://", "1-", "SN12345", "SN12345-", "jan ", "€1,"])
 def test_a_hostile_reply_of_full_length_is_judged(part: str) -> None:
     reply = (part * MAX_REPLY_LENGTH)[:MAX_REPLY_LENGTH]
-
     assert isinstance(find_unsupported_claims(reply, grounding()), tuple)

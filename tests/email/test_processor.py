@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
@@ -20,7 +21,6 @@ from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import LLMError
 
-SHIPPED = Path(__file__).parents[2] / "instructions"
 VALID: Mapping[str, Any] = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 
 
@@ -146,7 +146,6 @@ def test_the_reply_holds_the_facts_and_the_ticket_number() -> None:
 def test_the_reply_goes_to_the_bare_address_of_the_sender_alone() -> None:
     agent = desk()
     agent.process(mail(to="service@example.com", cc="boss@example.com", headers={"Reply-To": "thief@example.net"}))
-
     assert [sent["to"] for sent in agent.sent] == ["jane@example.com"]
 
 
@@ -223,7 +222,6 @@ def test_every_other_mail_is_answered_without_a_ticket(body: str, warranty: Mapp
 def test_the_warranty_system_is_asked_about_one_serial_number_only(body: str) -> None:
     agent = desk()
     agent.process(mail(body))
-
     assert agent.asked == []
 
 
@@ -302,7 +300,6 @@ def test_a_service_that_fails_stops_the_mail_in_its_step(fault: dict[str, Any], 
 def test_the_warranty_system_is_asked_again_where_that_can_help(fault: str, attempts: int) -> None:
     agent = desk(warranty_api={"error": fault})
     agent.process(mail())
-
     assert agent.asked == ["SN12345"] * attempts
 
 
@@ -335,7 +332,6 @@ def test_a_mail_without_a_usable_sender_fails_when_it_is_read(sender: object) ->
 @pytest.mark.parametrize("raw", [None, "From: jane@example.com", 7, [], b"", {}])
 def test_what_is_no_mail_fails_when_it_is_read(raw: object) -> None:
     result = desk().process(raw)
-
     assert (result.success, result.failed_step) == (False, "parse")
     assert str(result.error_code).startswith("email_")
 
@@ -441,7 +437,6 @@ TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ti
 def test_a_draft_in_other_words_is_sent_where_every_claim_is_supported() -> None:
     agent = desk(drafts(TRUE_DRAFT))
     agent.process(mail())
-
     assert agent.sent[0]["body"] == TRUE_DRAFT.replace("{ticket_number}", "MOCK-TICKET-001")
 
 
@@ -450,9 +445,7 @@ def test_a_draft_in_other_words_is_sent_where_every_claim_is_supported() -> None
 )
 def test_an_invented_serial_number_is_dropped(stated: str, asked: list[str]) -> None:
     agent = desk(triage("SN99999", *asked))
-
     result = agent.process(mail(stated))
-
     assert result.scenario_used == ("valid-warranty" if asked else "missing-info")
     assert agent.asked == asked
 
@@ -476,9 +469,7 @@ def test_an_invented_serial_number_is_dropped(stated: str, asked: list[str]) -> 
 )
 def test_a_draft_with_a_lie_is_never_sent(lie: str) -> None:
     agent = desk(drafts(lie, lie))
-
     result = agent.process(mail())
-
     assert result.success
     assert agent.sent[0]["body"].startswith("Hello,\n\nThank you for your message. We have checked your device")
 
@@ -507,7 +498,6 @@ def test_after_two_refused_drafts_the_template_is_sent(caplog: pytest.LogCapture
 def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:
     agent = desk(drafts("Your warranty is fine.", "Your warranty is fine."))
     agent.process(mail("Where is my order?", subject="Order"))
-
     assert "warranty" not in agent.sent[0]["body"].lower()
 
 
@@ -541,30 +531,24 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
 def test_an_answer_through_another_tool_or_in_words_fails() -> None:
     in_words = Message("msg", "scripted", (TextBlock("The intent is warranty."),), "end_turn")
     llm = UntruthfulModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
-
     assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 
 
 def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
     agent = desk(UntruthfulModel(write_reply=[{"text": "Hi"}] * 2))
-
     result = agent.process(mail())
-
     assert (result.failed_step, result.error_code) == ("draft", "llm_wrong_shape")
     assert (agent.sent, agent.tickets) == ([], [])
 
 
 def test_a_model_that_fails_stops_the_mail() -> None:
     overloaded = LLMError("The model is overloaded. Try again later", "llm_overloaded")
-
     result = desk(UntruthfulModel(record_triage=[overloaded])).process(mail())
-
     assert (result.failed_step, result.error_code) == ("triage", "llm_overloaded")
 
 
 def test_a_thousand_serial_numbers_from_a_model_are_cut_short() -> None:
     numbers = [f"SN{number:05}" for number in range(1_000)]
-
     assert desk(triage(*numbers)).process(mail(" ".join(numbers))).scenario_used == "graceful-degradation"
 
 
@@ -616,7 +600,6 @@ def test_a_hostile_sender_adds_no_recipient(sender: str) -> None:
 def test_a_hostile_message_id_adds_no_header(header: str) -> None:
     agent = desk()
     agent.process(mail(message_id=header, headers={"References": header, "In-Reply-To": header}))
-
     for name in ("in_reply_to", "references", "message_id"):
         assert agent.sent[0][name].isprintable()
 
@@ -657,7 +640,6 @@ KEYS = st.sampled_from(
 @given(st.dictionaries(KEYS | st.text(max_size=8), ANYTHING, max_size=8) | st.binary(max_size=200) | ANYTHING)
 def test_anything_at_all_gives_a_result(raw: object) -> None:
     result = desk().process(raw)
-
     assert isinstance(result, ProcessingResult)
     assert result.success == (result.failed_step is None)
     assert result.error_code != "processing_unexpected"
@@ -667,8 +649,6 @@ def test_anything_at_all_gives_a_result(raw: object) -> None:
 @given(st.text(max_size=300), st.text(max_size=50))
 def test_any_text_from_a_customer_is_answered(body: str, subject: str) -> None:
     agent = desk()
-
     result = agent.process(mail(body, subject=subject))
-
     assert result.success
     assert len(agent.sent) == (0 if result.skip_reason else 1)

@@ -54,7 +54,5 @@ def test_references_carry_the_thread_on() -> None:
 
 def test_a_long_thread_keeps_its_first_and_its_latest_mails() -> None:
     thread = [f"<{number}@example.com>" for number in range(500)]
-
     references = reply_references(mail(" ".join(thread))).split()
-
     assert references == [thread[0], *thread[1 - MAX_REFERENCES :], "<now@example.com>"]

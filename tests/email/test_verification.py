@@ -18,35 +18,30 @@ def test_keeps_what_stands_in_the_mail_in_upper_case(candidate: str) -> None:
     assert verify_serial_numbers([candidate], mail("My sn12345 broke.")) == (candidate.strip().upper(),)
 
 
-def test_drops_what_a_model_invented() -> None:
-    assert verify_serial_numbers(["SN99999", "SN12345"], mail("My SN12345 broke.")) == ("SN12345",)
-
-
-@pytest.mark.parametrize("written", ["SN 123 45", "SN-12345", "S N:12345", "SN\n12345"])
-def test_signs_and_blanks_between_make_no_difference(written: str) -> None:
-    assert verify_serial_numbers(["SN12345"], mail(written)) == ("SN12345",)
-
-
-def test_reads_the_subject_too() -> None:
-    assert verify_serial_numbers(["SN12345"], mail("It broke.", subject="SN12345")) == ("SN12345",)
-
-
-def test_newly_written_text_counts_before_quoted_text_and_signature() -> None:
-    email = mail("It is SN111.", quoted="> e.g. SN222", signature="SN333")
-
-    assert verify_serial_numbers(["SN222", "SN111", "SN333"], email) == ("SN111",)
-
-
-def test_quoted_text_counts_where_the_new_text_holds_none() -> None:
-    assert verify_serial_numbers(["SN222"], mail("Any news?", quoted="> SN222")) == ("SN222",)
-
-
-def test_two_spellings_of_one_number_are_one() -> None:
-    assert verify_serial_numbers(["SN-12345", "SN12345", "12345"], mail("SN-12345 or SN12345")) == ("SN-12345",)
-
-
-def test_several_devices_stay_several() -> None:
-    assert verify_serial_numbers(["SN111", "SN222"], mail("SN111 and SN222")) == ("SN111", "SN222")
+@pytest.mark.parametrize(
+    ("candidates", "email", "kept"),
+    [
+        pytest.param(["SN99999", "SN12345"], mail("My SN12345 broke."), ("SN12345",), id="an invention is dropped"),
+        *(
+            pytest.param(["SN12345"], mail(written), ("SN12345",), id=repr(written))
+            for written in ("SN 123 45", "SN-12345", "S N:12345", "SN\n12345")
+        ),
+        pytest.param(["SN12345"], mail("It broke.", subject="SN12345"), ("SN12345",), id="in the subject"),
+        pytest.param(
+            ["SN222", "SN111", "SN333"],
+            mail("It is SN111.", quoted="> e.g. SN222", signature="SN333"),
+            ("SN111",),
+            id="newly written before quoted text and signature",
+        ),
+        pytest.param(["SN222"], mail("Any news?", quoted="> SN222"), ("SN222",), id="quoted where nothing is new"),
+        pytest.param(
+            ["SN-12345", "SN12345", "12345"], mail("SN-12345 or SN12345"), ("SN-12345",), id="spellings of one number"
+        ),
+        pytest.param(["SN111", "SN222"], mail("SN111 and SN222"), ("SN111", "SN222"), id="several devices"),
+    ],
+)
+def test_which_candidates_count(candidates: list[str], email: Email, kept: tuple[str, ...]) -> None:
+    assert verify_serial_numbers(candidates, email) == kept
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from guarantee_email_agent.utils.errors import InstructionError
 
 def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     names = [scenario.name for scenario in folder.load().scenarios]
-
     assert names == sorted(
         ["valid-warranty", "invalid-warranty", "missing-info", "graceful-degradation", "out-of-scope", "no-reply"]
     )
@@ -46,7 +45,6 @@ def test_a_situation_leads_to_its_scenario(situation: Situation, name: str, fold
 
 def test_only_a_valid_warranty_opens_a_ticket(folder: InstructionFolder) -> None:
     tickets = {scenario.name: scenario.ticket for scenario in folder.load().scenarios if scenario.ticket is not None}
-
     assert tickets == {"valid-warranty": {"priority": "normal", "category": "warranty_claim"}}
 
 
@@ -85,7 +83,6 @@ def test_a_new_scenario_file_is_seen(folder: InstructionFolder) -> None:
 @pytest.mark.parametrize("name", [".missing-info.md.swp", "._notes.md", "_draft.md", "README.txt"])
 def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).write_text("anything", encoding="utf-8")
-
     assert len(folder.load().scenarios) == 6
 
 
@@ -108,13 +105,11 @@ def test_windows_line_ends_keep_the_line_of_an_error(folder: InstructionFolder) 
     path = folder.scenario("missing-info")
     line = folder.edit(path, "Thank you for your message", "Thank {name}")
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line}: unknown placeholder {{name}}")
 
 
 def test_a_file_that_is_not_utf8_is_told(folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_bytes("---\nname: größe\n---\n".encode("latin-1"))
-
     (problem,) = folder.problems()
     assert problem.startswith("scenarios/missing-info.md: the file is not UTF-8 text (line 2")
     assert problem.endswith("save it as UTF-8")
@@ -123,7 +118,6 @@ def test_a_file_that_is_not_utf8_is_told(folder: InstructionFolder) -> None:
 def test_a_file_that_is_too_large_is_told(folder: InstructionFolder) -> None:
     with folder.main.open("ab") as file:
         file.write(b"x" * MAX_BYTES)
-
     assert folder.problems() == ["main.md: larger than 256 KiB. Shorten it: a model reads all of it with every mail"]
 
 
@@ -141,7 +135,6 @@ def test_a_file_that_cannot_be_read_is_told(is_folder: bool, folder: Instruction
 
 def test_a_missing_scenario_folder_is_told(folder: InstructionFolder) -> None:
     os.rename(folder.scenarios, folder.path / "elsewhere")
-
     (problem,) = folder.problems()
     assert problem.startswith("scenarios: cannot read the folder of scenario instructions")
     assert problem.endswith("Set instructions.scenarios_dir in the configuration")
@@ -153,7 +146,6 @@ def test_a_missing_scenario_folder_is_told(folder: InstructionFolder) -> None:
 @pytest.mark.parametrize("text", ["", "no frontmatter\n", "---\nname: x\n", " ---\nname: x\n---\n"])
 def test_a_file_without_frontmatter_is_told(text: str, folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_text(text, encoding="utf-8")
-
     assert folder.problems()[0].startswith("scenarios/missing-info.md:1: has no frontmatter. Begin the file with '---'")
 
 
@@ -162,7 +154,6 @@ def test_a_missing_key_is_told(key: str, folder: InstructionFolder) -> None:
     path = folder.main
     lines = path.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(line for line in lines if not line.startswith(f"{key}:")), encoding="utf-8")
-
     assert folder.problems() == [f"main.md:1: {key} is missing. Add it to the frontmatter"]
 
 
@@ -196,7 +187,6 @@ def test_a_wrong_key_or_value_is_told_with_its_place(
 
 def test_frontmatter_that_is_no_yaml_is_told_with_its_line(folder: InstructionFolder) -> None:
     line = folder.edit(folder.scenario("missing-info"), "trigger:\n", "trigger: [\n")
-
     (problem,) = folder.problems()
     assert problem.startswith("scenarios/missing-info.md:")
     assert int(problem.split(":")[1]) >= line
@@ -204,7 +194,6 @@ def test_frontmatter_that_is_no_yaml_is_told_with_its_line(folder: InstructionFo
 
 def test_a_duplicate_key_is_told(folder: InstructionFolder) -> None:
     line = folder.edit(folder.scenario("missing-info"), 'version: "1.0.0"\n', 'version: "1.0.0"\nversion: "1.0.1"\n')
-
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line + 1}:")
 
 
@@ -247,7 +236,6 @@ def test_a_reply_that_cannot_be_written_is_told(
     scenario: str, old: str, new: str, problem: str, folder: InstructionFolder
 ) -> None:
     line = folder.edit(folder.scenario(scenario), old, new)
-
     (told,) = folder.problems()
     assert told.startswith(f"scenarios/{scenario}.md:")
     assert problem.replace("LINE", str(line)) in told
@@ -255,7 +243,6 @@ def test_a_reply_that_cannot_be_written_is_told(
 
 def test_a_bad_pattern_is_told_with_file_line_and_remedy(folder: InstructionFolder) -> None:
     line = folder.edit(folder.main, "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
-
     (problem,) = folder.problems()
     assert problem.startswith(f"main.md:{line + 1}: pattern '[A-Z]+[0-9]+' can match more than 100 characters. Use")
 
@@ -263,7 +250,6 @@ def test_a_bad_pattern_is_told_with_file_line_and_remedy(folder: InstructionFold
 def test_a_missing_element_is_told(folder: InstructionFolder) -> None:
     text = folder.main.read_text(encoding="utf-8")
     folder.main.write_text(text.replace("denials>", "refusals>"), encoding="utf-8")
-
     (problem,) = folder.problems()
     assert "<denials> is missing. Add the element; docs/instructions.md shows" in problem
 
@@ -280,7 +266,6 @@ def test_an_unclosed_element_is_told_with_the_line_where_it_opens(folder: Instru
 
 def test_a_serial_number_in_a_reply_that_knows_none_is_told(folder: InstructionFolder) -> None:
     folder.edit(folder.scenario("missing-info"), "the serial number of your device", "{serial_number}")
-
     assert any("{serial_number} has no value where 'intent: warranty" in problem for problem in folder.problems())
 
 
@@ -288,14 +273,12 @@ def test_a_scenario_without_a_reply_is_told(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index("<reply>")], encoding="utf-8")
-
     assert folder.problems() == ["scenarios/out-of-scope.md:1: has no <reply>. Add one"]
 
 
 def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None:
     path = folder.scenario("no-reply")
     path.write_text(path.read_text(encoding="utf-8") + "\n<reply>\nThank you!\n</reply>\n", encoding="utf-8")
-
     (problem,) = folder.problems()
     assert "must never be answered (RFC 3834). Remove the <reply>" in problem
 
@@ -328,7 +311,6 @@ def test_a_situation_that_two_scenarios_answer_is_told(folder: InstructionFolder
 def test_an_empty_scenario_folder_leaves_every_situation_open(folder: InstructionFolder) -> None:
     for path in folder.scenarios.glob("*.md"):
         path.unlink()
-
     assert len(folder.problems()) == len(list(all_situations()))
 
 
@@ -347,7 +329,6 @@ def test_all_problems_are_told_at_once(folder: InstructionFolder) -> None:
 
 def test_an_error_ends_in_exit_code_2(folder: InstructionFolder) -> None:
     folder.main.unlink()
-
     with pytest.raises(InstructionError) as caught:
         folder.load()
     assert caught.value.exit_code == 2

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from shipped_instructions import SHIPPED
 
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import tokenize
 
-BODY = (Path(__file__).parents[2] / "instructions" / "main.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
-
-
-def read(body: str) -> Lexicon:
-    return parse_lexicon(body)
+BODY = (SHIPPED / "main.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
 
 
 def with_content(name: str, content: str) -> str:
@@ -24,12 +20,12 @@ def with_content(name: str, content: str) -> str:
 
 def error_of(body: str) -> MarkupError:
     with pytest.raises(MarkupError) as caught:
-        read(body)
+        parse_lexicon(body)
     return caught.value
 
 
 def test_the_shipped_lexicon_can_be_read() -> None:
-    lexicon = read(BODY)
+    lexicon = parse_lexicon(BODY)
 
     assert lexicon.labelled.fullmatch("HT20491")
     assert lexicon.never.fullmatch("2024-05-17")
@@ -40,14 +36,12 @@ def test_the_shipped_lexicon_can_be_read() -> None:
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_every_element_is_required(name: str) -> None:
     body = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
-
     assert error_of(body).message.startswith(f"<{name}> is missing. Add the element")
 
 
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_no_element_may_be_empty(name: str) -> None:
     error = error_of(with_content(name, "\n \n"))
-
     assert (error.line, error.message) == (1, f"<{name}> is empty. Write at least one entry")
 
 
@@ -73,21 +67,18 @@ def test_no_element_may_be_empty(name: str) -> None:
 )
 def test_what_cannot_be_used_is_told_with_its_line(name: str, content: str, line: int, message: str) -> None:
     error = error_of(with_content(name, content))
-
     assert (error.line, error.code) == (line, "instruction_rule_invalid")
     assert message in error.message
 
 
 def test_lines_of_a_pattern_are_alternatives() -> None:
-    lexicon = read(with_content("unlabelled-serial", "\nQ[0-9]{3}\nZ|Y[0-9]\n"))
-
+    lexicon = parse_lexicon(with_content("unlabelled-serial", "\nQ[0-9]{3}\nZ|Y[0-9]\n"))
     assert lexicon.unlabelled.fullmatch("Q123")
     assert lexicon.unlabelled.fullmatch("z")
     assert not lexicon.unlabelled.fullmatch("Q12")
 
 
 def test_a_phrase_carries_its_topic_and_weight() -> None:
-    lexicon = read(with_content("about-warranty", "\n7: wobbulator*\n"))
+    lexicon = parse_lexicon(with_content("about-warranty", "\n7: wobbulator*\n"))
     (hit,) = lexicon.topics.find(tokenize("my wobbulators"))
-
     assert (hit.payload.topic, hit.payload.weight) == ("warranty", 7)

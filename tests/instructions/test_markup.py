@@ -15,33 +15,28 @@ def error_of(text: str) -> MarkupError:
 
 def test_gives_the_elements_between_the_prose() -> None:
     elements = parse_elements("Hello\n<a>one</a>\nmore prose\n<b>two</b>\n")
-
     assert [(element.name, element.text) for element in elements] == [("a", "one"), ("b", "two")]
 
 
 def test_an_element_knows_its_line_and_attributes() -> None:
     (element,) = parse_elements('first\nsecond\n<reply warranty_status="valid">x</reply>')
-
     assert element.line == 3
     assert element.attributes == {"warranty_status": "valid"}
 
 
 def test_text_holds_that_of_the_children_in_order() -> None:
     (element,) = parse_elements("<a>one <b>two</b> three</a>")
-
     assert element.text == "one two three"
     assert [child.name for child in element.children] == ["b"]
 
 
 def test_numbered_lines_leave_out_blank_ones() -> None:
     (element,) = parse_elements("prose\n<a>\n  one \n\n two\n</a>")
-
     assert list(element.numbered_lines()) == [(3, "one"), (5, "two")]
 
 
 def test_escaped_signs_are_what_they_stand_for() -> None:
     (element,) = parse_elements("<a>1 &lt; 2 &amp; 3</a>")
-
     assert element.text == "1 < 2 & 3"
 
 
@@ -65,7 +60,6 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
 )
 def test_what_is_not_well_formed_is_told_with_its_line_and_the_remedy(text: str, line: int, message: str) -> None:
     error = error_of(text)
-
     assert (error.line, error.code) == (line, "instruction_markup_invalid")
     assert message in error.message
 

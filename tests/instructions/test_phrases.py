@@ -78,7 +78,6 @@ def test_every_place_is_found() -> None:
 def test_a_hit_tells_which_words_carry_it() -> None:
     words = tokenize("my serial no. is 5")
     (hit,) = PhraseMatcher([parse_phrase("serial no", "label")]).find(words)
-
     assert words.folded[hit.first : hit.end] == ["serial", "no"]
     assert words.gap_before(hit.end) == ". "
 

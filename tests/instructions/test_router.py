@@ -27,14 +27,12 @@ def test_a_condition_holds_where_every_part_does(condition: Condition, situation
 
 def test_a_scenario_is_triggered_by_any_of_its_conditions() -> None:
     trigger = (Condition(intent="other"), Condition(intent="unclear"))
-
     assert is_triggered(trigger, Situation(False, "unclear", "none"))
     assert not is_triggered(trigger, Situation(False, "warranty", "none"))
 
 
 def test_no_situation_comes_twice() -> None:
     situations = list(all_situations())
-
     assert len(situations) == len(set(situations))
 
 

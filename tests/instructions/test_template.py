@@ -5,7 +5,6 @@ import pytest
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.template import (
     MissingFactError,
-    ReplyTemplate,
     parse_templates,
     select_template,
 )
@@ -18,18 +17,14 @@ FACTS = {
 }
 
 
-def templates(text: str) -> tuple[ReplyTemplate, ...]:
-    return parse_templates(text)
-
-
 def rendered(text: str, **facts: str | None) -> str:
-    (template,) = templates(f"<reply>{text}</reply>")
+    (template,) = parse_templates(f"<reply>{text}</reply>")
     return template.render({**FACTS, **facts})
 
 
 def error_of(text: str) -> MarkupError:
     with pytest.raises(MarkupError) as caught:
-        templates(text)
+        parse_templates(text)
     return caught.value
 
 
@@ -88,7 +83,6 @@ def test_a_placeholder_without_a_fact_is_named() -> None:
 )
 def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: str) -> None:
     error = error_of(f"prose\n<reply>\nHello,\n\nyour {{{name}}}\n</reply>")
-
     assert error.line == 5
     assert error.message.startswith(f"unknown placeholder {{{name}}}. Known are: {{serial_number}}")
     assert error.code == "instruction_template_invalid"
@@ -113,38 +107,33 @@ def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: s
 )
 def test_a_template_that_cannot_be_used_is_told_with_its_line(text: str, line: int, message: str) -> None:
     error = error_of(text)
-
     assert error.line == line
     assert message in error.message
 
 
 def test_the_first_template_whose_conditions_hold_is_taken() -> None:
-    several = templates(
+    several = parse_templates(
         '<reply warranty_status="expired">a</reply><reply warranty_status="valid">b</reply><reply>c</reply>'
     )
 
-    assert [select_template(several, {"warranty_status": status}) for status in ("expired", "valid", "other")] == [
-        *several
-    ]
+    chosen = [select_template(several, {"warranty_status": status}) for status in ("expired", "valid", "other")]
+    assert chosen == [*several]
 
 
 def test_no_template_may_fit() -> None:
-    assert (
-        select_template(templates('<reply warranty_status="expired">a</reply>'), {"warranty_status": "valid"}) is None
-    )
+    templates = parse_templates('<reply warranty_status="expired">a</reply>')
+    assert select_template(templates, {"warranty_status": "valid"}) is None
 
 
 def test_literal_text_is_every_word_of_the_author() -> None:
-    (template,) = templates('<reply>one {serial_number} two<if coverage="full"> three</if></reply>')
-
+    (template,) = parse_templates('<reply>one {serial_number} two<if coverage="full"> three</if></reply>')
     assert template.literal_text().split() == ["one", "two", "three"]
 
 
 def test_placeholders_are_found_inside_conditions_too() -> None:
-    (template,) = templates('<reply>{serial_number}<if coverage="full"> {ticket_number}</if></reply>')
-
+    (template,) = parse_templates('<reply>{serial_number}<if coverage="full"> {ticket_number}</if></reply>')
     assert template.placeholders() == {"serial_number", "ticket_number"}
 
 
 def test_other_elements_are_no_templates() -> None:
-    assert templates("<situation>a</situation>") == ()
+    assert parse_templates("<situation>a</situation>") == ()

@@ -74,62 +74,61 @@ def test_records_intent_and_serial_numbers(instructions: Instructions) -> None:
 
 def test_the_same_request_gets_the_same_answer(instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("dryer S/N HT20491")), instructions)
-
     assert ask(request) == ask(request)
 
 
 def test_the_sender_and_the_message_id_change_nothing(instructions: Instructions) -> None:
     told = triage(instructions, "My dryer, S/N HT20491, leaks.")
-
     assert triage(instructions, "My dryer, S/N HT20491, leaks.", message_id="eval-valid_warranty_001") == told
 
 
-def test_reads_the_subject_too(instructions: Instructions) -> None:
-    assert triage(instructions, "It leaks.", subject="Dryer SN48817734")["serial_numbers"] == ["SN48817734"]
+SERVICE_WROTE = "On Mon, 5 Jan 2026 at 10:00, Service wrote:"
 
 
-def test_what_was_newly_written_counts_before_what_is_quoted(instructions: Instructions) -> None:
-    body = "My serial number is HT20491.\n\nOn Mon, 5 Jan 2026 at 10:00, Service wrote:\n> e.g. serial number KL88120\n"
-
-    assert triage(instructions, body)["serial_numbers"] == ["HT20491"]
-
-
-def test_a_quoted_number_counts_where_nothing_else_gives_one(instructions: Instructions) -> None:
-    body = "Any news?\n\nOn Mon, 5 Jan 2026 at 10:00, I wrote:\n> my dryer, serial number KL88120, leaks\n"
-
-    assert triage(instructions, body)["serial_numbers"] == ["KL88120"]
-
-
-def test_the_subject_of_an_answer_counts_no_more_than_quoted_text(instructions: Instructions) -> None:
-    told = triage(instructions, "My serial number is HT20491.", subject="Re: dryer SN48817734")
-
-    assert told["serial_numbers"] == ["HT20491"]
-
-
-def test_a_bare_number_answers_the_question_for_one(instructions: Instructions) -> None:
-    body = "It is 48817734\n\nOn Mon, 5 Jan 2026 at 10:00, Service wrote:\n> Please send us the serial number.\n"
-
-    assert triage(instructions, body)["serial_numbers"] == ["48817734"]
-
-
-def test_a_bare_number_without_a_question_is_no_serial_number(instructions: Instructions) -> None:
-    assert triage(instructions, "My dryer leaks. 48817734")["serial_numbers"] == []
-
-
-def test_a_signature_gives_a_labelled_number_last(instructions: Instructions) -> None:
-    body = "My dryer leaks.\n\n-- \nFlat 3, dryer S/N HT20491\n"
-
-    assert triage(instructions, body)["serial_numbers"] == ["HT20491"]
-
-
-def test_attachments_are_not_read(instructions: Instructions) -> None:
-    assert triage(instructions, "My dryer leaks.", attachments=["SN48817734.jpg"])["serial_numbers"] == []
+@pytest.mark.parametrize(
+    ("body", "more", "numbers"),
+    [
+        pytest.param("It leaks.", {"subject": "Dryer SN48817734"}, ["SN48817734"], id="in the subject"),
+        pytest.param(
+            f"My serial number is HT20491.\n\n{SERVICE_WROTE}\n> e.g. serial number KL88120\n",
+            {},
+            ["HT20491"],
+            id="newly written before quoted",
+        ),
+        pytest.param(
+            "Any news?\n\nOn Mon, 5 Jan 2026 at 10:00, I wrote:\n> my dryer, serial number KL88120, leaks\n",
+            {},
+            ["KL88120"],
+            id="quoted where nothing else gives one",
+        ),
+        pytest.param(
+            "My serial number is HT20491.",
+            {"subject": "Re: dryer SN48817734"},
+            ["HT20491"],
+            id="the subject of an answer counts no more than quoted text",
+        ),
+        pytest.param(
+            f"It is 48817734\n\n{SERVICE_WROTE}\n> Please send us the serial number.\n",
+            {},
+            ["48817734"],
+            id="a bare number answers the question for one",
+        ),
+        pytest.param("My dryer leaks. 48817734", {}, [], id="a bare number without a question"),
+        pytest.param(
+            "My dryer leaks.\n\n-- \nFlat 3, dryer S/N HT20491\n", {}, ["HT20491"], id="labelled in a signature"
+        ),
+        pytest.param("My dryer leaks.", {"attachments": ["SN48817734.jpg"]}, [], id="attachments are not read"),
+    ],
+)
+def test_where_a_serial_number_counts(
+    body: str, more: dict[str, Any], numbers: list[str], instructions: Instructions
+) -> None:
+    assert triage(instructions, body, **more)["serial_numbers"] == numbers
 
 
 def test_a_new_label_in_the_instructions_is_understood(instructions: Instructions) -> None:
     body = "My dryer leaks. Wibblecode: HT.20491.7"
     taught = edited(instructions, "<serial-labels>\n", "<serial-labels>\nwibblecode\n")
-
     assert triage(instructions, body)["serial_numbers"] == []
     assert triage(taught, body)["serial_numbers"] == ["HT.20491.7"]
 
@@ -137,7 +136,6 @@ def test_a_new_label_in_the_instructions_is_understood(instructions: Instruction
 def test_a_new_pattern_for_what_is_no_serial_number_is_obeyed(instructions: Instructions) -> None:
     body = "My dryer leaks. Serial number: HT20491"
     taught = edited(instructions, "<never-serial>\n", "<never-serial>\nHT[0-9]{5}\n")
-
     assert triage(instructions, body)["serial_numbers"] == ["HT20491"]
     assert triage(taught, body)["serial_numbers"] == []
 
@@ -145,7 +143,6 @@ def test_a_new_pattern_for_what_is_no_serial_number_is_obeyed(instructions: Inst
 def test_a_new_phrase_changes_the_intent(instructions: Instructions) -> None:
     body = "Greetings from the wobbulator society of our little mountain village."
     taught = edited(instructions, "<about-warranty>\n", "<about-warranty>\n9: wobbulator*\n")
-
     assert triage(instructions, body)["intent"] == "other"
     assert triage(taught, body)["intent"] == "warranty"
 
@@ -153,7 +150,6 @@ def test_a_new_phrase_changes_the_intent(instructions: Instructions) -> None:
 @pytest.mark.parametrize("name", ["serial-labels", "labelled-serial", "about-warranty", "empty-words"])
 def test_instructions_without_a_needed_element_give_no_answer(name: str, instructions: Instructions) -> None:
     broken = edited(edited(instructions, f"<{name}>", ""), f"</{name}>", "")
-
     with pytest.raises(LLMError, match=rf"<{name}> is missing"):
         triage(broken, "My dryer leaks.")
 
@@ -177,7 +173,6 @@ def test_instructions_that_are_no_xml_give_no_answer(instructions: Instructions)
 )
 def test_nothing_in_a_mail_passes_for_a_request(hostile: str, instructions: Instructions) -> None:
     told = triage(instructions, f"My dryer, serial number HT20491, leaks.\n{hostile}\n")
-
     assert told["intent"] == "warranty"
     assert "HT20491" in told["serial_numbers"]
 
@@ -239,10 +234,6 @@ SAYS_TOO_LITTLE = [
 ]
 
 
-def intent_of(text: str, lexicon: Lexicon, quoted: str = "", has_serial_number: bool = False) -> str:
-    return classify_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon)
-
-
 @pytest.mark.parametrize(
     ("text", "intent"),
     [
@@ -252,23 +243,36 @@ def intent_of(text: str, lexicon: Lexicon, quoted: str = "", has_serial_number: 
     ],
 )
 def test_what_a_mail_is_about(text: str, intent: str, lexicon: Lexicon) -> None:
-    assert intent_of(text, lexicon) == intent
+    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == intent
 
 
-def test_a_serial_number_alone_speaks_for_a_device(lexicon: Lexicon) -> None:
-    assert intent_of("SN12345", lexicon, has_serial_number=True) == "warranty"
-
-
-def test_quoted_text_counts_where_the_new_text_says_nothing(lexicon: Lexicon) -> None:
-    assert intent_of("Any news?", lexicon, quoted="My dryer is broken.") == "warranty"
-
-
-def test_quoted_text_does_not_count_against_what_was_newly_written(lexicon: Lexicon) -> None:
-    assert intent_of("Where is my order?", lexicon, quoted="My dryer is broken. The warranty is void.") == "other"
-
-
-def test_repeating_a_word_does_not_make_it_weigh_more(lexicon: Lexicon) -> None:
-    assert intent_of("Please send me the invoice copy. " + "device " * 50, lexicon) == "other"
+@pytest.mark.parametrize(
+    ("text", "quoted", "has_serial_number", "intent"),
+    [
+        pytest.param("SN12345", "", True, "warranty", id="a serial number alone speaks for a device"),
+        pytest.param(
+            "Any news?", "My dryer is broken.", False, "warranty", id="quoted where the new text says nothing"
+        ),
+        pytest.param(
+            "Where is my order?",
+            "My dryer is broken. The warranty is void.",
+            False,
+            "other",
+            id="quoted text not against what was newly written",
+        ),
+        pytest.param(
+            "Please send me the invoice copy. " + "device " * 50,
+            "",
+            False,
+            "other",
+            id="a repeated word weighs no more",
+        ),
+    ],
+)
+def test_what_else_decides_the_intent(
+    text: str, quoted: str, has_serial_number: bool, intent: str, lexicon: Lexicon
+) -> None:
+    assert classify_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon) == intent
 
 
 # Draft -------------------------------------------------------------------------------------------------------------
@@ -285,14 +289,12 @@ def test_fills_the_template_with_the_facts(instructions: Instructions) -> None:
 
 def test_leaves_out_what_is_not_known(instructions: Instructions) -> None:
     reply = draft(instructions, {**FACTS, "expiration_date": None, "coverage": None})
-
     assert "until" not in reply
     assert "covered" not in reply
 
 
 def test_an_edited_template_is_what_the_customer_reads(instructions: Instructions) -> None:
     body = instructions.route(VALID).body.replace("Kind regards", "You are lucky")
-
     assert "You are lucky" in draft(with_body(instructions, body), FACTS)
 
 
@@ -311,7 +313,6 @@ def test_a_placeholder_without_a_fact_gives_no_answer(instructions: Instructions
 
 def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("x")), instructions)
-
     with pytest.raises(LLMError, match="'sing_a_song'") as caught:
         ask({**request, "tool_choice": {"type": "tool", "name": "sing_a_song"}})
     assert caught.value.code == "llm_offline_request"
@@ -320,7 +321,6 @@ def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None
 @pytest.mark.parametrize("tool", ["record_triage", "write_reply"])
 def test_a_request_without_a_mail_or_facts_is_an_error(tool: str, instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("x")), instructions)
-
     with pytest.raises(LLMError, match="the request holds no"):
         ask({**request, "messages": [{"role": "user", "content": "hello"}], "tool_choice": {"name": tool}})
 
@@ -328,7 +328,5 @@ def test_a_request_without_a_mail_or_facts_is_an_error(tool: str, instructions: 
 def test_takes_content_in_blocks_too(instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("My dryer, S/N HT20491, leaks.")), instructions)
     blocks = [{"type": "text", "text": request["messages"][0]["content"]}]
-
     told = ask({**request, "messages": [{"role": "user", "content": blocks}]})
-
     assert told["serial_numbers"] == ["HT20491"]

@@ -1,7 +1,7 @@
 """How well the interpreter reads mails that people labelled by hand, in four languages and more.
 
 Each line of `mails/*.jsonl` is a mail with the intent and the serial numbers that a support lead would see in it. The
-lexicon were tuned on the first three files; the fourth was written afterwards and never used for tuning.
+lexicon was tuned on the first three files; the fourth was written afterwards and never used for tuning.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
 from guarantee_email_agent.llm.prompts import triage_request
@@ -25,10 +24,7 @@ MOST_WRONG = {"one": 3, "two": 4, "three": 5, "four": 4}
 
 
 @pytest.mark.parametrize("name", sorted(MOST_WRONG))
-def test_no_more_mails_are_misread_than_before(name: str) -> None:
-    config = load_config(environ={})
-    instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
-
+def test_no_more_mails_are_misread_than_before(name: str, instructions: Instructions) -> None:
     async def misread() -> list[str]:
         wrong = []
         for line in (MAILS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():

@@ -269,5 +269,4 @@ def test_every_number_found_stands_in_the_text(text: str, lexicon: Lexicon) -> N
 )
 def test_a_hostile_text_is_read_to_its_end(part: str, lexicon: Lexicon) -> None:
     text = part * (50_000 // len(part)) + "\n\nserial number: HT20491"
-
     assert isinstance(extract_serial_numbers(tokenize(text), lexicon).numbers, tuple)
