@@ -171,9 +171,8 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def program(script: Path) -> Iterator[McpProgram]:
-    module = script.stem
     environment = {"PYTHONPATH": str(script.parent)}
-    with McpProgram(module, env=environment, stderr=script.with_suffix(".stderr")) as program:
+    with McpProgram(script.stem, env=environment, stderr=script.with_suffix(".stderr")) as program:
         yield program
 
 
@@ -272,36 +271,35 @@ def test_at_the_end_of_input_calls_in_work_are_finished(raw: RawServer, tmp_path
 
 
 def test_sigterm_finishes_calls_in_work(raw: RawServer, tmp_path: Path) -> None:
-    raw.call(1, "work", file=str(tmp_path / "done"))
-    raw.call(2, "echo", text="begun")
-    raw.await_line()
+    begin(raw, "work", file=str(tmp_path / "done"))
     code, results, told = raw.end(by=signal.SIGTERM)
     assert (code, told) == (0, "a stray print\n")
     assert results[1]["structuredContent"] == {"done": True}
 
 
 def test_sigint_ends_at_once_and_quietly(raw: RawServer) -> None:
-    raw.call(1, "wait")
-    raw.call(2, "echo", text="begun")
-    raw.await_line()
+    begin(raw, "wait")
     assert raw.end(by=signal.SIGINT) == (130, {}, "a stray print\n")
 
 
-def test_a_call_that_the_client_cancels_is_finished_all_the_same(raw: RawServer, tmp_path: Path) -> None:
-    raw.call(1, "work", file=str(tmp_path / "done"))
+def begin(raw: RawServer, tool: str, **arguments: object) -> None:
+    """Call 1; the server is at it when this returns."""
+    raw.call(1, tool, **arguments)
     raw.call(2, "echo", text="begun")
     raw.await_line()
-    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+
+
+def test_a_call_that_the_client_cancels_is_finished_all_the_same(raw: RawServer, tmp_path: Path) -> None:
+    begin(raw, "work", file=str(tmp_path / "done"))
+    raw.cancel(1)
     code, results, _ = raw.end()
     assert (code, results) == (0, {})
     assert (tmp_path / "done").read_text() == "done"
 
 
 def test_an_error_of_the_server_in_a_call_given_up_is_told_without_its_text(raw: RawServer) -> None:
-    raw.call(1, "late_bug")
-    raw.call(2, "echo", text="begun")
-    raw.await_line()
-    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+    begin(raw, "late_bug")
+    raw.cancel(1)
     _, _, told = raw.end()
     assert "sample: late_bug: unexpected KeyError at sample_server.py:" in told
     assert "customer" not in told
@@ -351,7 +349,7 @@ def test_a_call_given_up_before_a_thread_was_free_is_not_begun(raw: RawServer, t
         raw.call(number, "hold", file=str(tmp_path / "go on"))
     for number in (100, 101):
         raw.call(number, "write", file=str(tmp_path / str(number)))
-    raw.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 100}})
+    raw.cancel(100)
     raw.call(102, "echo", text="the server has seen all that")
     raw.await_line()
     (tmp_path / "go on").touch()

@@ -49,6 +49,9 @@ class RawServer:
     def call(self, identity: int, tool: str, **arguments: Any) -> None:
         self.request(identity, "tools/call", {"name": tool, "arguments": arguments})
 
+    def cancel(self, identity: int) -> None:
+        self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": identity}})
+
     def send(self, message: object) -> None:
         self.write(json.dumps(message).encode() + b"\n")
 

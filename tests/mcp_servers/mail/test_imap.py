@@ -87,19 +87,12 @@ def test_an_id_of_another_mailbox_is_not_found(mailbox: ImapMailbox, mail_server
         mailbox.read_raw(mail_id, 10_000)
 
 
-def test_an_id_is_not_found_before_anything_was_listed_unless_it_is_there(
+def test_a_mail_that_another_process_listed_is_read_within_the_limit(
     open_mailbox: Opener, mail_servers: MailServers
 ) -> None:
     mail_servers.deliver(mail())
     (mail_id,) = ids(open_mailbox())
     assert open_mailbox().read_raw(mail_id, 10_000)
-
-
-def test_a_mail_too_large_is_refused_where_its_size_was_not_listed(
-    open_mailbox: Opener, mail_servers: MailServers
-) -> None:
-    mail_servers.deliver(mail())
-    (mail_id,) = ids(open_mailbox())
     with refused("mail_too_large"):
         open_mailbox().read_raw(mail_id, 10)
 
@@ -120,16 +113,17 @@ def test_an_id_does_not_outlive_the_folder_it_was_for(open_mailbox: Opener, mail
         other.close()
 
 
-def test_a_server_without_keywords_is_told(proxied: Proxied) -> None:
-    with proxied(rewrite={rb" \*)": b")", b"$Agent": b"$Other"}) as (mailbox, _), refused("mail_unsupported") as caught:
+@pytest.mark.parametrize(
+    ("rewrite", "told"),
+    [
+        ({rb" \*)": b")", b"$Agent": b"$Other"}, "keeps no keywords in folder INBOX"),
+        ({b"[READ-WRITE]": b"[READ-ONLY]"}, "may only be read"),
+    ],
+)
+def test_a_folder_that_cannot_be_marked_in_is_told(proxied: Proxied, rewrite: dict[bytes, bytes], told: str) -> None:
+    with proxied(rewrite=rewrite) as (mailbox, _), refused("mail_unsupported") as caught:
         mailbox.count_by_outcome()
-    assert "keeps no keywords in folder INBOX" in caught.value.message
-
-
-def test_a_folder_that_may_only_be_read_is_told(proxied: Proxied) -> None:
-    with proxied(rewrite={b"[READ-WRITE]": b"[READ-ONLY]"}) as (mailbox, _), refused("mail_unsupported") as caught:
-        mailbox.count_by_outcome()
-    assert "may only be read" in caught.value.message
+    assert told in caught.value.message
 
 
 @pytest.mark.parametrize("rewrite", [{b" MOVE": b""}, {b" MOVE": b"", b" UIDPLUS": b""}])
@@ -389,30 +383,28 @@ class TestUncertain:
     """The connection to the SMTP server is lost between the final dot and the answer."""
 
     @pytest.fixture
-    def cut_smtp(self, smtp_server: MailServer) -> Iterator[MailServer]:
+    def tried(self, open_mailbox: Opener, smtp_server: MailServer) -> Iterator[Opener]:
+        """Makes mailboxes that tried to send."""
         with TcpProxy(smtp_server.port, lambda data: not data.endswith(b"\r\n.\r\n") and data != b".\r\n") as proxy:
-            yield dataclasses.replace(smtp_server, port=proxy.port)
 
-    def test_the_error_says_so(self, open_mailbox: Opener, cut_smtp: MailServer) -> None:
-        with refused("mail_unavailable") as caught:
-            open_mailbox(smtp=cut_smtp).send(REPLY)
-        assert caught.value.uncertain
-        assert "whether it was taken is not known" in caught.value.message
+            def send(**settings: float) -> ImapMailbox:
+                mailbox = open_mailbox(smtp=dataclasses.replace(smtp_server, port=proxy.port), **settings)
+                with refused("mail_unavailable") as caught:
+                    mailbox.send(REPLY)
+                assert caught.value.uncertain
+                assert "whether it was taken is not known" in caught.value.message
+                return mailbox
 
-    def test_the_copy_then_tells(self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers) -> None:
-        mailbox = open_mailbox(smtp=cut_smtp)
-        with refused("mail_unavailable"):
-            mailbox.send(REPLY)
+            yield send
+
+    def test_the_copy_then_tells(self, tried: Opener, mail_servers: MailServers) -> None:
+        mailbox = tried()
         assert eventually(lambda: mailbox.find_sent(REPLY.message_id) == "sent")
         assert mailbox.send(REPLY) == "already_sent"
         assert len(mail_servers.sent_to_customers()) == 1
 
-    def test_nothing_is_sent_again_while_the_copy_may_come(
-        self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers
-    ) -> None:
-        mailbox = open_mailbox(smtp=cut_smtp)
-        with refused("mail_unavailable"):
-            mailbox.send(REPLY)
+    def test_nothing_is_sent_again_while_the_copy_may_come(self, tried: Opener, mail_servers: MailServers) -> None:
+        mailbox = tried()
         mail_servers.wait_until_sent()
         mail_servers.empty()  # as if it were still on its way
         assert mailbox.find_sent(REPLY.message_id) == "unknown"
@@ -420,12 +412,8 @@ class TestUncertain:
             mailbox.send(REPLY)
         assert caught.value.uncertain
 
-    def test_a_copy_that_did_not_come_in_time_will_not(
-        self, open_mailbox: Opener, cut_smtp: MailServer, mail_servers: MailServers
-    ) -> None:
-        mailbox = open_mailbox(smtp=cut_smtp, copy_wait_s=0.0)
-        with refused("mail_unavailable"):
-            mailbox.send(REPLY)
+    def test_a_copy_that_did_not_come_in_time_will_not(self, tried: Opener, mail_servers: MailServers) -> None:
+        mailbox = tried(copy_wait_s=0.0)
         mail_servers.wait_until_sent()
         mail_servers.empty()
         assert mailbox.find_sent(REPLY.message_id) == "not_sent"

@@ -77,27 +77,23 @@ def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -
     assert "LOGIN" not in scripted.heard
 
 
-def test_a_refused_command_is_not_repeated(scripted: Scripted) -> None:
-    refusal(scripted({"NOOP": b"BAD what"}))
-    assert scripted.heard.count("NOOP") == 1
-
-
-def test_a_lost_connection_is_tried_once_more(scripted: Scripted) -> None:
-    error = refusal(scripted({"NOOP": None}))
-    assert (error.code, error.retryable) == ("mail_unavailable", True)
-    assert scripted.heard.count("NOOP") == 2
-
-
-def test_what_must_not_be_repeated_is_not(scripted: Scripted) -> None:
-    refusal(scripted({"NOOP": None}), repeat=False)
-    assert scripted.heard.count("NOOP") == 1
-
-
-def test_silence_is_not_tried_once_more(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imap_session, "STEP_S", 0.3)
-    error = refusal(scripted({"NOOP": b""}))
-    assert (error.code, error.retryable) == ("mail_timeout", True)
-    assert scripted.heard.count("NOOP") == 1
+@pytest.mark.parametrize(
+    ("answer", "repeat", "code", "tries"),
+    [
+        pytest.param(b"BAD what", True, "mail_unavailable", 1, id="refused"),
+        pytest.param(None, True, "mail_unavailable", 2, id="lost"),
+        pytest.param(None, False, "mail_unavailable", 1, id="lost, not to be repeated"),
+        pytest.param(b"", True, "mail_timeout", 1, id="silent"),
+    ],
+)
+def test_only_work_on_a_lost_connection_is_tried_once_more(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch, answer: bytes | None, repeat: bool, code: str, tries: int
+) -> None:
+    if answer == b"":
+        monkeypatch.setattr(imap_session, "STEP_S", 0.3)
+    error = refusal(scripted({"NOOP": answer}), repeat=repeat)
+    assert (error.code, error.retryable) == (code, True)
+    assert scripted.heard.count("NOOP") == tries
 
 
 @pytest.mark.parametrize("greeting", [b"* BYE too many connections\r\n", b"HTTP/1.1 400 Bad Request\r\n"])

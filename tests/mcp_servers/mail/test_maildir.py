@@ -179,15 +179,6 @@ def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path
     assert mailbox.send(REPLY) == "sent"
 
 
-def test_a_missing_maildir_is_told_when_it_is_opened(tmp_path: Path) -> None:
-    with refused("mail_folder_missing") as caught:
-        Maildir(tmp_path / "none", "support@example.com")
-    assert (
-        caught.value.message
-        == f"the Maildir {tmp_path}/none does not exist. Make it, with directories cur, new and tmp in it"
-    )
-
-
 def test_a_directory_that_is_no_maildir_is_told(tmp_path: Path) -> None:
     with refused("mail_folder_missing") as caught:
         Maildir(tmp_path, "support@example.com")

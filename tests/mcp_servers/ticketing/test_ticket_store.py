@@ -172,11 +172,8 @@ class TestTrouble:
         store._connection.execute("PRAGMA max_page_count = 6")  # what SQLite does then is what it does on a full disk
         with pytest.raises(ToolError, match=r"tickets\.db: the disk is full\. Make room") as caught:
             store.create(ticket("large", category="x" * 50_000), NOW)
-        assert (caught.value.code, caught.value.retryable, caught.value.uncertain) == (
-            "ticketing_disk_full",
-            False,
-            False,
-        )
+        error = caught.value
+        assert (error.code, error.retryable, error.uncertain) == ("ticketing_disk_full", False, False)
         store._connection.execute("PRAGMA max_page_count = 600")
         assert store.create(ticket("after"), NOW)[1]
 
