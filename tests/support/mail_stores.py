@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
+from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
+Opener = Callable[..., ImapMailbox]
+Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 REPLY = Reply("customer@example.org", "Re: warranty", "It is valid.\n", "<reply-1@example.com>")
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from typing import TYPE_CHECKING, Final, Literal
-
-if TYPE_CHECKING:
-    import sqlite3
+from typing import Final, Literal
 
 SqliteErrorKind = Literal[
     "locked", "disk_full", "read_only", "denied", "cannot_open", "not_a_database", "corrupt", "io_error", "other"
@@ -39,8 +37,6 @@ def enable_wal(connection: sqlite3.Connection, timeout_s: float) -> bool:
 
     SQLite itself does not wait for others who switch at the same time (it calls no busy handler). Raises sqlite3.Error.
     """
-    import sqlite3
-
     deadline = time.monotonic() + timeout_s
     while True:
         try:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mail_stores import Opener, Proxied
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from mail_servers import MailServers
 
 KEY = b"the key of the tests"
-Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 
 
 @pytest.fixture
@@ -33,23 +33,14 @@ def smtp_server(mail_servers: MailServers) -> MailServer:
 
 
 @pytest.fixture
-def open_mailbox(
-    mail_servers: MailServers, imap_server: MailServer, smtp_server: MailServer
-) -> Iterator[Callable[..., ImapMailbox]]:
+def open_mailbox(mail_servers: MailServers, imap_server: MailServer, smtp_server: MailServer) -> Iterator[Opener]:
     """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
     opened: list[ImapMailbox] = []
 
+    usual = ImapSettings(imap_server, "INBOX", None, mail_servers.address, "self", copy_wait_s=60.0, key=KEY)
+
     def make(smtp: MailServer = smtp_server, **changes: Any) -> ImapMailbox:
-        settings: dict[str, Any] = {
-            "server": imap_server,
-            "folder": "INBOX",
-            "sent_folder": None,
-            "address": mail_servers.address,
-            "sent_copy": "self",
-            "copy_wait_s": 60.0,
-            "key": KEY,
-        }
-        mailbox = ImapMailbox(ImapSettings(**{**settings, **changes}), SmtpSender(smtp))
+        mailbox = ImapMailbox(dataclasses.replace(usual, **changes), SmtpSender(smtp))
         opened.append(mailbox)
         return mailbox
 
@@ -59,12 +50,12 @@ def open_mailbox(
 
 
 @pytest.fixture
-def mailbox(open_mailbox: Callable[..., ImapMailbox]) -> ImapMailbox:
+def mailbox(open_mailbox: Opener) -> ImapMailbox:
     return open_mailbox()
 
 
 @pytest.fixture
-def proxied(open_mailbox: Callable[..., ImapMailbox], imap_server: MailServer) -> Proxied:
+def proxied(open_mailbox: Opener, imap_server: MailServer) -> Proxied:
     """A mailbox behind a proxy, which takes the arguments."""
 
     @contextmanager

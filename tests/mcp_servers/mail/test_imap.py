@@ -5,12 +5,11 @@ import email
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from mail_stores import REPLY, counts, ids, refused
+from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.mcp_servers.mail import imap
@@ -21,9 +20,6 @@ from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
-
-Opener = Callable[..., ImapMailbox]
-Proxied = Callable[..., AbstractContextManager[tuple[ImapMailbox, TcpProxy]]]
 
 
 def mail(number: int = 1, sender: str = "customer@example.org", text: str = "SN12345") -> bytes:

@@ -39,6 +39,14 @@ def start(tmp_path: Path) -> Iterator[Callable[..., McpProgram]]:
 
 
 @pytest.fixture
+def start_imap(start: Callable[..., McpProgram], mail_servers: MailServers) -> Callable[..., McpProgram]:
+    servers = mail_servers
+    imap = ("--imap-host", servers.host, "--imap-port", servers.imaps_port, "--ca-file", servers.ca_file)
+    options = (*imap, "--smtp-port", servers.smtps_port, "--from", servers.address)
+    return lambda *more, **env: start(*options, *more, **{"IMAP_PASSWORD": servers.password, **env})
+
+
+@pytest.fixture
 def maildir(tmp_path: Path) -> Path:
     directory = tmp_path / "mailbox"
     for part in ("new", "cur", "tmp"):
@@ -65,12 +73,7 @@ def inbox(
         servers.wait_until_sent()
         return servers.sent_to_customers()
 
-    return start(*imap_options(servers), IMAP_PASSWORD=servers.password), servers.deliver, sent
-
-
-def imap_options(servers: MailServers) -> list[object]:
-    imap = ["--imap-host", servers.host, "--imap-port", servers.imaps_port, "--ca-file", servers.ca_file]
-    return [*imap, "--smtp-port", servers.smtps_port, "--from", servers.address]
+    return request.getfixturevalue("start_imap")(), servers.deliver, sent
 
 
 Inbox = tuple[McpProgram, Callable[[bytes], object], Callable[[], list[bytes]]]
@@ -191,32 +194,25 @@ def test_the_connection_is_tested(inbox: Inbox) -> None:
     assert sent() == []
 
 
-def test_find_sent_waits_for_the_copy(start: Callable[..., McpProgram], mail_servers: MailServers) -> None:
-    first = start(*imap_options(mail_servers), IMAP_PASSWORD=mail_servers.password, MAIL_KEY="k")
-    first.call("send_reply", **REPLY)
-    later = start(*imap_options(mail_servers), IMAP_PASSWORD=mail_servers.password, MAIL_KEY="k")
+def test_find_sent_waits_for_the_copy(start_imap: Callable[..., McpProgram]) -> None:
+    start_imap(MAIL_KEY="k").call("send_reply", **REPLY)
+    later = start_imap(MAIL_KEY="k")
     assert later.call("find_sent", message_id="<reply-1@example.com>", wait_s=60) == {"state": "sent"}
     assert later.call("list_unprocessed") == {"messages": [], "total": 0}
 
 
-def test_find_sent_waits_no_longer_than_a_copy_takes(
-    start: Callable[..., McpProgram], mail_servers: MailServers
-) -> None:
-    program = start(*imap_options(mail_servers), "--copy-wait", 0.5, IMAP_PASSWORD=mail_servers.password)
+def test_find_sent_waits_no_longer_than_a_copy_takes(start_imap: Callable[..., McpProgram]) -> None:
+    program = start_imap("--copy-wait", 0.5)
     assert program.call("find_sent", message_id="<reply-1@example.com>", wait_s=600) == {"state": "not_sent"}
 
 
-def test_a_wrong_password_is_told_by_the_first_call(
-    start: Callable[..., McpProgram], mail_servers: MailServers
-) -> None:
-    program = start(*imap_options(mail_servers), IMAP_PASSWORD="wrong")
+def test_a_wrong_password_is_told_by_the_first_call(start_imap: Callable[..., McpProgram]) -> None:
+    program = start_imap(IMAP_PASSWORD="wrong")
     assert refused(program, "tally").startswith("mail_auth: the IMAP server localhost:")
 
 
-def test_a_wrong_password_for_sending_is_told_by_the_connection_test(
-    start: Callable[..., McpProgram], mail_servers: MailServers
-) -> None:
-    program = start(*imap_options(mail_servers), IMAP_PASSWORD=mail_servers.password, SMTP_PASSWORD="wrong")
+def test_a_wrong_password_for_sending_is_told_by_the_connection_test(start_imap: Callable[..., McpProgram]) -> None:
+    program = start_imap(SMTP_PASSWORD="wrong")
     assert program.call("tally")["unprocessed"] == 0
     assert refused(program, "test_connection").startswith("mail_auth: the SMTP server localhost:")
 

@@ -263,11 +263,10 @@ def _write_new_file(data: bytes, temporary: Path, target: Path) -> bool:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with suppress(FileExistsError):
             os.link(temporary, target)
-        except FileExistsError:
-            return False
-        return True
+            return True
+        return False
     finally:
         with suppress(OSError):  # whoever opens the Maildir next cleans up
             temporary.unlink()
