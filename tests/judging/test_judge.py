@@ -50,11 +50,7 @@ def test_a_judge_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "while True: pass\n",
-        "import time\ntime.sleep(600)\n",
-        "import time\ndef test(result):\n    time.sleep(600)\n",
-    ],
+    ["while True: pass\n", "import time\ntime.sleep(600)\n", "import time\ndef test(result):\n    time.sleep(600)\n"],
 )
 def test_a_judge_that_hangs_is_stopped(tmp_path: Path, source: str) -> None:
     verdict = judge_source(tmp_path, source, timeout_s=0.4)

@@ -36,8 +36,7 @@ class TestLoad:
 
     def test_all_that_a_task_can_have(self, tmp_path: Path) -> None:
         folder = write_task(
-            tmp_path / "full",
-            "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n",
+            tmp_path / "full", "instruction: Say 42\njudge_network: true\njudge_timeout_s: 2.5\nlevel: {hard: [1, 2]}\n"
         )
         (folder / "assets").mkdir()
         (folder / "Dockerfile").touch()

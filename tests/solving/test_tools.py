@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.solving.tools import (
-    MAX_MESSAGE_CHARACTERS,
-    Tool,
-    ToolCall,
-    ToolParameter,
-    Toolset,
-)
+from guarantee_email_agent.solving.tools import MAX_MESSAGE_CHARACTERS, Tool, ToolCall, ToolParameter, Toolset
 from guarantee_email_agent.utils.errors import TaskError
 
 ECHO = Tool(

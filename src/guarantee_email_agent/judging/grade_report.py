@@ -47,8 +47,8 @@ def format_graded(graded: Graded) -> str:
         feedback = printable(" ".join(verdict.feedback[:_MAX_CHARACTERS].split()))
         return f"✓ {name}: {feedback}" if feedback else f"✓ {name}"
     word = "FAILED" if verdict.verdict == "failed" else "ERROR"
-    lines = [f"✗ {name} - {word}", *_first_lines(verdict.error or verdict.feedback)]
-    if printed := _last_lines(verdict.output):
+    lines = [f"✗ {name} - {word}", *_excerpt(verdict.error or verdict.feedback)]
+    if printed := _excerpt(verdict.output, from_end=True):  # what a program prints last says most
         lines += [f"{_INDENT}printed:", *(f"{_INDENT}{line}" for line in printed)]
     return "\n".join(lines)
 
@@ -100,17 +100,11 @@ def _json_result(graded: Graded) -> dict[str, Any]:
     }
 
 
-def _first_lines(text: str) -> list[str]:
-    """The beginning of a text, indented."""
-    text = text.rstrip()
-    lines = text[:_MAX_CHARACTERS].rstrip().split("\n")
-    is_cut = len(text) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
-    return [f"{_INDENT}{printable(line)}" for line in lines[:_MAX_LINES]] + [f"{_INDENT}…"] * is_cut if text else []
-
-
-def _last_lines(text: str) -> list[str]:
-    """The end of a text, indented: what a program prints last says most."""
-    text = text.rstrip()
-    lines = text[-_MAX_CHARACTERS:].split("\n")
-    is_cut = len(text) > _MAX_CHARACTERS or len(lines) > _MAX_LINES
-    return [f"{_INDENT}…"] * is_cut + [f"{_INDENT}{printable(line)}" for line in lines[-_MAX_LINES:]] if text else []
+def _excerpt(text: str, *, from_end: bool = False) -> list[str]:
+    """The beginning of a text, or its end; indented."""
+    if not (text := text.rstrip()):
+        return []
+    lines = (text[-_MAX_CHARACTERS:] if from_end else text[:_MAX_CHARACTERS].rstrip()).split("\n")
+    mark = ["…"] if len(text) > _MAX_CHARACTERS or len(lines) > _MAX_LINES else []
+    shown = [*mark, *lines[-_MAX_LINES:]] if from_end else [*lines[:_MAX_LINES], *mark]
+    return [f"{_INDENT}{printable(line)}" for line in shown]

@@ -46,11 +46,7 @@ _PROGRAM = (
 
 
 def judge(
-    path: Path,
-    record: Mapping[str, Any],
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    *,
-    network: bool = False,
+    path: Path, record: Mapping[str, Any], timeout_s: float = DEFAULT_TIMEOUT_S, *, network: bool = False
 ) -> Verdict:
     """Call `test(record)` of the Python file at `path`; never raises for what the judge does.
 

@@ -124,7 +124,7 @@ def _remove_folder(folder: str, owner: int) -> None:
 def _is_satisfied(requirement: str) -> bool:
     if not requirement:
         return True
-    plain = _PLAIN_REQUIREMENT.fullmatch(requirement.strip())
+    plain = _PLAIN_REQUIREMENT.fullmatch(requirement)
     return plain is not None and sys.version_info >= (3, int(plain[1]))
 
 

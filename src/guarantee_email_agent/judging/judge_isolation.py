@@ -165,12 +165,9 @@ def enter_namespaces(network: bool, temp_dir: str) -> JudgeEnvironment:
     flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if user is None else 0)
     _require("new processes", kernel.unshare, flags)
     if user is None:
-        for name, text in (
-            ("setgroups", "deny"),
-            ("gid_map", f"{own_group} {own_group} 1"),
-            ("uid_map", f"{own_user} {own_user} 1"),
-        ):
-            _require(name, _write_file, f"/proc/self/{name}", text)
+        _require("setgroups", _write_file, "/proc/self/setgroups", "deny")
+        _require("gid_map", _write_file, "/proc/self/gid_map", f"{own_group} {own_group} 1")
+        _require("uid_map", _write_file, "/proc/self/uid_map", f"{own_user} {own_user} 1")
     child = os.fork()
     if child:
         status = os.waitpid(child, 0)[1]

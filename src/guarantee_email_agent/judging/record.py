@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -71,8 +72,6 @@ def parse_record(text: str, name: str) -> Record:
 
     Raises TaskError(code="task_record_invalid").
     """
-    import json
-
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 from guarantee_email_agent.solving.tools import (
@@ -59,21 +60,17 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
     return run
 
 
-def _query_elements(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    expression = _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)
-    return to_text(_run_script(sandbox, expression, timeout_s))
+def _evaluate(expression: Callable[[Mapping[str, Any]], str]) -> ToolFunction:
+    """The value of the expression that is made of the arguments."""
+
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+        return to_text(_run_script(sandbox, expression(arguments), timeout_s))
+
+    return run
 
 
 def _mark_elements(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
     return to_text(sandbox.call("GET", f"{_PAGE}/elements", timeout_s=timeout_s))
-
-
-def _links(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
-    return to_text(_run_script(sandbox, _LINKS, timeout_s))
-
-
-def _evaluate(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
-    return to_text(_run_script(sandbox, arguments["expression"], timeout_s))
 
 
 def _run_script(sandbox: SandboxApi, expression: str, timeout_s: float) -> Any:
@@ -151,9 +148,9 @@ BROWSER_TOOLS: Final = (
         "dom_query_selector",
         "Find elements: how many, their texts, attributes.",
         {"selector": _SELECTOR},
-        _query_elements,
+        _evaluate(lambda arguments: _QUERY % (json.dumps(arguments["selector"]), MAX_ELEMENTS)),
     ),
-    Tool("dom_extract_links", "List the links of the page.", {}, _links),
+    Tool("dom_extract_links", "List the links of the page.", {}, _evaluate(lambda _: _LINKS)),
     Tool("dom_mark_elements", "Number what can be clicked or filled in on the page.", {}, _mark_elements),
     Tool("dom_click", "Click an element.", {"selector": _MAYBE_SELECTOR, "index": _INDEX}, _post("click")),
     Tool(
@@ -171,5 +168,10 @@ BROWSER_TOOLS: Final = (
     Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _post("hover")),
     Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _post("scroll_to_element")),
     Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
-    Tool("dom_evaluate", "Evaluate a JavaScript expression on the page.", {"expression": string("It.")}, _evaluate),
+    Tool(
+        "dom_evaluate",
+        "Evaluate a JavaScript expression on the page.",
+        {"expression": string("It.")},
+        _evaluate(itemgetter("expression")),
+    ),
 )

@@ -78,10 +78,7 @@ def test_sandbox_that_isolates_nothing_says_so(
 
 
 def test_machine_that_has_no_sandbox_is_told_before_the_first_task(
-    bench: Bench,
-    make_task: MakeTask,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    bench: Bench, make_task: MakeTask, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = [{"action_type": "task_complete", "result": "42"}]
     assert bench.solve(make_task("done").directory, script) == 0

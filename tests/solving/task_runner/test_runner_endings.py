@@ -129,12 +129,7 @@ def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) ->
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"finished": False},
-        {"eval": None},
-        {"eval": {"verdict": "splendid"}},
-        {"instruction": "Add 40 and 3."},
-    ],
+    [{"finished": False}, {"eval": None}, {"eval": {"verdict": "splendid"}}, {"instruction": "Add 40 and 3."}],
     ids=str,
 )
 def test_other_records_are_not_finished(bench: Any, make_task: MakeTask, change: Mapping[str, Any]) -> None:
@@ -187,11 +182,7 @@ def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, 
 def test_bug_of_an_agent_costs_its_task_alone(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
     record = bench.run(task, Step(calls=(shell("echo one"),)), ZeroDivisionError("by zero"))
-    assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == (
-        "crashed",
-        False,
-        "error",
-    )
+    assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == ("crashed", False, "error")
     assert record["eval"]["error"] == "unexpected ZeroDivisionError: by zero. The next call repeats this task"
     assert record["execution_trace"][0]["feedback"]["message"] == "one"
     assert bench.sandboxes.opened["sum"].stops == 1

@@ -79,10 +79,7 @@ def test_agent_is_told_what_came_of_its_calls(bench: Any, make_task: MakeTask) -
     bench.run(make_task(), Step(calls=(shell("echo one"), tool_call("nonesuch"))), Step(calls=(complete(),)))
     first, second = bench.agents[0].results
     assert first == ()
-    assert [(result.error, result.message[:17]) for result in second] == [
-        (False, "one"),
-        (True, "There is no tool "),
-    ]
+    assert [(result.error, result.message[:17]) for result in second] == [(False, "one"), (True, "There is no tool ")]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

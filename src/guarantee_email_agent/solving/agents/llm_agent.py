@@ -14,7 +14,7 @@ from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
-from guarantee_email_agent.solving.tools import Tool, ToolCall, ToolResult
+from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.text import printable
 
@@ -86,7 +86,10 @@ class LlmAgent(Agent):
             "model": model_name,
             "max_tokens": ANSWER_TOKENS,
             "system": [_with_cache_control(_text_block(_SYSTEM))],
-            "tools": [_tool_definition(tool) for tool in context.tools],
+            "tools": [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
+                for tool in context.tools
+            ],
             "tool_choice": {"type": "auto"},
         }
         if temperature is not None:
@@ -162,10 +165,6 @@ class LlmAgent(Agent):
             logger.debug("The model's connections did not close within %g s", _CLOSE_S)
         finally:
             self._loop.close()
-
-
-def _tool_definition(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
 
 
 def _text_block(text: str) -> dict[str, Any]:
