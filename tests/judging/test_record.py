@@ -121,7 +121,7 @@ class TestFiles:
         assert read_record(tmp_path / "six.json") == {"task_result": "42"}
 
     @pytest.mark.parametrize(
-        ("content", "code", "said"),
+        ("content", "code", "message"),
         [
             (b"", "task_record_invalid", "The text is empty"),
             (b"{'task_result': 42}", "task_record_invalid", "no JSON (line 1, column 2)"),
@@ -135,14 +135,14 @@ class TestFiles:
             (None, "task_record_not_found", "the file does not exist. Correct the path"),
         ],
     )  # fmt: skip
-    def test_a_file_that_holds_no_record(self, tmp_path: Path, content: bytes | None, code: str, said: str) -> None:
+    def test_a_file_that_holds_no_record(self, tmp_path: Path, content: bytes | None, code: str, message: str) -> None:
         path = tmp_path / "six.json"
         if content is not None:
             path.write_bytes(content)
         with pytest.raises(TaskError) as caught:
             read_record(path)
         assert (caught.value.code, caught.value.exit_code) == (code, 2)
-        assert said in caught.value.message
+        assert message in caught.value.message
         assert caught.value.message.startswith(f"{path}: ")
         assert len(caught.value.message.splitlines()) == 1
 

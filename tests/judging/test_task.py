@@ -65,7 +65,7 @@ class TestLoad:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("task_yaml", "code", "said"),
+        ("task_yaml", "code", "message"),
         [
             ("", "task_missing_field", "instruction is missing. Add it"),
             ("level: 1\n", "task_missing_field", "instruction is missing. Add it"),
@@ -86,10 +86,10 @@ class TestRefusals:
             (None, "task_no_task_file", "has no task.yaml. Write it"),
         ],
     )  # fmt: skip
-    def test_of_a_task_file(self, tmp_path: Path, task_yaml: str | bytes | None, code: str, said: str) -> None:
+    def test_of_a_task_file(self, tmp_path: Path, task_yaml: str | bytes | None, code: str, message: str) -> None:
         error = refusal(write_task(tmp_path / "bad", task_yaml))
         assert (error.code, error.exit_code) == (code, 2)
-        assert said in error.message
+        assert message in error.message
         assert str(tmp_path / "bad") in error.message
         assert len(error.message.splitlines()) == 1
 
@@ -109,7 +109,7 @@ class TestRefusals:
         assert refusal(folder).code == "task_no_test"
 
     @pytest.mark.parametrize(
-        ("name", "said"),
+        ("name", "message"),
         [
             ("absent", "absent: does not exist. Correct the path"),
             ("file", "file: is not a folder"),
@@ -120,13 +120,13 @@ class TestRefusals:
             ("file/below", "does not exist. Correct the path"),
         ],
     )
-    def test_of_a_path_that_leads_nowhere(self, tmp_path: Path, name: str, said: str) -> None:
+    def test_of_a_path_that_leads_nowhere(self, tmp_path: Path, name: str, message: str) -> None:
         (tmp_path / "loop").symlink_to("loop")
         (tmp_path / "moved").symlink_to("absent")
         (tmp_path / "file").touch()
         error = refusal(tmp_path / name)
         assert error.code == "task_not_found"
-        assert said in error.message
+        assert message in error.message
 
     @pytest.mark.parametrize("mode", [0o000, 0o444])
     def test_of_a_folder_that_is_closed_to_us(self, folder: Path, mode: int) -> None:
@@ -186,7 +186,7 @@ class TestDiscovery:
         assert [task.name for task in discover_tasks(tmp_path)] == ["task"]
 
     @pytest.mark.parametrize(
-        ("make", "code", "said"),
+        ("make", "code", "message"),
         [
             (lambda folder: None, "task_not_found", "does not exist"),
             (lambda folder: folder.touch(), "task_not_found", "is not a folder"),
@@ -194,9 +194,9 @@ class TestDiscovery:
             (write_task, "task_is_single", "is a task itself"),
         ],
     )  # fmt: skip
-    def test_of_something_else(self, tmp_path: Path, make: object, code: str, said: str) -> None:
+    def test_of_something_else(self, tmp_path: Path, make: object, code: str, message: str) -> None:
         assert callable(make)
         make(tmp_path / "tasks")
-        with pytest.raises(TaskError, match=said) as caught:
+        with pytest.raises(TaskError, match=message) as caught:
             discover_tasks(tmp_path / "tasks")
         assert (caught.value.code, caught.value.exit_code) == (code, 2)

@@ -1,4 +1,4 @@
-"""What an agent may do wrong with a tool, and what it is told."""
+"""What an agent may do wrong with a tool, and what it is text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_tool_says_what_it_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         ({}, "text is missing"),
         ({"text": 1}, "text must be of type string, not integer"),
@@ -51,8 +51,8 @@ def test_tool_says_what_it_found() -> None:
         ({"txt": "a"}, "text is missing; there is no argument 'txt'; known: text, times, how, lines"),
     ],
 )
-def test_wrong_arguments_are_named_all_at_once(arguments: Mapping[str, Any], told: str) -> None:
-    assert message("echo", **arguments) == (True, f"echo: {told}")
+def test_wrong_arguments_are_named_all_at_once(arguments: Mapping[str, Any], problem: str) -> None:
+    assert message("echo", **arguments) == (True, f"echo: {problem}")
 
 
 def test_unknown_tool_is_told_the_known_ones() -> None:
@@ -72,11 +72,11 @@ def test_failure_of_the_sandbox_is_told() -> None:
 
 
 def test_long_message_keeps_beginning_and_end() -> None:
-    _, told = message("echo", text="a" + "x" * MAX_MESSAGE_CHARACTERS + "z")
-    assert len(told) < MAX_MESSAGE_CHARACTERS + 100
-    assert told.startswith("ax")
-    assert "[… 2 characters left out …]" in told
-    assert told.endswith("xz")
+    _, text = message("echo", text="a" + "x" * MAX_MESSAGE_CHARACTERS + "z")
+    assert len(text) < MAX_MESSAGE_CHARACTERS + 100
+    assert text.startswith("ax")
+    assert "[… 2 characters left out …]" in text
+    assert text.endswith("xz")
 
 
 def test_task_complete_is_done_with_its_result() -> None:

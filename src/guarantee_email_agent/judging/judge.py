@@ -37,7 +37,7 @@ MAX_JUDGE_BYTES = 10_000_000
 _PASSED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _REPLY_MARGIN_S = 10.0
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
-# The package may stand where only our own sys.path leads; the judge's must not lead there.
+# The package may be importable through our own sys.path alone, which a judge must not inherit.
 _PROGRAM = (
     "import sys; root = {root!r}; sys.path.insert(0, root); "
     "from guarantee_email_agent.judging.judge_server import main; sys.path.remove(root); "
@@ -225,7 +225,7 @@ class _JudgeServer:
         return judge_protocol.receive(self._control)
 
     def close(self) -> None:
-        """It ends by itself once nobody can ask it any more."""
+        """The server ends by itself once its socket is closed."""
         self._control.close()
         try:
             self._process.wait(_REPLY_MARGIN_S)

@@ -54,7 +54,7 @@ def interpreter_for(judge: Path) -> str | None:
     try:
         source = judge.read_bytes()
     except OSError:
-        return None  # the judge's own process says why
+        return None  # the judge's own process reports why
     if not _START.search(source):
         return None
     declared = _parse_declaration(source)
@@ -91,7 +91,7 @@ def _parse_declaration(source: bytes) -> _Declaration:
         raise DependencyError("declares 'requires-python' not as a text")
     tools = declared.get("tool")
     if isinstance(tools, dict) and "uv" in tools:
-        # To leave out a source that stands there would mean to install another package of that name.
+        # Ignoring a source given there would install another package of that name.
         raise DependencyError("has settings for uv, which a judge cannot make. Remove [tool.uv] from the block")
     return _Declaration(tuple(dependencies), python.strip())
 

@@ -4,7 +4,7 @@ Linux namespaces where they can be had: as root, or as a user where the system l
 read-only but a temporary folder in memory, there is no network, no other process is visible, and all that a judge
 started ends with one signal. With them or without, Landlock (no changes outside the temporary folder) and seccomp (no
 sockets, no namespaces of its own) where the kernel has them; as root, a user id of its own; and everywhere the resource
-limits. `Isolation` says which of it holds.
+limits. `Isolation` has which of it holds.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class JudgeEnvironment:
     def prepare_temp_dir(self, limits: JudgeLimits, judge: str) -> None:
         """Have the temporary folder new: this judge's size, and nothing of an earlier one, not even permissions."""
         if not self.isolation.namespaces:
-            if not self._temp_folders or not os.path.isdir(self.temp_dir):  # somebody may clean up in /tmp
+            if not self._temp_folders or not os.path.isdir(self.temp_dir):  # a cleaner of /tmp may have removed it
                 os.makedirs(self.temp_dir, 0o700, exist_ok=True)
                 if self.user is not None:
                     os.chown(self.temp_dir, self.user, self.user)
@@ -74,7 +74,7 @@ class JudgeEnvironment:
         options = f"mode=0700,size={limits.temp_mb * MIB},nr_inodes={limits.temp_mb * 256}{owner}"
         folders = (self.temp_dir,) if _is_shared_memory(judge) else (self.temp_dir, *self._shared_memory)
         if self._temp_folders == {folder: (options, _fingerprint(folder)) for folder in folders}:
-            return  # nobody has touched them
+            return  # untouched
         for folder in reversed(self._temp_folders):
             kernel.unmount(folder)
         self._temp_folders = {}
@@ -105,7 +105,7 @@ class JudgeEnvironment:
         self._limit(limits, timeout_s)
         if (user := self.user) is not None:
             kernel.keep_capabilities_over_setuid()
-            os.fchown(1, user, user)  # else /dev/stdout is somebody else's pipe
+            os.fchown(1, user, user)  # else /dev/stdout is another user's pipe
             os.setgroups([])
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
@@ -244,7 +244,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def _user_for_judges() -> int | None:
-    """As root: a user id that nobody has, another one for each server, so that their processes are counted apart."""
+    """As root: an unused user id, another one for each server, so that their processes are counted apart."""
     if not LINUX or os.geteuid() != 0:
         return None
     if not {kernel.CAP_SETUID, kernel.CAP_SETGID} <= kernel.capabilities():

@@ -44,7 +44,7 @@ def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) 
     """Judge `record` (JSON) with the file at `path`, write the answer to `channel`, and end this process."""
     try:
         _answer(path, record, nonce, channel, most_bytes)
-    except BaseException:  # noqa: BLE001 - the judge has changed what even this module stands on
+    except BaseException:  # noqa: BLE001 - the judge has broken what this module uses
         with suppress(BaseException):
             traceback.print_exc()
     _exit(IN_THE_WAY)
@@ -53,7 +53,7 @@ def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) 
 def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> None:
     own_pid = _own_pid()
     channel_is = _fstat(channel).st_ino
-    # By lines: what a judge printed is there even where it ends without a goodbye.
+    # Line-buffered: what a judge printed is kept even where it ends abruptly.
     sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     try:
@@ -64,7 +64,7 @@ def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int)
         _reset_interpreter()
         outcome = {"error": _describe_error(error, path)}
     if _own_pid() != own_pid:
-        _exit(1)  # a process that the judge forked does not speak for it
+        _exit(1)  # a process that the judge forked gives no verdict
     payload = _as_json(outcome).encode("utf-8", "replace")
     if len(payload) > most_bytes:
         payload = _as_json({"error": f"returned {len(payload):,} bytes; {most_bytes:,} are the most"}).encode()
@@ -144,7 +144,7 @@ class _OwnNameFinder:
 
 
 def _checked_verdict(returned: object, most_bytes: int) -> dict[str, object]:
-    """What a judge may return; JudgeError says what came instead."""
+    """The parts of a verdict as plain JSON. Raises JudgeError for any other value."""
     if isinstance(returned, CoroutineType):
         returned.close()  # it will never be awaited
         raise JudgeError("has an async test(result). Write it as a plain function")

@@ -47,7 +47,7 @@ _MAX_DESCRIPTORS = 1024  # far more than the server ever has open
 
 def main(control_fd: int, temp_parent: str, *, network: bool, no_namespaces_because: str | None) -> None:
     """Say hello, `{"isolation", "temp_dir"}` or `{"unavailable": reason}`, and serve until the other end is gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where our caller ignores it, nobody could be waited for
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where our caller ignores it, no child could be waited for
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which as process 1 is the one signal that a judge could send us
     control = socket.socket(fileno=control_fd)
     temp_dir = os.path.join(temp_parent, f"judge-{os.getpid()}-{os.urandom(4).hex()}")

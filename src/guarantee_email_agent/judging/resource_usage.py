@@ -77,7 +77,7 @@ def is_larger(folder: str, most: int) -> bool:
                     if entry.is_dir(follow_symlinks=False):
                         below.append(entry.name)
     except FileNotFoundError:
-        return False  # removed meanwhile; the next look sees how it is then
+        return False  # removed meanwhile; the next check is soon
     except OSError:
         return True
     finally:

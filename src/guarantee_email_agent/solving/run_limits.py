@@ -53,7 +53,7 @@ INTERRUPTED = FailureReason("interrupted", "the run was interrupted", retryable=
 
 
 class Interruption:
-    """Ctrl-C, for whoever works in another thread than the one that it reaches."""
+    """Ctrl-C, for the threads that it does not reach."""
 
     def __init__(self) -> None:
         self._event = threading.Event()

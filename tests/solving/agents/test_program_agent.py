@@ -63,10 +63,10 @@ def test_environment_tells_the_task() -> None:
 
 
 def test_record_of_its_run_is_kept() -> None:
-    told = {"task_result": "42", "conversation": [{"role": "assistant", "content": "hm"}], "model": "mine"}
-    step = python(f"print({json.dumps(told)!r})")
+    report = {"task_result": "42", "conversation": [{"role": "assistant", "content": "hm"}], "model": "mine"}
+    step = python(f"print({json.dumps(report)!r})")
     assert result(step) == {"result": "42"}
-    assert (step.record, step.text) == (told, "")
+    assert (step.record, step.text) == (report, "")
 
 
 def test_parts_of_a_record_with_wrong_types_are_left_out() -> None:
@@ -141,7 +141,7 @@ def test_command_is_split_as_a_shell_does_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("  ", "is empty"),
@@ -150,8 +150,8 @@ def test_command_is_split_as_a_shell_does_it() -> None:
         ("/etc", "there is no program"),
     ],
 )
-def test_unusable_command_is_a_usage_error(text: str, says: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"--command.*{says}"):
+def test_unusable_command_is_a_usage_error(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
         parse_command(text)
 
 

@@ -44,7 +44,7 @@ def test_record_of_a_run_is_a_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "must be a list of actions"),
         ("[]", "must be a list of actions"),
@@ -56,16 +56,16 @@ def test_record_of_a_run_is_a_script(tmp_path: Path) -> None:
         ("- [", "YAML does not parse"),
     ],
 )
-def test_bad_script_says_what_to_write(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(TaskError, match=says) as caught:
+def test_bad_script_says_what_to_write(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TaskError, match=message) as caught:
         load_script(written(tmp_path, text))
     assert str(tmp_path / "script.yaml") in caught.value.message
 
 
 def test_folder_has_a_script_for_each_task(tmp_path: Path) -> None:
-    place = written(tmp_path, SCRIPT, "sum.yaml")
-    assert script_file(tmp_path, "sum") == place
-    assert script_file(place, "other") == place
+    file = written(tmp_path, SCRIPT, "sum.yaml")
+    assert script_file(tmp_path, "sum") == file
+    assert script_file(file, "other") == file
     with pytest.raises(TaskError, match=r"there is no script product\.yaml"):
         script_file(tmp_path, "product")
 

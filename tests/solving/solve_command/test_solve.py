@@ -140,7 +140,7 @@ def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask,
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"agent": "script", "command": None}, "--agent script needs --script"),
         ({"agent": "command", "command": None}, "--agent command needs --command"),
@@ -155,10 +155,10 @@ def test_sigterm_and_ctrl_c_leave_valid_records(bench: Any, make_task: MakeTask,
     ],
 )
 def test_bad_usage_shows_before_anything_starts(
-    bench: Any, make_task: MakeTask, options: Mapping[str, Any], says: str
+    bench: Any, make_task: MakeTask, options: Mapping[str, Any], message: str
 ) -> None:
     make_task("one")
-    with pytest.raises(ConfigurationError, match=says):
+    with pytest.raises(ConfigurationError, match=message):
         bench.solve(**options)
     assert not bench.sandboxes.opened
 

@@ -70,7 +70,7 @@ class Agent(Protocol):
         return [{"role": "user", "content": self.context.instruction}]
 
     def close(self) -> None:
-        """Give back what it holds; called once, whatever happened."""
+        """Release its resources; called once, whatever happened."""
         return
 
 

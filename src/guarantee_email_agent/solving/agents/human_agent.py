@@ -26,7 +26,7 @@ _HELP: Final = """\
 
 
 def human_agent_factory(stdin: TextIO, jobs: int) -> AgentFactory:
-    """Raises ConfigurationError where nobody can be asked, or about several tasks at a time."""
+    """Raises ConfigurationError without a terminal, or for several jobs."""
     if not stdin.isatty():
         raise ConfigurationError(
             "--agent human needs a terminal to ask on, and stdin is none. Run it in one, or use another --agent",
