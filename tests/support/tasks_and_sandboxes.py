@@ -198,6 +198,18 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
+class SolveFolders:
+    """Where `solve` finds its tasks and leaves its records."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tasks = folder / "tasks"
+        self.results = folder / "results"
+
+    def record(self, name: str) -> dict[str, Any]:
+        return read_json(self.results / f"{name}.json")
+
+
 @pytest.fixture
 def is_running() -> Callable[[str], bool]:
     """Whether some process here has this text in its command line."""

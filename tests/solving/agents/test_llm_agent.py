@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from scripted_model import ScriptedModel
 from tasks_and_sandboxes import task_context
 
-from guarantee_email_agent.llm.port import Message, Messages, TextBlock, TokenUsage, ToolUseBlock
+from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock
 from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskContext
 from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
 from guarantee_email_agent.solving.run_limits import Interruption
@@ -20,28 +22,18 @@ SHELL = ToolUseBlock("toolu_1", "shell_execute", {"command": "ls"})
 READ = ToolUseBlock("toolu_2", "file_read", {"file": "/a"})
 
 
-class Model:
-    """Answers in step, and keeps the requests."""
+class Model(ScriptedModel):
+    """Keeps the requests; a number among its answers is the seconds that it thinks."""
 
     def __init__(self, *answers: Any) -> None:
-        self.answers = list(answers)
+        super().__init__(*answers)
         self.requests: list[Mapping[str, Any]] = []
         self.closed = 0
 
-    @property
-    def messages(self) -> Messages:
-        return self
-
     async def create(self, **request: Any) -> Any:
         self.requests.append(request)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        if isinstance(answer, float):
-            import asyncio
-
-            await asyncio.sleep(answer)
-        return answer
+        answer = await super().create(**request)
+        return await asyncio.sleep(answer) if isinstance(answer, float) else answer
 
     async def aclose(self) -> None:
         self.closed += 1

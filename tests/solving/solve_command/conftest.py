@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tasks_and_sandboxes import read_json
+from tasks_and_sandboxes import SolveFolders
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
 
 
-class Bench:
+class Bench(SolveFolders):
     def __init__(self, folder: Path, sandboxes: Any) -> None:
-        self.tasks = folder / "tasks"
-        self.results = folder / "results"
+        super().__init__(folder)
         self.sandboxes = sandboxes
         self.config = Config()
         self.out = io.StringIO()
@@ -34,9 +33,6 @@ class Bench:
             open_sandbox=self.sandboxes,
             connect=self.sandboxes.connect,
         )
-
-    def record(self, name: str) -> dict[str, Any]:
-        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

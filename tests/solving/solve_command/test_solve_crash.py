@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tasks_and_sandboxes import MakeTask, read_json
+from tasks_and_sandboxes import MakeTask, SolveFolders
 
 # Whoever runs the tests may have had them ignore Ctrl-C, as a shell does with what it runs in the background.
 PROGRAM = """
@@ -24,11 +24,9 @@ sys.exit(cli.run(sys.argv[1:]))
 """
 
 
-class Bench:
+class Bench(SolveFolders):
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.tasks = folder / "tasks"
-        self.results = folder / "results"
+        super().__init__(folder)
         self.mark = f"{time.time_ns() % 10**9:09}.5"
 
     def command(self, *steps: str, options: tuple[str, ...] = ()) -> list[str]:
@@ -71,9 +69,6 @@ class Bench:
         while not condition():
             assert time.monotonic() < deadline
             time.sleep(0.02)
-
-    def record(self, name: str) -> dict[str, Any]:
-        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tasks_and_sandboxes import MakeTask, read_json
+from tasks_and_sandboxes import MakeTask, SolveFolders
 
 
 class Person:
@@ -61,10 +60,6 @@ def person(command: list[str]) -> Iterator[Person]:
     os.close(terminal)
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    return read_json(folder / "results" / "sum.json")
-
-
 def test_person_solves_a_task(person: Person, tmp_path: Path) -> None:
     person.type("echo $((40 + 2)) | tee sum.txt")
     person.type(':file_read {"file": "/home/gem/sum.txt"}')
@@ -77,7 +72,7 @@ def test_person_solves_a_task(person: Person, tmp_path: Path) -> None:
     assert "Add 40 and 2." in person.seen
     assert "There is no tool file_raed" in person.seen
     assert "\x1b]0;" not in person.seen
-    trace = _record(tmp_path)["execution_trace"]
+    trace = SolveFolders(tmp_path).record("sum")["execution_trace"]
     assert [step["action"]["action_type"] for step in trace] == ["shell", "file_read", "shell", "task_complete"]
     assert [step["feedback"]["message"].strip() for step in trace[:2]] == ["42", "42"]
 
@@ -85,7 +80,7 @@ def test_person_solves_a_task(person: Person, tmp_path: Path) -> None:
 def test_person_gives_up(person: Person, tmp_path: Path) -> None:
     person.type(":quit")
     assert person.end() == 4
-    assert _record(tmp_path)["reason"]["code"] == "gave_up"
+    assert SolveFolders(tmp_path).record("sum")["reason"]["code"] == "gave_up"
 
 
 def test_without_a_terminal_nobody_can_be_asked(command: list[str]) -> None:

@@ -6,10 +6,9 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tasks_and_sandboxes import MakeTask, read_json
+from tasks_and_sandboxes import MakeTask, SolveFolders
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.judging.task import Task
@@ -18,18 +17,12 @@ EXAMPLES = Path(__file__).parents[3] / "tasks"
 SCRIPTED = sorted(file.stem for file in (EXAMPLES / "_scripts").iterdir())
 
 
-class Bench:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.results = folder / "results"
-
+class Bench(SolveFolders):
     def solve(self, directory: Path, script: object, *options: str) -> int:
-        place = self.folder / "script.json"
-        if isinstance(script, Path):
-            place = script
-        else:
-            place.write_text(json.dumps(script))
-        arguments = ["--agent", "script", "--script", str(place), "--output-dir", str(self.results), *options]
+        file = script if isinstance(script, Path) else self.folder / "script.json"
+        if file is not script:
+            file.write_text(json.dumps(script))
+        arguments = ["--agent", "script", "--script", str(file), "--output-dir", str(self.results), *options]
         return cli.run(["solve", str(directory), *arguments])
 
     def shell(self, task: Task, *commands: str) -> list[str]:
@@ -38,9 +31,6 @@ class Bench:
         self.solve(task.directory, [*actions, {"action_type": "task_complete", "result": "42"}])
         trace = self.record(task.name)["execution_trace"]
         return [step["feedback"]["message"] for step in trace[:-1]]
-
-    def record(self, name: str) -> dict[str, Any]:
-        return read_json(self.results / f"{name}.json")
 
 
 @pytest.fixture

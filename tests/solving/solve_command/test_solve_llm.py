@@ -21,7 +21,9 @@ MODEL = "claude-sonnet-5-5-20260928"
 
 
 @pytest.fixture
-def model_server(bench: Any) -> Iterator[MessagesServer]:
+def model_server(bench: Any, make_task: MakeTask) -> Iterator[MessagesServer]:
+    """A server for one task."""
+    make_task("sum")
     with running_messages_server() as server:
         bench.config = Config(
             llm=Llm(model="claude-sonnet-5-5", temperature=None),
@@ -39,10 +41,7 @@ def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
     return messages_server.tool_call(name, arguments, number)
 
 
-def test_language_model_solves_a_task_with_the_real_client(
-    bench: Any, make_task: MakeTask, model_server: MessagesServer
-) -> None:
-    make_task("sum")
+def test_language_model_solves_a_task_with_the_real_client(bench: Any, model_server: MessagesServer) -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     both = (use(1, "shell_execute", command="echo $((40 + 2))"), use(2, "nonesuch"))
     model_server.replies = [
@@ -67,10 +66,7 @@ def test_language_model_solves_a_task_with_the_real_client(
     assert [block["tool_use_id"] for block in last["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
 
 
-def test_model_that_cannot_be_asked_is_an_error_and_repeated(
-    bench: Any, make_task: MakeTask, model_server: MessagesServer
-) -> None:
-    make_task("sum")
+def test_model_that_cannot_be_asked_is_an_error_and_repeated(bench: Any, model_server: MessagesServer) -> None:
     model_server.replies = [error_reply(401, "invalid key")]
     assert bench.solve(agent="llm", command=None) == 4
     record = bench.record("sum")
@@ -80,9 +76,8 @@ def test_model_that_cannot_be_asked_is_an_error_and_repeated(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interruption_while_the_model_thinks_leaves_a_valid_record(
-    bench: Any, make_task: MakeTask, model_server: MessagesServer, number: signal.Signals
+    bench: Any, model_server: MessagesServer, number: signal.Signals
 ) -> None:
-    make_task("sum")
     model_server.replies = [says(use(1, "shell_execute", command="echo one")), Reply(b"", hangs=True)]
 
     def interrupt() -> None:
@@ -101,16 +96,14 @@ def test_interruption_while_the_model_thinks_leaves_a_valid_record(
     assert record["execution_trace"][0]["feedback"]["message"] == "one"
 
 
-def test_refusal_is_a_failed_run_that_is_judged(bench: Any, make_task: MakeTask, model_server: MessagesServer) -> None:
-    make_task("sum")
+def test_refusal_is_a_failed_run_that_is_judged(bench: Any, model_server: MessagesServer) -> None:
     model_server.replies = [says(text("No."), stop_reason="refusal")]
     assert bench.solve(agent="llm", command=None) == 4
     record = bench.record("sum")
     assert (record["reason"]["code"], record["finished"], record["eval"]["verdict"]) == ("refused", True, "failed")
 
 
-def test_cost_limit_ends_a_run(bench: Any, make_task: MakeTask, model_server: MessagesServer) -> None:
-    make_task("sum")
+def test_cost_limit_ends_a_run(bench: Any, model_server: MessagesServer) -> None:
     model_server.replies = [says(use(1, "shell_execute", command="true"))]
     assert bench.solve(agent="llm", command=None, limits=RunLimits(max_cost_usd=0.008)) == 4
     record = bench.record("sum")
