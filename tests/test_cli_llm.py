@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import MODULE, TIMEOUT_S, environment, run_program
-from messages_server import HONEST, MessagesServer, Reply, running_messages_server
+from messages_server import INTERPRETED, MessagesServer, Reply, running_messages_server
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "evals" / "scenarios"
@@ -106,7 +106,7 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
 
 
 def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:
-    desk.server.replies = [HONEST, HONEST, HONEST, Reply(b"", hangs=True)]  # the second scenario's draft
+    desk.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, Reply(b"", hangs=True)]  # the second scenario's draft
     process = subprocess.Popen(
         [*EVAL, "--llm", "record"],
         cwd=desk.folder,

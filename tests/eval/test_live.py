@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from messages_server import HONEST, MessagesServer, Reply, answer, error_reply, text, tool_call
+from messages_server import INTERPRETED, MessagesServer, Reply, answer, error_reply, text, tool_call
 from scenario_folder import ROOT, ScenarioFolder
 from shipped_instructions import InstructionFolder
 
@@ -78,7 +78,7 @@ def test_the_summary_tells_what_it_cost(suite: LiveSuite) -> None:
 
 
 def test_one_answer_is_told_as_one(suite: LiveSuite) -> None:
-    suite.server.replies = [HONEST, error_reply(500)]
+    suite.server.replies = [INTERPRETED, error_reply(500)]
     assert suite.evaluate()[1].splitlines()[-1].startswith("claude-sonnet-4-6: 1 answer, ")
 
 
@@ -106,7 +106,7 @@ def test_results_come_in_order_and_no_more_are_under_way_than_jobs(suite: LiveSu
 
 def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveSuite) -> None:
     suite.take("valid_warranty_002")
-    suite.server.replies = [error_reply(500), HONEST]
+    suite.server.replies = [error_reply(500), INTERPRETED]
 
     code, printed = suite.evaluate()
 
@@ -139,7 +139,7 @@ def test_an_api_that_is_down_is_not_asked_for_every_scenario(suite: LiveSuite) -
 
 def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
     suite.configure(max_attempts=2)
-    suite.server.replies = [error_reply(429, retry_after="0.3"), HONEST]
+    suite.server.replies = [error_reply(429, retry_after="0.3"), INTERPRETED]
     (result,) = suite.report(llm="live")["results"]
     assert result["passed"]
     assert 300 <= result["processing_time_ms"] < 60_000
@@ -223,7 +223,7 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Live
     suite.evaluate("record")
     first = suite.recorded()
     suite.configure(max_tokens=999)
-    suite.server.replies = [HONEST, error_reply(500), HONEST]  # the draft of the first one
+    suite.server.replies = [INTERPRETED, error_reply(500), INTERPRETED]  # the draft of the first one
 
     assert suite.evaluate("record")[0] == 4
 
@@ -235,7 +235,7 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Live
 
 
 def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> None:
-    suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), HONEST]
+    suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), INTERPRETED]
     suite.evaluate("record")
     kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
     assert kinds == ["triage", "triage", "draft"]
@@ -265,7 +265,7 @@ def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_be
     first = suite.recorded()
     suite.configure(max_tokens=999)
     body = answer(tool_call("write_reply", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
-    suite.server.replies = [HONEST, Reply(body)]
+    suite.server.replies = [INTERPRETED, Reply(body)]
     assert suite.evaluate("record")[0] == 4
     assert suite.recorded() == first
 
@@ -334,7 +334,7 @@ def test_a_miss_tells_a_command_that_a_shell_takes(suite: LiveSuite, tmp_path: P
 
 def test_each_repetition_has_a_recording_of_its_own(suite: LiveSuite) -> None:
     draft = {"body": "Your warranty is valid until 2025-12-31 for SN12345, fully covered. Ticket: {ticket_number}."}
-    suite.server.replies = [HONEST, HONEST, HONEST, answer(tool_call("write_reply", draft))]
+    suite.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, answer(tool_call("write_reply", draft))]
     assert suite.evaluate("record", repeat=2)[0] == 0
 
     files = sorted(suite.recorded())

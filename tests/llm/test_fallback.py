@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from messages_server import HONEST, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
+from messages_server import INTERPRETED, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -76,7 +76,7 @@ async def test_after_five_failures_the_model_is_left_alone_for_a_minute(agent: A
     assert error.message.startswith("The language model is down: It is asked again in ")
     assert len(agent.server.requests) == 5
 
-    agent.server.replies = [HONEST]
+    agent.server.replies = [INTERPRETED]
     await agent.clock.sleep(61)
     assert (await agent.ask()).content[0].input["serial_numbers"] == ["SN12345"]
     assert len(agent.server.requests) == 6
@@ -99,7 +99,7 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     assert (await agent.ask()).model == OFFLINE_MODEL  # a probe that fails
     assert len(agent.server.requests) == 6
 
-    agent.server.replies = [HONEST]
+    agent.server.replies = [INTERPRETED]
     await agent.clock.sleep(61)
     assert (await agent.ask()).model == "claude-sonnet-4-6"
 
@@ -130,7 +130,7 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
 async def test_an_error_tells_whether_the_service_or_perhaps_the_mail_is_to_blame(
     agent: Agent, reply: Reply, is_outage: bool
 ) -> None:
-    agent.server.replies = [HONEST, reply]
+    agent.server.replies = [INTERPRETED, reply]
     await agent.ask()
     assert (await agent.failure()).details["outage"] is is_outage
 
@@ -145,7 +145,7 @@ async def test_a_service_that_never_answered_is_to_blame(agent: Agent, reply: Re
 async def test_a_service_that_has_not_answered_for_long_is_to_blame(
     agent: Agent, silent_s: float, is_outage: bool
 ) -> None:
-    agent.server.replies = [HONEST, error_reply(500)]
+    agent.server.replies = [INTERPRETED, error_reply(500)]
     await agent.ask()
     await agent.clock.sleep(silent_s)
     assert (await agent.failure()).details["outage"] is is_outage
@@ -179,7 +179,7 @@ async def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, capl
 
 
 async def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens_in_a_row(agent: Agent) -> None:
-    agent.server.replies = [HONEST, Reply(b"<html>")]
+    agent.server.replies = [INTERPRETED, Reply(b"<html>")]
     await agent.ask()
     assert [(await agent.failure()).details["outage"] for _ in range(5)] == [False, False, False, False, True]
 

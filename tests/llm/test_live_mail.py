@@ -8,7 +8,17 @@ import logging
 from typing import Any
 
 import pytest
-from messages_server import HONEST, USAGE, MessagesServer, Reply, answer, anthropic_config, error_reply, text, tool_call
+from messages_server import (
+    INTERPRETED,
+    USAGE,
+    MessagesServer,
+    Reply,
+    answer,
+    anthropic_config,
+    error_reply,
+    text,
+    tool_call,
+)
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.email.processor import EmailProcessor
@@ -138,24 +148,24 @@ def test_a_tool_is_forced_with_temperature_zero(desk: Desk) -> None:
     assert {headers["anthropic-version"] for headers in desk.server.headers} == {"2023-06-01"}
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        error_reply(429, retry_after="2"),
-        error_reply(500),
-        error_reply(529),
-        Reply(b"", hangs=True),
-        Reply(b'{"id": "msg_1", "content": [{"type": "tool', length=4000),
-        Reply(b'{"id": "msg_1", "content": [{"type": "tool'),
-        Reply(b'{"id": "msg_1"', length=4000, resets=True),
-        Reply(b"<html>Sign in to the network</html>", headers={"content-type": "text/html"}),
-        Reply(b"busy", headers={"content-type": "text/plain"}),
-    ],
-    ids=["429", "500", "529", "slow", "broken off", "truncated", "reset", "html", "plain text"],
-)
+PART = b'{"id": "msg_1", "content": [{"type": "tool'
+FAILURES: dict[str, tuple[Reply, str, str]] = {
+    "429": (error_reply(429, "Too many", retry_after="2"), "llm_rate_limited", "HTTP 429: Too many"),
+    "500": (error_reply(500), "llm_unavailable", "HTTP 500"),
+    "529": (error_reply(529, "Overloaded"), "llm_overloaded", "HTTP 529: Overloaded"),
+    "slow": (Reply(b"", hangs=True), "llm_timeout", "no answer within 0.5 s"),
+    "broken off": (Reply(PART, length=4000), "llm_unreachable", "broke off its answer"),
+    "truncated": (Reply(PART), "llm_bad_answer", "no message"),
+    "reset": (Reply(PART, length=4000, resets=True), "llm_unreachable", "broke off its answer"),
+    "html": (Reply(b"<html>Sign in", headers={"content-type": "text/html"}), "llm_bad_answer", "no message"),
+    "plain text": (Reply(b"busy", headers={"content-type": "text/plain"}), "llm_bad_answer", "no message"),
+}
+
+
+@pytest.mark.parametrize("reply", [reply for reply, _, _ in FAILURES.values()], ids=FAILURES)
 @pytest.mark.parametrize("position", [0, 1], ids=["triage", "draft"])
-def test_one_mishap_is_healed_without_a_trace(desk: Desk, reply: Reply, position: int) -> None:
-    desk.server.replies = [*[HONEST] * position, reply, HONEST]
+def test_one_failure_is_healed_without_a_trace(desk: Desk, reply: Reply, position: int) -> None:
+    desk.server.replies = [*[INTERPRETED] * position, reply, INTERPRETED]
 
     result = desk.process()
 
@@ -177,27 +187,15 @@ def test_one_mishap_is_healed_without_a_trace(desk: Desk, reply: Reply, position
     ids=["text", "other tool", "wrong schema", "no input", "empty"],
 )
 def test_an_answer_in_another_shape_is_asked_for_once_more(desk: Desk, wrong: Reply, objection: str) -> None:
-    desk.server.replies = [wrong, HONEST]
+    desk.server.replies = [wrong, INTERPRETED]
     assert desk.process().success
     first, second = (request["messages"][0]["content"] for request in desk.server.requests[:2])
     assert second == f'{first}\n<objections-to-your-last-answer>\n["{objection}"]\n</objections-to-your-last-answer>'
 
 
-@pytest.mark.parametrize(
-    ("reply", "code", "says"),
-    [
-        (error_reply(429, "Too many", retry_after="1"), "llm_rate_limited", "HTTP 429: Too many"),
-        (error_reply(500), "llm_unavailable", "HTTP 500"),
-        (error_reply(529, "Overloaded"), "llm_overloaded", "HTTP 529: Overloaded"),
-        (Reply(b"", hangs=True), "llm_timeout", "no answer within 0.5 s"),
-        (Reply(b'{"id": "msg_1"', length=4000), "llm_unreachable", "broke off its answer"),
-        (Reply(b'{"id": "msg_1"', length=4000, resets=True), "llm_unreachable", "broke off its answer"),
-        (Reply(b"<html>", headers={"content-type": "text/html"}), "llm_bad_answer", "no message"),
-    ],
-    ids=["429", "500", "529", "slow", "broken off", "reset", "html"],
-)
+@pytest.mark.parametrize(("reply", "code", "says"), FAILURES.values(), ids=FAILURES)
 def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply, code: str, says: str) -> None:
-    desk.server.replies = [HONEST, reply]
+    desk.server.replies = [INTERPRETED, reply]
 
     result = desk.process()
 
@@ -219,7 +217,7 @@ def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply,
     ids=["temperature", "forced tool", "refusal", "truncated", "too long"],
 )
 def test_what_no_second_try_can_heal_is_an_error_at_once(desk: Desk, reply: Reply, code: str, says: str) -> None:
-    desk.server.replies = [HONEST, reply]
+    desk.server.replies = [INTERPRETED, reply]
 
     result = desk.process()
 
@@ -239,7 +237,7 @@ def test_an_answer_in_another_shape_twice_is_an_error(desk: Desk) -> None:
 
 def test_a_draft_that_says_what_is_not_so_never_leaves(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     invented = answer(tool_call(DRAFT_TOOL, {"body": "Your warranty is valid until 2099-01-01. Call 555-0199."}))
-    desk.server.replies = [HONEST, invented]
+    desk.server.replies = [INTERPRETED, invented]
 
     with caplog.at_level(logging.WARNING):
         result = desk.process()

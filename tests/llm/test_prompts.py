@@ -5,18 +5,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_requests import FACTS
 
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.llm.prompts import draft_request, element_in, triage_request
-
-FACTS = {
-    "serial_number": "SN12345",
-    "warranty_status": "valid",
-    "expiration_date": "2031-02-03",
-    "coverage": None,
-}
 
 
 def mail(text: str, subject: str = "Question") -> Email:
@@ -32,8 +26,8 @@ def user_text(request: dict[str, object]) -> str:
 def test_the_mail_travels_as_json_in_one_element(instructions: Instructions) -> None:
     content = user_text(triage_request(mail("It leaks."), instructions))
 
-    told = element_in(content, "mail")
-    assert told == told | {
+    element = element_in(content, "mail")
+    assert element == element | {
         "subject": "Question",
         "from": "c@example.com",
         "received": "2026-01-18T10:00:00Z",

@@ -1,7 +1,7 @@
-"""A server on loopback that speaks `/v1/messages`, for tests: honest, or failing in any way that a network can fail.
+"""A server on loopback that speaks `/v1/messages`, for tests: it answers, or fails as a network can.
 
-The honest answers are the instruction interpreter's, so that the agent at the other end finds a model that can be
-relied upon, behind the real SDK and a real socket.
+Its answers are the instruction interpreter's unless a test sets others, so that the agent at the other end finds a
+reliable model behind the real SDK and a real socket.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reply:
     trickles: bool = False
 
 
-HONEST = Reply(b"honest")
+INTERPRETED = Reply(b"interpreted")
 """Answer the request as the instructions in it say."""
 
 
@@ -91,7 +91,7 @@ class MessagesServer:
     """Gives `replies` one after the other, the last one for ever. `requests`, `headers`: what it was asked."""
 
     def __init__(self) -> None:
-        self.replies: list[Reply] = [HONEST]
+        self.replies: list[Reply] = [INTERPRETED]
         self.requests: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.most_at_once = 0
@@ -117,7 +117,7 @@ class MessagesServer:
         return self._over.is_set()
 
     def wait(self) -> None:
-        """Until the server ends, or for as long as no client has patience."""
+        """Until the server ends, or for longer than any client waits."""
         self._over.wait(HANG_S)
 
     @property
@@ -131,7 +131,7 @@ class MessagesServer:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        return _honest(request) if reply is HONEST else reply
+        return _interpreted_reply(request) if reply is INTERPRETED else reply
 
     def done(self) -> None:
         with self._lock:
@@ -181,7 +181,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
             self.close_connection = reply.resets or reply.length is not None
 
         def _trickle(self) -> None:
-            """White space, which may stand before any JSON, for as long as no client has patience."""
+            """White space, which may stand before any JSON, for longer than any client waits."""
             until = time.monotonic() + HANG_S
             while time.monotonic() < until and not server.is_over:
                 self.wfile.write(b" ")
@@ -194,7 +194,7 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _honest(request: Mapping[str, Any]) -> Reply:
+def _interpreted_reply(request: Mapping[str, Any]) -> Reply:
     tool = request["tool_choice"].get("name") or request["tools"][0]["name"]
     asking = InstructionInterpreter().create(**{**request, "tool_choice": {"type": "tool", "name": tool}})
     try:
