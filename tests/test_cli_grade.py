@@ -6,11 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import junitparser
 import pytest
+from command_line import MODULE, run_program
 
 WANTS_42 = """\
 def test(result):
@@ -20,30 +22,30 @@ def test(result):
 """
 
 
-def grade(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(
-        [sys.executable, "-m", "guarantee_email_agent", "grade", *arguments],
-        input=stdin,
-        capture_output=True,
-        env=environment,
-        cwd=cwd,
-        timeout=60,
-        check=False,
-    )
+def grade(*arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        return run_program(cwd or Path.cwd(), "grade", *arguments, stdin=file)
 
 
-def lines(output: bytes) -> list[str]:
-    return output.decode().splitlines()
+def write_task(folder: Path, instruction: str, judge: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "task.yaml").write_text(f"instruction: {instruction}\n", encoding="utf-8")
+    (folder / "test.py").write_text(judge, encoding="utf-8")
+    return folder
+
+
+def copy_task(task: Path, results: Path, *names: str) -> None:
+    """Further tasks of other names, each with a record that has the right answer."""
+    for name in names:
+        shutil.copytree(task, task.with_name(name))
+        (results / f"{name}.json").write_text('{"task_result": "42"}', encoding="utf-8")
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
-    folder = tmp_path / "tasks" / "six"
-    folder.mkdir(parents=True)
-    (folder / "task.yaml").write_text("instruction: What is six times seven?\n", encoding="utf-8")
-    (folder / "test.py").write_text(WANTS_42, encoding="utf-8")
-    return folder
+    return write_task(tmp_path / "tasks" / "six", "What is six times seven?", WANTS_42)
 
 
 @pytest.fixture
@@ -57,8 +59,8 @@ def results(tmp_path: Path) -> Path:
 class TestOneResult:
     def test_a_right_answer(self, task: Path) -> None:
         done = grade(task, "--answer", "42")
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert lines(done.stdout)[:6] == [
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[:6] == [
             "Grading 1 result...",
             "✓ six: said '42'",
             "Pass rate: 1/1 (100%)",
@@ -70,22 +72,20 @@ class TestOneResult:
     def test_a_wrong_answer(self, task: Path) -> None:
         done = grade(task, "--answer=41")
         assert done.returncode == 4
-        assert lines(done.stdout)[1:5] == ["✗ six - FAILED", "    said '41'", "    printed:", "        looking"]
+        assert done.stdout.splitlines()[1:5] == ["✗ six - FAILED", "    said '41'", "    printed:", "        looking"]
 
     def test_a_judge_that_crashes(self, task: Path) -> None:
         (task / "test.py").write_text("def test(result):\n    raise SystemExit(0)\n", encoding="utf-8")
         done = grade(task, "--answer", "42")
         assert done.returncode == 4
-        assert "✗ six - ERROR" in lines(done.stdout)
+        assert "✗ six - ERROR" in done.stdout.splitlines()
 
     @pytest.mark.parametrize(("stdin", "code"), [(b"42", 0), (b"42\n", 0), (b"42\r\n", 0), (b"42\n\n", 4), (b"", 4)])
     def test_an_answer_from_stdin_loses_its_last_line_break(self, task: Path, stdin: bytes, code: int) -> None:
         assert grade(task, "--answer", "-", stdin=stdin).returncode == code
 
-    def test_a_record_in_a_file(self, task: Path, results: Path) -> None:
+    def test_a_record_in_a_file_or_on_stdin(self, task: Path, results: Path) -> None:
         assert grade(task, "--result", results / "six.json").returncode == 0
-
-    def test_a_record_from_stdin(self, task: Path) -> None:
         assert grade(task, "--result", "-", stdin=b'{"task_result": "42"}').returncode == 0
 
     def test_no_configuration_is_needed_or_looked_at(self, task: Path, tmp_path: Path) -> None:
@@ -96,26 +96,26 @@ class TestOneResult:
         (task / "test.py").write_text("while True:\n    pass\n", encoding="utf-8")
         done = grade(task, "--answer", "42", "--timeout", "0.5")
         assert done.returncode == 4
-        assert "within 0.5 s" in done.stdout.decode()
+        assert "within 0.5 s" in done.stdout
 
 
 class TestFolder:
     def test_all_passed(self, task: Path, results: Path) -> None:
         done = grade(task.parent, "--results", results)
         assert done.returncode == 0
-        assert "✓ six: said '42'" in lines(done.stdout)
+        assert "✓ six: said '42'" in done.stdout.splitlines()
 
     def test_a_task_without_a_record_and_a_record_without_a_task(self, task: Path, results: Path) -> None:
         (results / "six.json").rename(results / "nine.json")
         done = grade(task.parent, "--results", results, "--jobs", "2")
         assert done.returncode == 4
-        assert "✗ Errors: 2" in lines(done.stdout)
+        assert "✗ Errors: 2" in done.stdout.splitlines()
 
     def test_a_bad_record_is_an_error_in_the_total(self, task: Path, results: Path) -> None:
         (results / "six.json").write_text("{", encoding="utf-8")
         done = grade(task.parent, "--results", results)
         assert done.returncode == 4
-        assert "✗ six - ERROR" in lines(done.stdout)
+        assert "✗ six - ERROR" in done.stdout.splitlines()
 
     def test_reports(self, task: Path, results: Path, tmp_path: Path) -> None:
         done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json", "--junit", tmp_path / "r.xml")
@@ -140,24 +140,13 @@ class TestFolder:
         assert (suite.tests, suite.failures, suite.errors) == (1, 0, 0)
 
     def test_names_of_any_kind(self, task: Path, results: Path, tmp_path: Path) -> None:
-        names = [
-            "with space",
-            "-dash",
-            "new\nline",
-            "\x1b[2J",
-            "\u202etxt",
-            "日本🎉",
-            "'\"`$(x)",
-            "%s{}",
-            os.fsdecode(b"\xff\xfe"),
-        ]
-        for name in names:
-            shutil.copytree(task, task.with_name(name))
-            (results / f"{name}.json").write_text('{"task_result": "42"}', encoding="utf-8")
+        names = ["with space", "-dash", "new\nline", "\x1b[2J", "\u202etxt", "日本🎉", "'\"`$(x)", "%s{}"]
+        names.append(os.fsdecode(b"\xff\xfe"))
+        copy_task(task, results, *names)
         report, junit = tmp_path / "r.json", tmp_path / "r.xml"
         done = grade(task.parent, "--results", results, "--json", report, "--junit", junit, "--jobs", "2")
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert all(line.isprintable() for line in lines(done.stdout))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert all(line.isprintable() for line in done.stdout.splitlines())
         assert {each["task_name"] for each in json.loads(report.read_bytes())["results"]} == {"six", *names}
         (suite,) = junitparser.JUnitXml.fromfile(str(junit))
         assert suite.tests == 1 + len(names)
@@ -178,7 +167,7 @@ class TestFolder:
     def test_records_of_any_kind(self, task: Path, results: Path, tmp_path: Path, record: bytes, code: int) -> None:
         (results / "six.json").write_bytes(record)
         done = grade(task.parent, "--results", results, "--json", tmp_path / "r.json")
-        assert (done.returncode, done.stderr) == (code, b"")
+        assert (done.returncode, done.stderr) == (code, "")
         assert json.loads((tmp_path / "r.json").read_bytes())["totals"]["total"] == 1
 
     @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)])
@@ -186,15 +175,15 @@ class TestFolder:
         (results / "six.json").unlink()
         make(results / "six.json")
         done = grade(task.parent, "--results", results)
-        assert (done.returncode, done.stderr) == (4, b"")
-        assert "✗ six - ERROR" in lines(done.stdout)
+        assert (done.returncode, done.stderr) == (4, "")
+        assert "✗ six - ERROR" in done.stdout.splitlines()
 
     @pytest.mark.parametrize("option", ["--json", "--junit"])
     def test_a_full_disk_costs_the_report_alone(self, task: Path, option: str) -> None:
         done = grade(task, "--answer", "42", option, "/dev/full")
         assert done.returncode == 2
-        assert "✓ six: said '42'" in lines(done.stdout)
-        (line,) = lines(done.stderr)
+        assert "✓ six: said '42'" in done.stdout.splitlines()
+        (line,) = done.stderr.splitlines()
         assert "/dev/full: the report cannot be written (No space left on device)" in line
 
     def test_no_report_takes_the_place_of_a_record(self, task: Path, results: Path) -> None:
@@ -202,7 +191,7 @@ class TestFolder:
         for arguments in (["--result", record, "--json", record], ["--result", record, "--junit", record]):
             done = grade(task, *arguments)
             assert done.returncode == 2
-            assert "the report would take the place of a record" in done.stderr.decode()
+            assert "the report would take the place of a record" in done.stderr
         for name in ("six.json", "seven.json"):
             assert grade(task.parent, "--results", results, "--json", results / name).returncode == 2
         assert record.read_text(encoding="utf-8") == '{"task_result": "42"}'
@@ -210,7 +199,7 @@ class TestFolder:
         assert grade(task.parent, "--results", results).returncode == 0
 
     def test_a_reader_that_leaves(self, task: Path, results: Path) -> None:
-        command = [sys.executable, "-m", "guarantee_email_agent", "grade", task.parent, "--results", results]
+        command = [*MODULE, "grade", task.parent, "--results", results]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout
             process.stdout.close()
@@ -220,12 +209,10 @@ class TestFolder:
 
     @pytest.mark.parametrize("jobs", ["1", "2"])
     def test_ctrl_c(self, task: Path, results: Path, tmp_path: Path, jobs: str) -> None:
-        for name in ("seven", "ten"):
-            shutil.copytree(task, task.with_name(name))
-            (results / f"{name}.json").write_text('{"task_result": "42"}', encoding="utf-8")
+        copy_task(task, results, "seven", "ten")
         (task / "test.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
         (tmp_path / "r.json").write_text("an earlier one")
-        command = [sys.executable, "-u", "-m", "guarantee_email_agent", "grade", task.parent, "--results", results]
+        command = [sys.executable, "-u", *MODULE[1:], "grade", task.parent, "--results", results]
         command += ["--jobs", jobs, "--json", tmp_path / "r.json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout
@@ -234,7 +221,7 @@ class TestFolder:
             process.send_signal(signal.SIGINT)
             printed, complaints = process.communicate(timeout=60)
         assert (process.returncode, complaints) == (130, b"")
-        assert lines(printed)[-1] == "Interrupted: 1 of 3 were judged"
+        assert printed.decode().splitlines()[-1] == "Interrupted: 1 of 3 were judged"
         assert (tmp_path / "r.json").read_text() == "an earlier one"
 
 
@@ -242,19 +229,15 @@ class TestValidation:
     def test_of_one_task(self, task: Path) -> None:
         done = grade(task, "--validate")
         assert done.returncode == 0
-        assert "✓ six: rejects all 8 negative controls" in lines(done.stdout)
+        assert "✓ six: rejects all 8 negative controls" in done.stdout.splitlines()
 
     def test_of_a_folder_with_a_careless_judge(self, task: Path) -> None:
-        careless = task.parent / "careless"
-        careless.mkdir()
-        (careless / "task.yaml").write_text("instruction: Say yes\n", encoding="utf-8")
-        (careless / "test.py").write_text(
-            'def test(result):\n    return {"passed": "yes" in str(result), "feedback": ""}\n', encoding="utf-8"
-        )
+        careless = 'def test(result):\n    return {"passed": "yes" in str(result), "feedback": ""}\n'
+        write_task(task.parent / "careless", "Say yes", careless)
         (task.parent / "broken").mkdir()
         done = grade(task.parent, "--validate")
         assert done.returncode == 4
-        printed = lines(done.stdout)
+        printed = done.stdout.splitlines()
         assert {"✗ careless - FAILED", "✗ broken - ERROR", "✗ Failed: 1", "✗ Errors: 1"} <= set(printed)
 
 
@@ -278,8 +261,8 @@ class TestBadUsage:
     )
     def test_is_one_line_and_exit_code_2(self, task: Path, arguments: list[str], said: str) -> None:
         done = grade(*arguments, cwd=task.parent)
-        assert (done.returncode, done.stdout) == (2, b"")
-        (line,) = lines(done.stderr)
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
         assert said in line
 
     @pytest.mark.parametrize(
@@ -293,16 +276,16 @@ class TestBadUsage:
     def test_on_stdin(self, task: Path, option: str, stdin: bytes, said: str) -> None:
         done = grade(task, option, "-", stdin=stdin)
         assert done.returncode == 2
-        assert said in done.stderr.decode()
+        assert said in done.stderr
 
     @pytest.mark.parametrize("file", ["task.yaml", "test.py"])
     def test_a_task_that_lacks_a_file(self, task: Path, file: str) -> None:
         (task / file).unlink()
         done = grade(task, "--answer", "42")
         assert done.returncode == 2
-        assert f"has no {file}. Write it" in done.stderr.decode()
+        assert f"has no {file}. Write it" in done.stderr
 
     def test_the_exit_codes_are_in_the_help(self) -> None:
         done = grade("--help")
         assert done.returncode == 0
-        assert "4    evaluation failure: " in done.stdout.decode()
+        assert "4    evaluation failure: " in done.stdout

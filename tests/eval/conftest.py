@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 from messages_server import MessagesServer, running_messages_server
 
-from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import (
+    EvalEmail,
+    EvalExpectedOutput,
+    EvalInput,
+    EvalResult,
+    EvalTestCase,
+    InvalidScenario,
+)
 
 
 @pytest.fixture
@@ -47,3 +54,10 @@ def outcome() -> Callable[..., EvalResult]:
         return EvalResult(make_scenario(**changes), not failures, list(failures), {"email_sent": True}, took_ms)
 
     return make
+
+
+@pytest.fixture
+def invalid() -> EvalResult:
+    """The result of a file that cannot be used."""
+    broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
+    return EvalResult.of_invalid(broken)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.eval.export import json_report, junit_case
-from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.reporting.report_files import JUnitCase
 
 MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
@@ -23,12 +23,6 @@ def exported(results: list[EvalResult]) -> dict[str, Any]:
         model="interpreter",
         threshold=99.0,
     )
-
-
-@pytest.fixture
-def invalid() -> EvalResult:
-    broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
-    return EvalResult.of_invalid(broken)
 
 
 class TestJson:

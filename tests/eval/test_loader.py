@@ -12,36 +12,14 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenario_folder import TEMPLATE
 
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, EvalSuite, InvalidScenario
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.utils.errors import EvalError
 
-FRONTMATTER = """\
-scenario_id: valid_warranty_001
-description: "Customer with valid warranty requests status check"
-category: valid-warranty
-created: 2026-01-18
-"""
-BODY = """\
-input:
-  email:
-    subject: "Warranty status inquiry"
-    body: "Hi, I need to check my warranty status for serial number SN12345. Thanks!"
-    from: "customer@example.com"
-    received: "2026-01-18T10:00:00Z"
-  mock_responses:
-    warranty_api: {status: "valid", expiration_date: "2025-12-31", coverage: "full"}
-expected_output:
-  email_sent: true
-  response_body_contains: ["warranty is valid", "2025-12-31", "fully covered"]
-  response_body_excludes: ["expired", "invalid", "not found"]
-  ticket_created: true
-  ticket_fields: {serial_number: "SN12345", warranty_status: "valid", priority: "normal", category: "warranty_claim"}
-  scenario_instruction_used: "valid-warranty"
-  processing_time_ms: 60000
-"""
-TWO_DOCUMENTS = f"---\n{FRONTMATTER}---\n{BODY}"
+TWO_DOCUMENTS = TEMPLATE.partition("\n")[2]  # without the line for editors
+FRONTMATTER, BODY = TWO_DOCUMENTS.removeprefix("---\n").split("---\n")
 ONE_DOCUMENT = FRONTMATTER + BODY
 REQUIRED = [
     "scenario_id",
@@ -96,6 +74,10 @@ def refused(file: Path) -> EvalError:
     with pytest.raises(EvalError) as caught:
         EvalLoader().load_eval_test_case(file)
     return caught.value
+
+
+def accepted(data: object) -> EvalTestCase:
+    return EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
 
 
 def problem_with(data: object, name: str = "valid_warranty_001.yaml") -> EvalError:
@@ -221,7 +203,7 @@ class TestFields:
         ],
     )
     def test_optional(self, path: str) -> None:
-        assert EvalLoader().validate_test_case(without(path), "valid_warranty_001.yaml")
+        assert accepted(without(path))
 
     @pytest.mark.parametrize(
         ("path", "known"),
@@ -322,14 +304,12 @@ class TestFields:
 
     def test_warranty_facts_may_have_further_keys(self) -> None:
         data = changed("input.mock_responses.warranty_api.note", {"any": [1, None, True]})
-        case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
-        assert case.input.mock_responses["warranty_api"]["note"] == {"any": [1, None, True]}
+        assert accepted(data).input.mock_responses["warranty_api"]["note"] == {"any": [1, None, True]}
 
     @pytest.mark.parametrize("failure", ["timeout", "unavailable", "malformed"])
     def test_failures_of_services(self, failure: str) -> None:
         data = changed("input.mock_responses.warranty_api", {"error": failure})
-        case = EvalLoader().validate_test_case(data, "valid_warranty_001.yaml")
-        assert case.input.mock_responses == {"warranty_api": {"error": failure}}
+        assert accepted(data).input.mock_responses == {"warranty_api": {"error": failure}}
 
     def test_all_problems_are_named_at_once(self, write: Write) -> None:
         text = TWO_DOCUMENTS.replace("created: 2026-01-18\n", "").replace("email_sent: true", "email_snt: true")
@@ -384,8 +364,7 @@ class TestFileNames:
         assert "valid_warranty_<number>.yaml" in error.message
 
     def test_the_id_may_differ_from_the_name(self) -> None:
-        case = EvalLoader().validate_test_case(changed("scenario_id", "another-id.2"), "valid_warranty_001.yaml")
-        assert case.scenario_id == "another-id.2"
+        assert accepted(changed("scenario_id", "another-id.2")).scenario_id == "another-id.2"
 
 
 class TestFiles:

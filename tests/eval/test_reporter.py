@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
+from screen import Screen
 
-from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import EvalReporter, describe_confidence
 
 MISS = (
@@ -15,11 +16,6 @@ MISS = (
     "  actual:   'Thank you for your message. …'"
 )
 Outcome = Callable[..., EvalResult]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def encoded(encoding: str) -> io.TextIOWrapper:
@@ -41,10 +37,10 @@ def suite(outcome: Outcome) -> list[EvalResult]:
     return [passed[0], failed, *passed[1:]]
 
 
-@pytest.fixture
-def invalid() -> EvalResult:
-    broken = InvalidScenario("a_1.yaml", "evals/a_1.yaml", "Missing field: created", "eval_missing_field")
-    return EvalResult.of_invalid(broken)
+def print_all(results: list[EvalResult], stream: TextIO, duration_s: float = 0, color: bool | None = None) -> None:
+    reporter = EvalReporter(stream, color=color)
+    reporter.print_scenario_results(results)
+    reporter.print_summary(results, duration_s)
 
 
 def summary(results: list[EvalResult], duration_s: float = 0, **options: Any) -> str:
@@ -75,9 +71,7 @@ WHOLE = PASSED_LINES + FAILED_LINES + SUMMARY
 class TestOutput:
     def test_all_at_once(self, suite: list[EvalResult]) -> None:
         stream = io.StringIO()
-        reporter = EvalReporter(stream)
-        reporter.print_scenario_results(suite)
-        reporter.print_summary(suite, 0.42)
+        print_all(suite, stream, 0.42)
         assert stream.getvalue() == WHOLE
 
     def test_as_they_come(self, suite: list[EvalResult]) -> None:
@@ -124,10 +118,7 @@ class TestOutput:
 
     def test_invalid_files_are_failures_and_counted_apart(self, outcome: Outcome, invalid: EvalResult) -> None:
         stream = io.StringIO()
-        results = [outcome(), invalid, outcome(MISS)]
-        reporter = EvalReporter(stream)
-        reporter.print_scenario_results(results)
-        reporter.print_summary(results, 0)
+        print_all([outcome(), invalid, outcome(MISS)], stream)
         text = stream.getvalue()
         assert (
             "✗ a_1: invalid scenario file - FAILED\n    Invalid eval file: a_1.yaml - Missing field: created\n"
@@ -148,12 +139,6 @@ class TestOutput:
     def test_without_a_stream_it_is_stdout(self, outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
         EvalReporter().print_scenario_results([outcome()])
         assert capsys.readouterr().out == "✓ valid_warranty_001: Customer asks\n"
-
-    def test_terminal_escapes_never_get_through(self, outcome: Outcome) -> None:
-        stream = io.StringIO()
-        bad = outcome("crash: \x1b[2J\x07\r", description="\x1b]0;title\x07 \u202e")
-        EvalReporter(stream).print_scenario_results([bad])
-        assert all(character.isprintable() or character == "\n" for character in stream.getvalue())
 
 
 class TestPassRate:
@@ -184,9 +169,7 @@ class TestWhatItProves:
 class TestEncoding:
     def test_where_the_signs_are_lacking_ascii_stands_in(self, suite: list[EvalResult]) -> None:
         stream = encoded("ascii")
-        reporter = EvalReporter(stream)
-        reporter.print_scenario_results(suite)
-        reporter.print_summary(suite, 0.4)
+        print_all(suite, stream, 0.4)
         text = written(stream)
         assert text.startswith("[PASS] valid_warranty_001: Works\n")
         assert "[FAIL] missing_info_003: Missing serial - FAILED\n" in text
@@ -205,11 +188,6 @@ class TestEncoding:
         EvalReporter(stream).print_scenario_results(results)
         assert len(written(stream).splitlines()) == 3
 
-    def test_what_the_encoding_has_is_kept(self, outcome: Outcome) -> None:
-        stream = encoded("latin-1")
-        EvalReporter(stream).print_scenario_results([outcome(description="für 日本")])
-        assert written(stream) == "[PASS] valid_warranty_001: für \\u65e5\\u672c\n"
-
     def test_ascii_on_demand(self, outcome: Outcome) -> None:
         stream = io.StringIO()
         EvalReporter(stream, ascii_only=True).print_scenario_results([outcome(description="für")])
@@ -223,37 +201,34 @@ class TestColor:
         monkeypatch.setenv("TERM", "xterm")
 
     def text(self, results: list[EvalResult], stream: io.StringIO, color: bool | None = None) -> str:
-        reporter = EvalReporter(stream, color=color)
-        reporter.print_scenario_results(results)
-        reporter.print_summary(results, 0)
+        print_all(results, stream, color=color)
         return stream.getvalue()
 
     def test_on_a_terminal(self, outcome: Outcome) -> None:
-        text = self.text([outcome(), outcome(MISS)], Terminal())
+        text = self.text([outcome(), outcome(MISS)], Screen())
         assert "\x1b[32m✓ valid_warranty_001: Customer asks\x1b[0m\n" in text
         assert "\x1b[31m✗ valid_warranty_001: Customer asks - FAILED\x1b[0m\n    response" in text
         assert "\x1b[31m⚠️  Eval failed (<99% threshold)\x1b[0m\n" in text
 
     def test_a_failed_count_of_none_is_not_red(self, outcome: Outcome) -> None:
-        assert "\n✗ Failed: 0\n" in self.text([outcome()], Terminal())
+        assert "\n✗ Failed: 0\n" in self.text([outcome()], Screen())
 
     def test_not_elsewhere(self, suite: list[EvalResult]) -> None:
         assert "\x1b" not in self.text(suite, io.StringIO())
 
-    @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("NO_COLOR", "0"), ("TERM", "dumb")])
+    @pytest.mark.parametrize(
+        ("name", "value", "is_colored"),
+        [("NO_COLOR", "1", False), ("NO_COLOR", "0", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)],
+    )
     def test_not_where_it_is_unwanted(
-        self, suite: list[EvalResult], monkeypatch: pytest.MonkeyPatch, name: str, value: str
+        self, suite: list[EvalResult], monkeypatch: pytest.MonkeyPatch, name: str, value: str, is_colored: bool
     ) -> None:
         monkeypatch.setenv(name, value)
-        assert "\x1b" not in self.text(suite, Terminal())
-
-    def test_an_empty_no_color_says_nothing(self, suite: list[EvalResult], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("NO_COLOR", "")
-        assert "\x1b[32m" in self.text(suite, Terminal())
+        assert ("\x1b" in self.text(suite, Screen())) is is_colored
 
     def test_on_demand(self, suite: list[EvalResult]) -> None:
         assert "\x1b[32m" in self.text(suite, io.StringIO(), color=True)
-        assert "\x1b" not in self.text(suite, Terminal(), color=False)
+        assert "\x1b" not in self.text(suite, Screen(), color=False)
 
 
 class TestWarnings:

@@ -4,16 +4,12 @@ import io
 from collections.abc import Generator, Sequence
 
 import pytest
+from screen import Screen
 
 from guarantee_email_agent.reporting.run_report import RunReporter, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import AgentError
-
-
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 class Reporter(RunReporter[Outcome]):

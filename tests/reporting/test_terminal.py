@@ -3,13 +3,9 @@ from __future__ import annotations
 import io
 
 import pytest
+from screen import Screen
 
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
-
-
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)
