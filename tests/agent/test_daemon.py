@@ -25,7 +25,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 class Inbox:
-    """A mailbox, who watches it, and the warranty system behind."""
+    """A mailbox, the daemon that watches it, and its warranty system."""
 
     def __init__(self, ledger: Ledger, *names: str) -> None:
         self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
@@ -41,7 +41,7 @@ class Inbox:
             await asyncio.sleep(0.02)
 
     def run_until(self, moment: Coroutine[Any, Any, None]) -> None:
-        """Daemon until `moment` is over, and then to the end."""
+        """Run the daemon until `moment` is over, then stop it."""
 
         async def run() -> None:
             watching = asyncio.create_task(self.daemon.run())
@@ -68,11 +68,11 @@ class TestDrain:
         assert not inbox.drain()
         assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {"first": "busy"})
 
-    def test_a_twin_is_no_reason_to_come_again(self, ledger: Ledger) -> None:
+    def test_a_second_copy_of_a_mail_is_no_unfinished_one(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
-        inbox.mailbox.mails["twin"] = inbox.mailbox.mails["first"]
+        inbox.mailbox.mails["copy"] = inbox.mailbox.mails["first"]
         assert inbox.drain()
-        assert inbox.mailbox.marks == {"first": "answered", "twin": "answered"}
+        assert inbox.mailbox.marks == {"first": "answered", "copy": "answered"}
         assert len(inbox.mailbox.sent) == 1
 
     def test_a_service_that_is_down_ends_it_soon(self, ledger: Ledger) -> None:
@@ -80,7 +80,7 @@ class TestDrain:
         inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
         assert not inbox.drain()
         assert inbox.mailbox.marks == {}
-        assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in work already
+        assert len(inbox.daemon.unfinished) <= MAX_OUTAGES + 3  # with those that were in progress already
 
     def test_ctrl_c_waits_for_no_mail(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
@@ -102,7 +102,6 @@ class TestRun:
         monkeypatch.setattr("guarantee_email_agent.agent.mail_worker.RETRY_BACKOFF", Backoff(0.01))
         inbox = Inbox(ledger, "first")
         inbox.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
-
         inbox.run_until(inbox.answered())
         assert (inbox.daemon.finished, inbox.daemon.unfinished) == ({"answered": 1}, {})
 
@@ -136,6 +135,5 @@ class TestRun:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
         inbox = Inbox(ledger, "first")
         inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)] * 2
-
         inbox.run_until(inbox.answered())
         assert inbox.mailbox.marks == {"first": "answered"}

@@ -43,14 +43,12 @@ def test_a_url_from_the_environment_counts_as_shared(tmp_path: Path) -> None:
     assert "LEDGER_KEY is not set" in refusal(shared)
 
 
-def test_a_ledger_that_lost_its_key_is_not_begun_anew(tmp_path: Path) -> None:
-    (tmp_path / "ledger.db").write_bytes(b"rows")
-    assert "every mail would look new" in refusal(config(tmp_path / "ledger.db"))
-
-
-def test_a_damaged_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "ledger.db.key").write_text("short")
-    assert "holds no key" in refusal(config(tmp_path / "ledger.db"))
+@pytest.mark.parametrize(
+    ("file", "problem"), [("ledger.db", "every mail would look new"), ("ledger.db.key", "holds no key")]
+)
+def test_a_ledger_without_its_key_and_a_damaged_key_are_refused(tmp_path: Path, file: str, problem: str) -> None:
+    (tmp_path / file).write_text("damaged")
+    assert problem in refusal(config(tmp_path / "ledger.db"))
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:

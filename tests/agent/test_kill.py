@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from company import ADDRESS, Company
+from mailbox_in_memory import mail
 
 pytestmark = pytest.mark.slow
 
@@ -37,9 +38,9 @@ STEPS = [
 ]
 
 
-def behind_proxies(plan: Path, mail: tuple[str, ...]) -> dict[str, object]:
+def behind_proxies(plan: Path, mail_arguments: tuple[str, ...]) -> dict[str, object]:
     """The section `mcp` with the servers that have effects behind a proxy that kills at the steps of `plan`."""
-    servers = {"ticketing_system": ("ticketing", "--database", "tickets.db"), "gmail": ("mail", *mail)}
+    servers = {"ticketing_system": ("ticketing", "--database", "tickets.db"), "gmail": ("mail", *mail_arguments)}
     return {
         name: {
             "command": sys.executable,
@@ -53,14 +54,19 @@ def behind_proxies(plan: Path, mail: tuple[str, ...]) -> dict[str, object]:
     }
 
 
+@pytest.fixture
+def plan(company: Company) -> Path:
+    plan = company.folder / "plan"
+    plan.write_text("\n".join(STEPS))
+    return plan
+
+
 def die_at_every_step(company: Company, plan: Path) -> None:
-    deaths = 0
-    while plan.read_text():
+    for _ in STEPS:
         agent = company.start()
         _, err = agent.communicate(timeout=90)
         assert agent.returncode == -signal.SIGKILL, err
-        deaths += 1
-    assert deaths == len(STEPS)
+    assert plan.read_text() == ""
 
 
 def die_at_any_moment(company: Company, times: int, receive_five: Callable[[int], None]) -> None:
@@ -79,7 +85,7 @@ def die_at_any_moment(company: Company, times: int, receive_five: Callable[[int]
 
 
 def finish(company: Company) -> None:
-    """Run until nothing waits any more: what was in work at the last death waits for the end of its lease."""
+    """Run until nothing is left: a mail in progress at the last death waits for the end of its lease."""
     for _ in range(20):
         if company.run("run", "--once").returncode == 0:
             return
@@ -104,15 +110,12 @@ def assert_one_for_each(company: Company, replies: list[str], mails: int) -> Non
 class TestMaildir:
     AGENT: ClassVar = {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2.5, "max_attempts": 50}
 
-    def test_killed_at_every_step(self, company: Company) -> None:
-        plan = company.folder / "plan"
-        plan.write_text("\n".join(STEPS))
+    def test_killed_at_every_step(self, company: Company, plan: Path) -> None:
         company.configure(mcp=behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS)), agent=self.AGENT)
         for number in range(20):
             company.receive(f"mail{number:02d}")
         die_at_every_step(company, plan)
         finish(company)
-
         assert_one_for_each(company, company.replies(), 20)
 
     def test_killed_at_any_moment(self, company: Company) -> None:
@@ -136,7 +139,6 @@ class TestImap:
     @pytest.fixture
     def mailbox(self, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         """The section `mailbox`, for empty mailboxes."""
-        mail_servers.empty()
         monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
         monkeypatch.setenv("MAIL_KEY", secrets.token_hex())
         return {
@@ -147,22 +149,15 @@ class TestImap:
         }
 
     def test_killed_at_every_step(
-        self, company: Company, mail_servers: MailServers, mailbox: dict[str, object]
+        self, company: Company, plan: Path, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
-        plan = company.folder / "plan"
-        plan.write_text("\n".join(STEPS))
-        arguments = {
-            "--from": ADDRESS,
-            "--imap-host": "localhost",
-            "--imap-port": str(mail_servers.imaps_port),
-            "--smtp-host": "localhost",
-            "--smtp-port": str(mail_servers.smtps_port),
-            "--ca-file": str(mail_servers.ca_file),
-            "--copy-wait": "2",
-        }
-        mail = tuple(part for option in arguments.items() for part in option)
-        company.configure(mailbox=mailbox, mcp=behind_proxies(plan, mail), agent=self.AGENT)
-        mail_servers.deliver(*(mail_to_us(number) for number in range(20)))
+        arguments = (
+            *("--from", ADDRESS, "--ca-file", str(mail_servers.ca_file), "--copy-wait", "2"),
+            *("--imap-host", "localhost", "--imap-port", str(mail_servers.imaps_port)),
+            *("--smtp-host", "localhost", "--smtp-port", str(mail_servers.smtps_port)),
+        )
+        company.configure(mailbox=mailbox, mcp=behind_proxies(plan, arguments), agent=self.AGENT)
+        mail_servers.deliver(*(mail(f"mail{number}") for number in range(20)))
         die_at_every_step(company, plan)
         finish(company)
         mail_servers.wait_until_sent()
@@ -175,18 +170,10 @@ class TestImap:
         company.configure(mailbox=mailbox, agent=self.AGENT)
 
         def receive_five(first: int) -> None:
-            mail_servers.deliver(*(mail_to_us(number) for number in range(first, first + 5)))
+            mail_servers.deliver(*(mail(f"mail{number}") for number in range(first, first + 5)))
 
         die_at_any_moment(company, DEATHS, receive_five)
         finish(company)
         mail_servers.wait_until_sent()
 
         assert_one_for_each(company, [raw.decode() for raw in mail_servers.sent_to_customers()], 5 * DEATHS)
-
-
-def mail_to_us(number: int) -> bytes:
-    return (
-        f"From: customer{number}@example.org\r\nTo: {ADDRESS}\r\nSubject: Dryer {number}\r\n"
-        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: <mail{number}@example.org>\r\n\r\n"
-        "My dryer SN12345 is broken.\r\n"
-    ).encode()

@@ -1,4 +1,4 @@
-"""Whose fault a failure is, what a mail is known by, and what is left of it: with the real ledger and processor."""
+"""How one mail ends, after which failures it is retried, and what the ledger keeps: the real ledger and processor."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 MINUTE = 60.0
 
 
-class Desk:
-    """One agent, its mailbox and its ledger, whose time passes when it is told to."""
+class AgentInMemory:
+    """One worker, its mailbox, and its ledger on a clock that tests set."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 1_800_000_000.0
@@ -52,52 +52,47 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.ledger.close()
+def agent(tmp_path: Path) -> Iterator[AgentInMemory]:
+    agent = AgentInMemory(tmp_path)
+    yield agent
+    agent.ledger.close()
 
 
-class TestWhoseFault:
+class TestRetries:
     @pytest.mark.parametrize("code", ["warranty_api_timeout", "warranty_api_failed", "warranty_api_malformed"])
-    def test_what_may_be_a_services_gets_more_time_with_every_try(self, desk: Desk, code: str) -> None:
-        desk.warranties.errors = [integration_error(code)] * 3
-        waits = []
-        for _ in range(2):
-            result = desk.work()
-            waits.append(result.retry_s)
-            assert result.disposition == "failed"
-            desk.now += result.retry_s
-        assert waits == [5 * MINUTE, 60 * MINUTE]
-        assert desk.work().disposition == "quarantined"
+    def test_what_may_be_a_services_gets_more_time_with_every_try(self, agent: AgentInMemory, code: str) -> None:
+        agent.warranties.errors = [integration_error(code)] * 3
+        for retry_s in (5 * MINUTE, 60 * MINUTE):
+            result = agent.work()
+            assert (result.disposition, result.retry_s) == ("failed", retry_s)
+            agent.now += result.retry_s
+        assert agent.work().disposition == "quarantined"
 
-    def test_what_is_the_mails_own_is_known_soon(self, desk: Desk) -> None:
-        desk.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
-        waits = []
-        for _ in range(2):
-            waits.append(desk.work().retry_s)
-            desk.now += waits[-1]
-        assert waits == [30, 60]
+    def test_what_is_the_mails_own_is_known_soon(self, agent: AgentInMemory) -> None:
+        agent.warranties.errors = [integration_error("warranty_api_invalid_argument")] * 2
+        for retry_s in (30, 60):
+            assert agent.work().retry_s == retry_s
+            agent.now += retry_s
 
-    def test_an_outage_uses_up_no_try(self, desk: Desk) -> None:
+    def test_an_outage_uses_up_no_try(self, agent: AgentInMemory) -> None:
         for _ in range(5):
-            desk.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
-            assert desk.work().disposition == "outage"
-        assert desk.work().disposition == "answered"
+            agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
+            assert agent.work().disposition == "outage"
+        assert agent.work().disposition == "answered"
 
-    def test_a_mail_over_its_time_waits_for_a_service_that_may_be_slow(self, desk: Desk) -> None:
-        desk.configure(mail_budget_s=0.05)
-        desk.warranties.hangs = True
-        result = desk.work()
+    def test_a_mail_over_its_time_waits_for_a_service_that_may_be_slow(self, agent: AgentInMemory) -> None:
+        agent.configure(mail_budget_s=0.05)
+        agent.warranties.hangs = True
+        result = agent.work()
         assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
 
-    def test_being_stopped_is_no_fault_of_the_mail(self, desk: Desk) -> None:
-        desk.warranties.hangs = True
+    def test_being_stopped_is_no_fault_of_the_mail(self, agent: AgentInMemory) -> None:
+        agent.warranties.hangs = True
 
         async def stopped() -> None:
-            calls = desk.warranties.calls
-            task = asyncio.create_task(desk.worker.work(desk.entry("first"), desk.now))
-            while desk.warranties.calls == calls:
+            calls = agent.warranties.calls
+            task = asyncio.create_task(agent.worker.work(agent.entry("first"), agent.now))
+            while agent.warranties.calls == calls:
                 await asyncio.sleep(0.01)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -105,41 +100,43 @@ class TestWhoseFault:
 
         for _ in range(4):
             asyncio.run(stopped())
-            assert desk.rows() == [("claimed", None, 0, "stopped")]
-            desk.now += 31
-        desk.warranties.hangs = False
-        assert desk.work().disposition == "answered"
+            assert agent.rows() == [("claimed", None, 0, "stopped")]
+            agent.now += 31
+        agent.warranties.hangs = False
+        assert agent.work().disposition == "answered"
 
 
-class TestProof:
-    def test_a_mail_that_cannot_be_read_again_is_still_known_as_answered(self, desk: Desk) -> None:
-        desk.mailbox.lost_answers = 1
-        desk.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
-        desk.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
-        assert desk.work().disposition == "failed"
-        desk.now += 2000
-        desk.mailbox.errors["read_raw"] = [integration_error("mail_timeout")]
-        assert (desk.work().disposition, desk.mailbox.marks) == ("answered", {"first": "answered"})
-        assert len(desk.mailbox.sent) == len(desk.rows()) == 1
+class TestRepeatedWork:
+    def test_a_mail_that_cannot_be_read_again_is_still_known_as_answered(self, agent: AgentInMemory) -> None:
+        agent.mailbox.lost_answers = 1
+        agent.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        agent.mailbox.errors["find_sent"] = [integration_error("mail_timeout", retryable=True)]
+        assert agent.work().disposition == "failed"
+        agent.now += 2000
+        agent.mailbox.errors["read_raw"] = [integration_error("mail_timeout")]
+        assert (agent.work().disposition, agent.mailbox.marks) == ("answered", {"first": "answered"})
+        assert len(agent.mailbox.sent) == len(agent.rows()) == 1
 
-    def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, desk: Desk) -> None:
-        desk.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]
-        desk.mailbox.errors["find_sent"] = [integration_error("mail_unavailable", retryable=True, outage=True)]
-        assert desk.work() == WorkResult("outage")
-        assert desk.rows() == [("sending", None, 0, "mail_unavailable")]
+    def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, agent: AgentInMemory) -> None:
+        agent.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]
+        agent.mailbox.errors["find_sent"] = [integration_error("mail_unavailable", retryable=True, outage=True)]
+        assert agent.work() == WorkResult("outage")
+        assert agent.rows() == [("sending", None, 0, "mail_unavailable")]
 
-    def test_a_mail_that_breaks_the_parser_counts_its_tries(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_mail_that_breaks_the_parser_counts_its_tries(
+        self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def broken(_: bytes) -> None:
             raise RecursionError
 
         for module in (mail_worker, processor):
             monkeypatch.setattr(module, "parse_email", broken)
         for _ in range(2):
-            desk.now += desk.work().retry_s
-        assert desk.work().disposition == "quarantined"
-        assert desk.rows() == [("claimed", "quarantined", 3, "processing_unexpected")]
+            agent.now += agent.work().retry_s
+        assert agent.work().disposition == "quarantined"
+        assert agent.rows() == [("claimed", "quarantined", 3, "processing_unexpected")]
 
-    def test_a_mail_is_parsed_once(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_mail_is_parsed_once(self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
         parsed = []
 
         def parse(raw: bytes) -> Email:
@@ -149,66 +146,66 @@ class TestProof:
         for module in (mail_worker, processor):
             monkeypatch.setattr(module, "parse_email", parse)
         for disposition in ("failed", "answered"):
-            desk.warranties.errors = [integration_error("warranty_api_invalid_argument")] * (disposition == "failed")
-            result = desk.work()
-            desk.now += result.retry_s
+            agent.warranties.errors = [integration_error("warranty_api_invalid_argument")] * (disposition == "failed")
+            result = agent.work()
+            agent.now += result.retry_s
             assert (result.disposition, len(parsed)) == (disposition, 1)
             parsed.clear()
 
 
-class TestTheEnd:
+class TestOutcome:
     def test_a_mail_left_for_a_person_is_named_even_if_its_mark_fails(
-        self, desk: Desk, caplog: pytest.LogCaptureFixture
+        self, agent: AgentInMemory, caplog: pytest.LogCaptureFixture
     ) -> None:
-        desk.configure(max_attempts=1)
-        desk.warranties.errors = [integration_error("warranty_api_invalid_argument")]
-        desk.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
+        agent.configure(max_attempts=1)
+        agent.warranties.errors = [integration_error("warranty_api_invalid_argument")]
+        agent.mailbox.errors["mark"] = [integration_error("mail_unavailable", outage=True)]
         with caplog.at_level(logging.INFO):
-            assert desk.work().disposition == "outage"
+            assert agent.work().disposition == "outage"
         assert "Email first failed 1 times (warranty_api_invalid_argument)" in caplog.text
-        assert desk.work().disposition == "quarantined"
+        assert agent.work().disposition == "quarantined"
 
-    def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, desk: Desk) -> None:
-        desk.mailbox.errors["mark"] = [integration_error("mail_not_found")]
-        assert desk.work().disposition == "answered"
+    def test_a_mail_that_is_taken_away_after_its_reply_counts_as_answered(self, agent: AgentInMemory) -> None:
+        agent.mailbox.errors["mark"] = [integration_error("mail_not_found")]
+        assert agent.work().disposition == "answered"
 
-    def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, desk: Desk) -> None:
-        entry = desk.entry("first")
-        del desk.mailbox.mails["first"]
-        assert asyncio.run(desk.worker.work(entry, desk.now)).disposition == "gone"
-        assert desk.rows() == []
+    def test_a_mail_that_is_taken_away_before_it_is_read_is_gone(self, agent: AgentInMemory) -> None:
+        entry = agent.entry("first")
+        del agent.mailbox.mails["first"]
+        assert asyncio.run(agent.worker.work(entry, agent.now)).disposition == "gone"
+        assert agent.rows() == []
 
 
-class TestAlone:
+class TestExclusive:
     @pytest.mark.parametrize("large", [False, True])
-    def test_what_could_take_others_with_it_is_taken_up_alone(self, desk: Desk, large: bool) -> None:
-        """After a crash nobody knows which of the mails in work brought it about."""
+    def test_what_could_crash_the_agent_is_processed_alone(self, agent: AgentInMemory, large: bool) -> None:
+        """After a crash nobody knows which of the mails in progress caused it."""
         names = ("first", "second", "third")
         for name in names:
-            desk.mailbox.mails[name] = b"From: a@example.org\r\n\r\n" + name.encode() * (1 + large * 400_000)
+            agent.mailbox.mails[name] = b"From: a@example.org\r\n\r\n" + name.encode() * (1 + large * 400_000)
             if not large:
-                place = content_identity(f"place {desk.worker.mailbox_name} {name}".encode(), KEY)
-                desk.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
-        desk.now += 2
-        desk.configure(max_mail_bytes=10_000_000)
-        desk.mailbox.reading_s = 0.1
+                place = content_identity(f"place {agent.worker.mailbox_name} {name}".encode(), KEY)
+                agent.ledger.claim(content_identity(name.encode(), KEY), location_key=place, owner="dead:1", lease_s=1)
+        agent.now += 2
+        agent.configure(max_mail_bytes=10_000_000)
+        agent.mailbox.reading_s = 0.1
 
         async def all_at_once() -> list[WorkResult]:
-            return await asyncio.gather(*(desk.worker.work(desk.entry(name), desk.now) for name in names))
+            return await asyncio.gather(*(agent.worker.work(agent.entry(name), agent.now) for name in names))
 
         assert [result.disposition for result in asyncio.run(all_at_once())] == ["answered"] * 3
-        assert desk.mailbox.most_read_at_once == 1
+        assert agent.mailbox.most_read_at_once == 1
 
 
-def test_a_ledger_that_is_away_costs_nothing_but_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_is_away_costs_nothing_but_time(agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> None:
         raise LedgerError("gone", "ledger_unreachable", {"outage": True})
 
     with monkeypatch.context() as patch:
-        patch.setattr(desk.ledger, "intend_send", away)
-        patch.setattr(desk.ledger, "release", away)
-        assert desk.work().disposition == "outage"
-    assert desk.mailbox.sent == []
-    desk.now += 101
-    assert desk.work().disposition == "answered"
-    assert len(desk.tickets.created) == len(desk.mailbox.sent) == 1
+        patch.setattr(agent.ledger, "intend_send", away)
+        patch.setattr(agent.ledger, "release", away)
+        assert agent.work().disposition == "outage"
+    assert agent.mailbox.sent == []
+    agent.now += 101
+    assert agent.work().disposition == "answered"
+    assert len(agent.tickets.created) == len(agent.mailbox.sent) == 1

@@ -73,7 +73,6 @@ def test_no_word_of_a_customer_leaves_the_mailbox(company: Company, as_json: boo
 def test_a_log_at_debug_shows_no_control_characters(company: Company) -> None:
     receive_canaries(company)
     done = company.run("run", "--once", "--verbose")
-
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -82,7 +81,6 @@ def test_neither_the_agent_nor_a_server_leaves_a_core_file(company: Company) -> 
     receive_canaries(company)
     company.wait_for_replies(len(TEXTS))
     processes = [agent.pid, *company.server_processes(agent)]
-
     assert len(processes) == 4
     for pid in processes:
         limits = Path(f"/proc/{pid}/limits").read_text()

@@ -6,12 +6,12 @@ import os
 import re
 import signal
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from company import Company
+from waiting import wait_until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
 
@@ -57,7 +57,6 @@ class TestOnce:
         company.receive("valid")
         company.run("run", "--once")
         again = company.run("run", "--once")
-
         assert again.returncode == 0
         assert "Email received" not in again.stdout
         assert len(company.replies()) == 1
@@ -65,10 +64,9 @@ class TestOnce:
     @pytest.mark.slow
     def test_the_same_mail_delivered_twice_is_answered_once(self, company: Company) -> None:
         company.receive("valid")
-        twin = company.folder / "mailbox" / "new"
-        (twin / "twin").write_text((twin / "valid").read_text())
+        new = company.folder / "mailbox" / "new"
+        (new / "copy").write_text((new / "valid").read_text())
         company.run("run", "--once")
-
         assert len(company.replies()) == 1
         assert company.inbox_counts()["answered"] == 2
 
@@ -77,7 +75,6 @@ class TestOnce:
         company.receive_raw("nobody")
         company.configure(agent={"max_attempts": 1})
         done = company.run("run", "--once")
-
         assert done.returncode == 0
         assert "ERROR Email nobody failed 1 times (email_missing_sender); it is left for a person" in done.stderr
         assert company.inbox_counts()["quarantined"] == 1
@@ -88,7 +85,6 @@ class TestOnce:
         company.receive_raw("nobody")
         company.receive("valid")
         done = company.run("run", "--once")
-
         assert done.returncode == 1
         assert "(try 1 of 3)" in done.stderr
         assert len(company.replies()) == 1
@@ -99,7 +95,6 @@ class TestOnce:
         company.receive("large", "x" * 5000)
         company.configure(agent={"max_mail_bytes": 2000})
         done = company.run("run", "--once")
-
         assert re.search(r"ERROR Email large has 5\d\d\d bytes, too many to be read", done.stderr)
         assert company.inbox_counts()["quarantined"] == 1
 
@@ -113,7 +108,6 @@ class TestWatching:
         company.receive("second")
         company.wait_for_replies(2)
         (printed,) = company.stop(agent)
-
         assert "Emails answered: 2" in printed
         assert {LINE.fullmatch(line)[1] for line in printed.splitlines()} == {"INFO"}
 
@@ -166,11 +160,7 @@ class TestWatching:
         assert len(servers) == 3
         agent.kill()
         agent.communicate()
-        end = time.monotonic() + 20
-        while any(map(is_running, servers)) and time.monotonic() < end:
-            time.sleep(0.05)
-
-        assert [pid for pid in servers if is_running(pid)] == []
+        wait_until(lambda: not any(map(is_running, servers)))
 
 
 @pytest.mark.slow
@@ -185,7 +175,6 @@ class TestParkedMail:
         (marked,) = (company.folder / "mailbox" / "cur").iterdir()
         marked.rename(company.folder / "mailbox" / "new" / "nobody")
         again = company.run("run", "--once")
-
         assert "Email nobody is processed again" in again.stdout
 
 

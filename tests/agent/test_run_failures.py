@@ -100,8 +100,7 @@ class TestAtTheStart:
         assert "warranties.csv" in refusal(company, 3)
 
     def test_an_instruction_file_that_is_broken(self, company: Company) -> None:
-        scenarios = company.folder / "instructions" / "scenarios"
-        scenarios.mkdir(parents=True)
+        (company.folder / "instructions" / "scenarios").mkdir(parents=True)
         (company.folder / "instructions" / "main.md").write_text("no frontmatter")
         done = company.run("run", "--once")
         assert done.returncode == 2
