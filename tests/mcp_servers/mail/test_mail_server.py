@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,25 +46,21 @@ def absent(request: pytest.FixtureRequest) -> MailServer:
     return MailServer(request.param, "localhost", 1, "none", "user", "secret")
 
 
-def starttls(server: MailServer, servers: MailServers) -> MailServer:
-    port = servers.imap_port if server.kind == "IMAP" else servers.submission_port
-    return dataclasses.replace(server, security="starttls", port=port)
+@pytest.fixture(params=["tls", "starttls"])
+def encrypted(request: pytest.FixtureRequest, secure: MailServer, mail_servers: MailServers) -> MailServer:
+    """Either server, over TLS from the first byte or after STARTTLS."""
+    if request.param == "tls":
+        return secure
+    port = mail_servers.imap_port if secure.kind == "IMAP" else mail_servers.submission_port
+    return dataclasses.replace(secure, security="starttls", port=port)
 
 
-def test_tls_from_the_first_byte(secure: MailServer) -> None:
-    reach(secure)
+def test_a_server_is_reached_over_tls(encrypted: MailServer) -> None:
+    reach(encrypted)
 
 
-def test_tls_after_starttls(secure: MailServer, mail_servers: MailServers) -> None:
-    reach(starttls(secure, mail_servers))
-
-
-@pytest.mark.parametrize("change", [lambda server: server, None])
-def test_a_certificate_that_nobody_vouches_for_is_refused(
-    secure: MailServer, mail_servers: MailServers, change: Callable[[MailServer], MailServer] | None
-) -> None:
-    server = change(secure) if change is not None else starttls(secure, mail_servers)
-    error = refusal(dataclasses.replace(server, ca_file=None))
+def test_a_certificate_of_an_unknown_authority_is_refused(encrypted: MailServer) -> None:
+    error = refusal(dataclasses.replace(encrypted, ca_file=None))
     assert (error.code, error.retryable) == ("mail_tls", False)
     assert "the certificate of the" in error.message
     assert error.message.endswith("Have it renewed, or name its CA with --ca-file")

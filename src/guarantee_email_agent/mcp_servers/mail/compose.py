@@ -46,7 +46,11 @@ def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None =
     still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `verify_proof`).
     Raises MessageError.
     """
-    _reject_line_breaks(reply)
+    for name in ("to", "subject", "message_id", "in_reply_to", "references"):
+        if _HEADER_BREAK.search(getattr(reply, name)):
+            raise MessageError(f"{name} holds a line break or NUL, which no header may hold")
+    if "\0" in reply.body:
+        raise MessageError("body holds NUL, which no mail may hold")
     recipient = envelope_address(reply.to)
     if not MESSAGE_ID.fullmatch(reply.message_id):
         raise MessageError("message_id is no Message-ID of the form <text@domain>")
@@ -100,14 +104,6 @@ def _proof(key: bytes, message_id: str, recipient: str, body: bytes) -> str:
     canonical = body.replace(b"\r\n", b"\n").rstrip(b"\n")  # mailboxes differ in line ends
     text = b"\0".join([message_id.encode(), recipient.encode(), canonical])
     return base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode().rstrip("=")
-
-
-def _reject_line_breaks(reply: Reply) -> None:
-    for name in ("to", "subject", "message_id", "in_reply_to", "references"):
-        if _HEADER_BREAK.search(getattr(reply, name)):
-            raise MessageError(f"{name} holds a line break or NUL, which no header may hold")
-    if "\0" in reply.body:
-        raise MessageError("body holds NUL, which no mail may hold")
 
 
 def _checked_headers(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

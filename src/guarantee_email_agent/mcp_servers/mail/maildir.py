@@ -182,7 +182,7 @@ class Maildir:
                     base, flags = _split(file.name)
                     if base[:1] in ("", ".") or _TRASHED in flags or not file.is_file(follow_symlinks=False):
                         continue
-                    if _is_text(file.name):
+                    if _is_utf8(file.name):
                         mails[base] = _MaildirFile(base, flags, file.path)
                     else:
                         self._warn_of_name(file.path)
@@ -231,7 +231,7 @@ def _split(name: str) -> tuple[str, str]:
     return base, info[2:] if info.startswith("2,") else ""
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 

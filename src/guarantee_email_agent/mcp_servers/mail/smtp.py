@@ -49,7 +49,7 @@ class SmtpSender:
         `uncertain` where the server may have taken the mail.
         """
         deadline = time.monotonic() + SEND_S
-        connection = self._checked_out(deadline)
+        connection = self._reuse_or_connect(deadline)
         try:
             self._transact(connection, sender, recipients, message, deadline)
         except ToolError:
@@ -68,7 +68,7 @@ class SmtpSender:
         for connection, _ in kept:
             _quit(connection)
 
-    def _checked_out(self, deadline: float) -> smtplib.SMTP:
+    def _reuse_or_connect(self, deadline: float) -> smtplib.SMTP:
         self._close_outdated()
         while True:
             with self._lock:

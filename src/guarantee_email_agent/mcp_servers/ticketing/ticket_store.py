@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,12 +134,10 @@ class TicketStore:
 
     def _check_not_replaced(self) -> None:
         """A file deleted or exchanged under an open database would take tickets that nobody sees again."""
-        try:
-            in_place = os.stat(self._file).st_ino == self._inode
-        except OSError:
-            in_place = False
-        if not in_place:
-            raise self._unavailable("was moved, deleted or exchanged while in use. Put it back, or restart the server")
+        with suppress(OSError):
+            if os.stat(self._file).st_ino == self._inode:
+                return
+        raise self._unavailable("was moved, deleted or exchanged while in use. Put it back, or restart the server")
 
     def _unavailable(self, problem: str, *, retryable: bool = False) -> ToolError:
         return ToolError(f"{SERVER}_unavailable", f"{self._file.name}: {problem}", retryable)
