@@ -134,6 +134,13 @@ def _with_file(task: Task, name: str) -> Task:
     return load_task(task.directory)
 
 
+COMMAND = ("--agent", "command", "--command", "echo 42")
+
+
+def _solve(folder: Path, tmp_path: Path, *arguments: str) -> int:
+    return cli.run(["solve", str(folder), *arguments, "--sandbox", "docker", "--output-dir", str(tmp_path / "results")])
+
+
 def _value(command: list[str], option: str) -> str:
     return command[command.index(option) + 1]
 
@@ -155,20 +162,17 @@ def test_without_an_engine_no_task_is_begun(
     engine: Docker, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine.set_answers(version={"code": 1})
-    task, results = make_task(), tmp_path / "results"
-    arguments = ["--agent", "command", "--command", "echo 42", "--sandbox", "docker", "--output-dir", str(results)]
-    assert cli.run(["solve", str(task.directory), *arguments]) == 2
+    assert _solve(make_task().directory, tmp_path, *COMMAND) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert "Start it, or use --sandbox embedded" in err
-    assert list(results.iterdir()) == []
+    assert list((tmp_path / "results").iterdir()) == []
 
 
 def test_a_task_is_solved_in_a_container(engine: Docker, make_task: MakeTask, tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("- {action_type: shell, command: ls}\n- {action_type: task_complete, result: '42'}\n")
-    arguments = ["--agent", "script", "--script", str(script), "--sandbox", "docker"]
-    assert cli.run(["solve", str(make_task().directory), *arguments, "--output-dir", str(tmp_path / "results")]) == 0
+    assert _solve(make_task().directory, tmp_path, "--agent", "script", "--script", str(script)) == 0
     record = json.loads((tmp_path / "results" / "sum.json").read_text())
     assert record["sandbox"]["kind"] == "docker"
     assert record["execution_trace"][0]["feedback"]["message"] == "inside"
@@ -264,8 +268,7 @@ def test_sigterm_while_containers_are_built_ends_the_run(engine: Docker, make_ta
         task = _with_file(make_task(name), "Dockerfile")
     watcher = threading.Thread(target=terminate_once, args=(engine.folder / "hangs",))
     watcher.start()
-    arguments = ["--agent", "command", "--command", "echo 42", "--sandbox", "docker", "--jobs", "2"]
-    code = cli.run(["solve", str(task.directory.parent), *arguments, "--output-dir", str(tmp_path / "results")])
+    code = _solve(task.directory.parent, tmp_path, *COMMAND, "--jobs", "2")
     watcher.join()
     assert code == 130
     assert not engine.is_serving

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from typing import Any
 
 import httpx
 import pytest
@@ -43,33 +44,15 @@ def test_it_is_reached_under_its_own_names_and_by_no_page_of_another_origin(
     assert (answer.status_code, answer.json()["success"]) == (status, status == 200)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_it_answers_no_other_user_of_the_machine(box: Box) -> None:
-    program = (
-        "import os, sys, http.client, encodings.idna\n"
-        "os.setgroups([]); os.setresgid(*[int(sys.argv[2])] * 3); os.setresuid(*[int(sys.argv[2])] * 3)\n"
-        "connection = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))\n"
-        "connection.request('GET', '/v1/sandbox')\n"
-        "print(connection.getresponse().status)\n"
-    )
-
-    def status_for(user: int) -> int:
-        command = [sys.executable, "-c", program, str(box.sandbox.docker_port), str(user)]
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)
-
-    assert status_for(65534) == 403  # nobody
-    assert status_for(1_879_048_192 + 1) == 403  # another sandbox
-    assert status_for(2_000_000_001) == 200  # a user without an account, as judges are
-
-
-STRANGER = """
+NOBODY = 65534
+OTHER_USER = """
 import os, socket, sys
-way, port = sys.argv[1], int(sys.argv[2])
-os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
-body = b'{"command": "touch /tmp/been"}'
+port, way, user, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4].encode()
+os.setgroups([]); os.setresgid(user, user, user); os.setresuid(user, user, user)
+body = b'{"command": "%s"}' % command
 request = b"POST /v1/shell/exec HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body
 kept = []
-for _ in range(100 if way != "other address" else 1):
+for _ in range(1 if "address" in way else 100):
     connection = socket.socket(socket.AF_INET6 if way == "other address" else socket.AF_INET)
     connection.settimeout(10)
     connection.connect(("::ffff:127.0.0.1" if way == "other address" else "127.0.0.1", port))
@@ -78,22 +61,36 @@ for _ in range(100 if way != "other address" else 1):
     if way == "gone at once":
         connection.close()
     kept.append(connection)
-if way == "other address":
-    print(connection.recv(100).split()[1].decode())
-print("done", flush=True)
+print(connection.recv(100).split()[1].decode() if "address" in way else "done", flush=True)
 sys.stdin.read()
 """
+
+
+def _connect_as(user: int, box: Box, way: str, command: str) -> subprocess.Popen[str]:
+    arguments = (str(box.sandbox.docker_port), way, str(user), command)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", OTHER_USER, *arguments], **pipes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize(
+    ("user", "status"),
+    [(NOBODY, 403), (1_879_048_193, 403), (2_000_000_001, 200)],
+    ids=["nobody", "another sandbox", "no account, as judges have none"],
+)
+def test_it_answers_no_other_user_of_the_machine(box: Box, user: int, status: int) -> None:
+    with _connect_as(user, box, "usual address", "true") as client:
+        assert client.communicate("")[0] == f"{status}\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.parametrize("way", ["other address", "gone at once", "silent"])
 def test_another_user_does_nothing_and_keeps_nobody_out(box: Box, way: str) -> None:
-    command = [sys.executable, "-c", STRANGER, way, str(box.sandbox.docker_port)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stranger:
-        assert stranger.stdout is not None
-        assert stranger.stdout.readline() == ("403\n" if way == "other address" else "done\n")
+    with _connect_as(NOBODY, box, way, "touch /tmp/been") as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == ("403\n" if way == "other address" else "done\n")
         assert box.output("ls /tmp/been 2>&1").startswith("ls: cannot access")
-        stranger.communicate("")
+        client.communicate("")
 
 
 def test_a_body_may_come_in_chunks(box: Box) -> None:

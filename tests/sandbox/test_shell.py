@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from running_sandbox import Box, refused
 
 
@@ -67,9 +68,12 @@ def test_a_session_does_one_thing_at_a_time(box: Box) -> None:
     box.real.shell.kill_process(id=started.session_id)
 
 
-def test_a_timeout_only_ends_the_waiting(box: Box) -> None:
-    result = box.shell("echo so far; sleep 100", timeout=0.3)
-    assert (result.status, result.output, result.exit_code) == ("running", "so far", None)
+@pytest.mark.parametrize(
+    ("limit", "status"), [({"timeout": 0.3}, "running"), ({"no_change_timeout": 1}, "no_change_timeout")]
+)
+def test_a_timeout_or_silence_only_ends_the_waiting(box: Box, limit: dict[str, float], status: str) -> None:
+    result = box.shell("echo so far; sleep 100", **limit)
+    assert (result.status, result.output, result.exit_code) == (status, "so far", None)
     box.real.shell.kill_process(id=result.session_id)
 
 
@@ -77,12 +81,6 @@ def test_a_hard_timeout_ends_the_command_with_its_children(box: Box) -> None:
     result = box.shell("echo so far; sleep 4242 | sleep 4242", hard_timeout=0.3)
     assert (result.status, result.output) == ("hard_timeout", "so far")
     assert box.shell("pgrep -f 'sleep 424[2]'").output == ""
-
-
-def test_silence_ends_the_waiting(box: Box) -> None:
-    result = box.shell("echo one; sleep 100", no_change_timeout=1)
-    assert (result.status, result.output) == ("no_change_timeout", "one")
-    box.real.shell.kill_process(id=result.session_id)
 
 
 def test_a_server_left_behind_does_not_hold_the_command_up(box: Box) -> None:

@@ -115,8 +115,8 @@ def landlock_version() -> int:
 
 
 def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
-    """From here on this process and its children write to nothing else, trace nobody else, and signal nobody else
-    where the kernel can forbid that (Linux 6.12). Needs `no_new_privileges()`."""
+    """Forbid this process and its children to write to anything else, trace other processes and, from Linux 6.12 on,
+    signal them. Needs `no_new_privileges()`."""
     version = landlock_version()
     changes = sum(rights for since, rights in _MAY_CHANGE.items() if since <= version)
     scope = _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if version >= LANDLOCK_KEEPS_PROCESSES else 0

@@ -15,7 +15,7 @@ HOME: Final = "/home/gem"
 """Where an agent is at home, as in the AIO Sandbox image."""
 
 _FOLDERS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# Of /etc only what programs need to start: nothing that tells about this machine or its users.
+# Of /etc only what programs need to start: nothing about this machine or its users.
 _ETC: Final = (
     *("alternatives", "ca-certificates", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"),
     *("mime.types", "pki", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "java-17-openjdk"),

@@ -18,7 +18,7 @@ _VERSION_S: Final = 10.0
 _POLL_S: Final = 0.1
 _REASON_CHARACTERS: Final = 300
 _OUTPUT_BYTES: Final = 1 << 20
-# How docker ends what it says of an error.
+# Beginnings of the lines that follow docker's error message.
 _REMEDIES: Final = ("Run 'docker", "See 'docker", "View build details", "For more help")
 
 
@@ -40,7 +40,7 @@ def require_engine() -> None:
 
 
 class DockerEngine:
-    """Calls `docker`. interrupted: asked while it works; once it says so, `docker` is ended."""
+    """Calls `docker`. interrupted: polled while `docker` runs; once true, it is killed."""
 
     def __init__(self, interrupted: Callable[[], bool]) -> None:
         self._interrupted = interrupted
@@ -97,7 +97,7 @@ def docker_error(message: str) -> TaskError:
 
 
 def failure_reason(output: str) -> str:
-    """The line that says why, of all that docker printed."""
+    """The line of docker's output that has the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(_REMEDIES)]
     errors = [line for line in lines if "error" in line.lower()]
     last = (errors or lines or ["it said nothing"])[-1]

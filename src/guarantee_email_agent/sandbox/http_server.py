@@ -80,7 +80,7 @@ class ApiServer(socketserver.ThreadingTCPServer):
             self.process_request(connection, address)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        # Whoever opens connections without end must not make us start threads without end, nor keep others out.
+        # A flood of connections must neither start threads without end nor keep others out.
         same_user = _is_same_user(request)
         slots = self._slots if same_user else self._slots_for_others
         if slots.acquire(timeout=1.0 if same_user else 0.0):
@@ -100,7 +100,7 @@ class ApiServer(socketserver.ThreadingTCPServer):
         handler(request, client_address, self)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is nothing to tell about."""
+        """A client may disconnect at any time."""
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
@@ -213,7 +213,7 @@ def _is_same_user(connection: socket.socket) -> bool:
 
 
 def _user_of(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the kernel does not tell, as once that end is closed."""
+    """The user at the other end; None where the kernel has no entry, as once that end is closed."""
     try:
         ours, theirs = connection.getsockname(), connection.getpeername()
     except OSError:
@@ -224,7 +224,7 @@ def _user_of(connection: socket.socket) -> int | None:
             for line in file:
                 if entry in line:
                     fields = line.split()
-                    # Of a closed one it says root, whoever's it was.
+                    # A closed connection counts as root's, whoever had it.
                     return int(fields[7]) if fields[3] == _ESTABLISHED else None
     return None
 

@@ -16,7 +16,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What an agent may use up. `docs/solve.md` says which limit holds where.
+    """What an agent may use up; which limit holds where stands in `docs/solve.md`.
 
     memory_bytes: of all processes together, beside the disk, which is memory too. disk_bytes, files: of everything
     written. processes: threads count. time_s: seconds that a sandbox may exist. command_s: seconds for a command that
@@ -75,7 +75,7 @@ class Sandbox(Protocol):
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        """What could not be had on this machine, a sentence each."""
+        """What is not isolated or limited on this machine, a sentence each."""
 
     def start(self) -> None:
         """Ready for requests when this returns. Raises TaskError."""
@@ -84,7 +84,7 @@ class Sandbox(Protocol):
         """End everything that runs in it and remove what was written. Raises TaskError."""
 
 
-# What `sandbox` in a task.yaml may say: key → field of the limits and how many of its units one is.
+# Keys of `sandbox` in a task.yaml: key → field of the limits, units of that field.
 _LIMIT_KEYS: Final[Mapping[str, tuple[str, int]]] = {
     "memory_mb": ("memory_bytes", _MIB),
     "disk_mb": ("disk_bytes", _MIB),

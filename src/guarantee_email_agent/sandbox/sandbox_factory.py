@@ -26,7 +26,7 @@ def open_sandbox(
 ) -> AbstractContextManager[Sandbox]:
     """A running sandbox for a task, gone at the end of the `with` block.
 
-    limits: in place of the usual ones; what `sandbox` in the task's `task.yaml` says comes before both. interrupted:
+    limits: in place of the usual ones; `sandbox` in the task's `task.yaml` overrides both. interrupted:
     whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
     for what does not exist, and where the machine has no way to make a sandbox.
     """

@@ -28,7 +28,7 @@ MAX_REPLY_BYTES: Final = 128 << 20
 _START_S: Final = 20.0
 _EXIT_S: Final = 3.0
 
-# The first thing inside. Rights go before anything else happens, and the rest of the code is read after that was said.
+# The first thing inside. Rights go before anything else happens, and the rest of the code is read after that.
 _BOOTSTRAP: Final = """\
 import marshal, os, sys
 channel = int(sys.argv[1])
@@ -63,7 +63,7 @@ if user is not None:
 else:
     try:
         import ctypes
-        # PR_SET_DUMPABLE 0: nobody inside may look into this process. Without a process namespace
+        # PR_SET_DUMPABLE 0: no process inside may trace this one. Without a process namespace
         # PR_SET_CHILD_SUBREAPER 1: what loses its parent becomes our child, so that it can be found and ended.
         ctypes.CDLL(None).prctl(*((4, 0) if config["pid_namespace"] else (36, 1)), 0, 0, 0)
     except Exception:
@@ -98,7 +98,7 @@ class LaunchSpec:
     """How to start the process.
 
     wrapper: what comes before the interpreter, made from the descriptor that bubblewrap reports its status on; none
-    for a process that nothing is wrapped around. config: what `inside.main.run` is told. pass_fds: closed once passed.
+    for a process that nothing is wrapped around. config: of `inside.main.run`. pass_fds: closed once passed.
     """
 
     wrapper: Callable[[int], Sequence[str]] | None
@@ -197,8 +197,8 @@ class SandboxProcess:
             for descriptor in (status_write, *spec.pass_fds):
                 os.close(descriptor)
             self._theirs.close()
-        # bubblewrap keeps its end of the status pipe for as long as it lives, so the same pipe tells the process inside
-        # that it is gone.
+        # bubblewrap keeps its end of the status pipe for as long as it lives, so on the same pipe the process
+        # inside learns of its end.
         self._inner_pid = _read_inner_pid(status_read)
         os.close(status_read)
         lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
@@ -280,7 +280,7 @@ def _inside_modules() -> dict[str, Any]:
 
 
 def _read_inner_pid(descriptor: int) -> int | None:
-    """The id of the first process inside, as bubblewrap tells it; None where nothing was told."""
+    """The id of the first process inside from bubblewrap's status; None where it reported none."""
     text = b""
     while b"}" not in text and (chunk := os.read(descriptor, 4096)):
         text += chunk

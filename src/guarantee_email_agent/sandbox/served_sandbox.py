@@ -20,7 +20,7 @@ _REPLY_S: Final = 60.0
 
 
 class ServedSandbox:
-    """A process inside and the API in front of it. A kind of sandbox says how that process is started."""
+    """A process inside and the API in front of it. Subclasses define how that process is started."""
 
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
@@ -81,7 +81,7 @@ class ServedSandbox:
         """Remove what is left once nothing runs any more."""
 
     def _inner_config(self, home: str, python: str, path: str, **changes: Any) -> dict[str, Any]:
-        """What `inside.main.run` is told. changes: to what holds without any isolation. path: where programs are."""
+        """The config of `inside.main.run`. changes: to that without any isolation. path: where programs are."""
         return {
             "home": home,
             "environment": _environment(home, f"{Path(python).parent}:{path}"),

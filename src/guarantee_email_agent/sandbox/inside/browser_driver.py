@@ -1,4 +1,4 @@
-"""The process that drives the browser, over a pair of pipes that nobody else has."""
+"""The process that drives the browser, over a pair of pipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that the browser shows: what can be done with it, and what can be read off it."""
+"""The page in the browser: input, navigation, and what it contains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOAD_S: Final = 30.0
 _SCRIPT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _MAX_HEIGHT: Final = 16_384
-# What the browser tells when a page is about to go, in the order in which it does.
+# Events that a navigation begins with, in this order.
 _NAVIGATION_STARTED: Final = (
     "Page.frameRequestedNavigation",
     "Page.frameStartedNavigating",
@@ -129,7 +129,7 @@ class BrowserPage:
             raise RequestError(400, "there is no such page in the history")
         self._discard_page_events()
         self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
-        # A page that comes back as it was left tells no second time that it is loaded.
+        # A page restored from the back/forward cache fires no second load event.
         if self._devtools.wait_for(_NAVIGATION_DONE, self._session, time.monotonic() + _LOAD_S) is None:
             raise RequestError(408, f"the page was not there within {_LOAD_S:g} s")
         self._poll("document.readyState === 'complete'", _LOAD_S)

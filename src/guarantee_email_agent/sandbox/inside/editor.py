@@ -15,7 +15,7 @@ _CONTEXT_LINES: Final = 4
 _MAX_LISTED: Final = 1_000
 
 _Edit = tuple[str, str | None, str | None]
-"""What is shown, the content before, the content now."""
+"""Output, content before, content now."""
 
 
 class Editor:

@@ -45,10 +45,6 @@ class EventLoop:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.watch(wake_read, self._reap)
 
-    @staticmethod
-    def now() -> float:
-        return time.monotonic()
-
     def watch(self, descriptor: int, handler: Handler, *, write: bool = False) -> None:
         """Call `handler(descriptor)` whenever it is ready. A descriptor is watched for one thing at a time."""
         self._handlers[descriptor] = handler
@@ -63,7 +59,7 @@ class EventLoop:
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         timer = Timer(action)
-        heapq.heappush(self._timers, (self.now() + seconds, next(self._numbers), timer))
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), timer))
         return timer
 
     def on_exit(self, pid: int, handler: Handler) -> None:
@@ -79,7 +75,7 @@ class EventLoop:
                 # A handler before this one may have closed it.
                 if (handler := self._handlers.get(descriptor)) is not None:
                     handler(descriptor)
-            while self._timers and self._timers[0][0] <= self.now():
+            while self._timers and self._timers[0][0] <= time.monotonic():
                 timer = heapq.heappop(self._timers)[2]
                 if not timer.cancelled:
                     timer.action()
@@ -87,7 +83,7 @@ class EventLoop:
     def _pause(self) -> float:
         while self._timers and self._timers[0][2].cancelled:
             heapq.heappop(self._timers)
-        return min(max(self._timers[0][0] - self.now(), 0.0), _IDLE_S) if self._timers else _IDLE_S
+        return min(max(self._timers[0][0] - time.monotonic(), 0.0), _IDLE_S) if self._timers else _IDLE_S
 
     def _reap(self, descriptor: int) -> None:
         os.read(descriptor, 4096)
@@ -104,7 +100,7 @@ class EventLoop:
 
 
 class Writer:
-    """Writes to a descriptor without ever waiting: what is not taken yet is kept. on_error: nobody reads any more."""
+    """Writes to a descriptor without ever waiting: what is not taken yet is kept. on_error: the other end is closed."""
 
     def __init__(self, loop: EventLoop, descriptor: int, on_error: Callable[[], None]) -> None:
         os.set_blocking(descriptor, False)

@@ -64,7 +64,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     lifeline = config["lifeline"]
     if lifeline is not None:
         os.set_inheritable(lifeline, False)
-        # Its other end is held by the process outside that started us; it says nothing and closes when that is gone.
+        # Its other end is held by the process outside that started us, and closes when that is gone.
         loop.watch(lifeline, lambda _: loop.stop())
     if config["guard"] is not None:
         MemoryGuard(loop, api.shell.note_kill, lambda reason: _end_sandbox(loop, reason), **config["guard"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -20,7 +21,7 @@ _FILL_BYTES_S: Final = 4 << 30
 _MIN_PAUSE_S: Final = 0.002
 _MAX_PAUSE_S: Final = 0.2
 _RECOUNT_S: Final = 0.01
-"""So soon after something was ended, whether that was enough."""
+"""Until the next count after a process was killed."""
 _SLOW_COUNT_S: Final = 0.005
 """A count that takes longer has to wait for others, which could hide in the meantime what they take."""
 _TIME_SHARE: Final = 10
@@ -28,7 +29,7 @@ _TIME_SHARE: Final = 10
 _MIN_AVAILABLE_BYTES: Final = 256 << 20
 """With less memory left on the whole machine, everything in the sandbox is ended."""
 _MAX_SOCKETS: Final = 1024
-"""What waits in a socket to be read is in nobody's memory, up to 400 KiB for each."""
+"""What waits in a socket to be read counts as no process's memory, up to 400 KiB for each."""
 
 
 class MemoryGuard:
@@ -64,7 +65,7 @@ class MemoryGuard:
         self._cores = os.cpu_count() or 1
         self._used = 0
         self._available_then = available_memory()
-        self._count_at = loop.now()
+        self._count_at = time.monotonic()
         self._check()
 
     def _check(self) -> None:
@@ -72,7 +73,7 @@ class MemoryGuard:
         # What was given back may be taken again by others.
         self._available_then = max(self._available_then, available)
         possible = self._used + self._available_then - available
-        if possible > self._memory or self._loop.now() >= self._count_at:
+        if possible > self._memory or time.monotonic() >= self._count_at:
             self._measure(hurry=possible > self._memory)
         for path in self._file_systems:
             state = os.statvfs(path)
@@ -84,12 +85,12 @@ class MemoryGuard:
         self._loop.after(pause, self._check)
 
     def _measure(self, *, hurry: bool) -> None:
-        """Learn what is used, and end what uses too much. hurry: it may be too much already."""
-        began, stopped = self._loop.now(), False
+        """Count what is used, and kill what uses too much. hurry: it may be too much already."""
+        began, stopped = time.monotonic(), False
 
         def stop_others() -> None:
             nonlocal stopped
-            if not stopped and (hurry or self._loop.now() - began > _SLOW_COUNT_S):
+            if not stopped and (hurry or time.monotonic() - began > _SLOW_COUNT_S):
                 stopped = True
                 _signal_all(signal.SIGSTOP)
 
@@ -107,7 +108,7 @@ class MemoryGuard:
             self._kill_all(processes, "the machine ran out of memory")
         elif processes and self._own_network and _count_sockets() > _MAX_SOCKETS:
             self._kill_all(processes, f"more than {_MAX_SOCKETS} sockets were open")
-        self._used, self._available_then, now = max(used, 0), available_memory(), self._loop.now()
+        self._used, self._available_then, now = max(used, 0), available_memory(), time.monotonic()
         self._count_at = now + max(next_s, _TIME_SHARE * (now - began))
         if stopped:
             _signal_all(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""What the processes of the sandbox hold in memory, as Linux tells it in /proc; all of it in bytes."""
+"""What the processes of the sandbox hold in memory, from /proc; all of it in bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _SHARED_SUFFIX: Final = b" /dev/zero (deleted)"
 def measure_processes(limit: int, before_each: Callable[[], None]) -> tuple[list[tuple[int, int]], int]:
     """([(bytes, pid)] of every process but ourselves, all of it together). before_each: called before each is read.
 
-    Shared memory counts once, as far as it is mapped: what others wrote to it shows in nobody's account. What is common
-    since a fork counts for each that has it, unless that comes to more than `limit`: to learn the truth takes longer.
+    Shared memory counts once, as far as it is mapped: no process's account holds what others wrote to it. Pages common
+    since a fork count for each process, unless that comes to more than `limit`: to count them exactly takes longer.
     """
     own = os.getpid()
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -33,7 +34,7 @@ class RunningCommand:
         stdin: bool = False,
     ) -> None:
         self._loop = starter.loop
-        self.last_output = self._loop.now()
+        self.last_output = time.monotonic()
         self.exit_code: int | None = None
         self.killed_for: str | None = None
         self.on_exit: list[Callable[[], None]] = []
@@ -92,7 +93,7 @@ class RunningCommand:
         chunk = read_available(descriptor)
         if chunk:
             self._pipes[descriptor].add(chunk)
-            self.last_output = self._loop.now()
+            self.last_output = time.monotonic()
         elif chunk is not None:
             self._close_pipe(descriptor)
 
@@ -159,7 +160,7 @@ class CommandWait:
         self._finish("hard_timeout" if self._command.killed_for == "hard_timeout" else "completed")
 
     def _check_silence(self, silence_s: float) -> None:
-        left = self._command.last_output + silence_s - self._loop.now()
+        left = self._command.last_output + silence_s - time.monotonic()
         if left <= 0:
             self._finish("no_change_timeout")
         elif not self._over:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 READY: Final = b"ready\n"
-"""What the process inside says first, once its rights are gone."""
+"""The first bytes from the process inside, once it has dropped its rights."""
 
 REQUEST: Final = struct.Struct(">IIQ")
 """A request is: number, length of the head, length of the body; then head and body."""
