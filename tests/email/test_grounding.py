@@ -11,12 +11,7 @@ from guarantee_email_agent.email.grounding import (
     find_unsupported_claims,
 )
 
-VALID = {
-    "serial_number": "SN12345",
-    "warranty_status": "valid",
-    "expiration_date": "2031-02-03",
-    "coverage": "full",
-}
+VALID = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 NOTHING = dict.fromkeys(VALID)
 GOOD_REPLY = "Your warranty is valid until 2031-02-03: SN12345 is fully covered. Ticket: {ticket_number}"
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from shipped_instructions import SHIPPED
+from shipped_instructions import SHIPPED, markup_error
 
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, parse_lexicon
-from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import tokenize
 
 BODY = (SHIPPED / "main.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
@@ -16,12 +15,6 @@ def with_content(name: str, content: str) -> str:
     """The shipped body with other content in one element, and the element at the very top."""
     rest = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
     return f"<{name}>{content}</{name}>\n{rest}"
-
-
-def error_of(body: str) -> MarkupError:
-    with pytest.raises(MarkupError) as caught:
-        parse_lexicon(body)
-    return caught.value
 
 
 def test_the_shipped_lexicon_can_be_read() -> None:
@@ -36,12 +29,12 @@ def test_the_shipped_lexicon_can_be_read() -> None:
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_every_element_is_required(name: str) -> None:
     body = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
-    assert error_of(body).message.startswith(f"<{name}> is missing. Add the element")
+    assert markup_error(parse_lexicon, body).message.startswith(f"<{name}> is missing. Add the element")
 
 
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
 def test_no_element_may_be_empty(name: str) -> None:
-    error = error_of(with_content(name, "\n \n"))
+    error = markup_error(parse_lexicon, with_content(name, "\n \n"))
     assert (error.line, error.message) == (1, f"<{name}> is empty. Write at least one entry")
 
 
@@ -66,7 +59,7 @@ def test_no_element_may_be_empty(name: str) -> None:
     ],
 )
 def test_what_cannot_be_used_is_told_with_its_line(name: str, content: str, line: int, message: str) -> None:
-    error = error_of(with_content(name, content))
+    error = markup_error(parse_lexicon, with_content(name, content))
     assert (error.line, error.code) == (line, "instruction_rule_invalid")
     assert message in error.message
 

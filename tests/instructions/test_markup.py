@@ -3,14 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shipped_instructions import markup_error
 
 from guarantee_email_agent.instructions.markup import MAX_DEPTH, MarkupError, parse_elements
-
-
-def error_of(text: str) -> MarkupError:
-    with pytest.raises(MarkupError) as caught:
-        parse_elements(text)
-    return caught.value
 
 
 def test_gives_the_elements_between_the_prose() -> None:
@@ -59,7 +54,7 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
     ],
 )
 def test_what_is_not_well_formed_is_told_with_its_line_and_the_remedy(text: str, line: int, message: str) -> None:
-    error = error_of(text)
+    error = markup_error(parse_elements, text)
     assert (error.line, error.code) == (line, "instruction_markup_invalid")
     assert message in error.message
 

@@ -1,31 +1,20 @@
 from __future__ import annotations
 
 import pytest
+from shipped_instructions import markup_error
 
-from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.template import (
     MissingFactError,
     parse_templates,
     select_template,
 )
 
-FACTS = {
-    "serial_number": "SN12345",
-    "warranty_status": "valid",
-    "expiration_date": "2031-02-03",
-    "coverage": "full",
-}
+FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 
 
 def rendered(text: str, **facts: str | None) -> str:
     (template,) = parse_templates(f"<reply>{text}</reply>")
     return template.render({**FACTS, **facts})
-
-
-def error_of(text: str) -> MarkupError:
-    with pytest.raises(MarkupError) as caught:
-        parse_templates(text)
-    return caught.value
 
 
 IF_FULL = '<if coverage="full"> b</if>'
@@ -82,7 +71,7 @@ def test_a_placeholder_without_a_fact_is_named() -> None:
     "name", ["serial", "Serial_Number", "warranty_status", "", " serial_number ", "serial_number!r"]
 )
 def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: str) -> None:
-    error = error_of(f"prose\n<reply>\nHello,\n\nyour {{{name}}}\n</reply>")
+    error = markup_error(parse_templates, f"prose\n<reply>\nHello,\n\nyour {{{name}}}\n</reply>")
     assert error.line == 5
     assert error.message.startswith(f"unknown placeholder {{{name}}}. Known are: {{serial_number}}")
     assert error.code == "instruction_template_invalid"
@@ -106,7 +95,7 @@ def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: s
     ],
 )
 def test_a_template_that_cannot_be_used_is_told_with_its_line(text: str, line: int, message: str) -> None:
-    error = error_of(text)
+    error = markup_error(parse_templates, text)
     assert error.line == line
     assert message in error.message
 

@@ -16,12 +16,7 @@ from guarantee_email_agent.llm.prompts import draft_request, triage_request
 from guarantee_email_agent.utils.errors import LLMError
 
 VALID = Situation(False, "warranty", "one", "valid")
-FACTS = {
-    "serial_number": "SN12345",
-    "warranty_status": "valid",
-    "expiration_date": "2031-02-03",
-    "coverage": "full",
-}
+FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 
 
 def raw_mail(body: str, subject: str = "Question", **more: object) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.utils.errors import InstructionError
 
 SHIPPED = Path(__file__).parents[2] / "instructions"
@@ -25,6 +27,13 @@ def instructions() -> Instructions:
 @pytest.fixture(scope="session")
 def lexicon(instructions: Instructions) -> Lexicon:
     return parse_lexicon(instructions.main_body)
+
+
+def markup_error(parse: Callable[[str], object], text: str) -> MarkupError:
+    """Why `parse` cannot use `text`."""
+    with pytest.raises(MarkupError) as caught:
+        parse(text)
+    return caught.value
 
 
 @dataclass(frozen=True)
