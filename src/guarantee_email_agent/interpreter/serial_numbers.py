@@ -174,14 +174,11 @@ class _Extractor:
         return listed
 
     def _extract_unlabelled(self) -> None:
+        unlabelled, never = self._lexicon.unlabelled, self._lexicon.never
         for index, word in enumerate(self._words.folded):
             if not word.isdigit() and self._is_free(index):
                 span = self._reader.span_at(index)
-                if (
-                    self._is_free_span(span)
-                    and self._lexicon.unlabelled.fullmatch(span.text)
-                    and not self._lexicon.never.fullmatch(span.text)
-                ):
+                if self._is_free_span(span) and unlabelled.fullmatch(span.text) and not never.fullmatch(span.text):
                     self._add(span)
 
     def _extract_same_shape(self) -> None:
@@ -223,12 +220,9 @@ class _Extractor:
                 break
             colon = colon or ":" in gap or "|" in gap or "\t" in gap
             is_linked = is_direct or ":" in gap or "=" in gap or (self._follows_link_word(index) and not negated)
-            if is_other:
-                number = self._reader.number_at(index)
-            else:
-                number = self._reader.serial_number_at(index) or (
-                    self._reader.spaced_serial_number_at(index) if is_linked else None
-                )
+            number = self._reader.number_at(index) if is_other else self._reader.serial_number_at(index)
+            if number is None and is_linked and not is_other:
+                number = self._reader.spaced_serial_number_at(index)
             if number is not None:
                 if is_linked or (newlines == 1 and self._reader.ends_line(number)):
                     return number
@@ -288,10 +282,8 @@ class _Extractor:
         if line_end < 0 or separator not in text[line_start:line_end]:
             return []
         column, columns = (text.count(separator, line_start, end) for end in (label_start, line_end))
-        line_above = text[
-            text.rfind("\n", max(0, line_start - MAX_TABLE_LINE), max(0, line_start - 1)) + 1 : line_start
-        ]
-        if line_above.count(separator) == columns:
+        above_start = text.rfind("\n", max(0, line_start - MAX_TABLE_LINE), max(0, line_start - 1)) + 1
+        if text.count(separator, above_start, line_start) == columns:
             return []  # not the first row
         numbers: list[NumberSpan] = []
         for _ in range(MAX_TABLE_ROWS):
@@ -340,11 +332,8 @@ class _Extractor:
         while index >= 0 and label.first - index < MAX_WORDS_BACK:
             first = self._reader.span_start(index)
             span = self._reader.span_at(first)
-            if (
-                is_distinctive(span.text)
-                and self._is_free_span(span)
-                and (number := self._reader.serial_number_at(first))
-            ):
+            is_candidate = is_distinctive(span.text) and self._is_free_span(span)
+            if is_candidate and (number := self._reader.serial_number_at(first)):
                 if numbers and shape(numbers[0].text) != shape(number.text):
                     break
                 numbers.append(number)

@@ -93,10 +93,8 @@ def _starts_as_html(text: str) -> bool:
 
 def _read_markup(html: str, start: int, builder: _TextBuilder, missing: set[str]) -> int:
     """Read the markup at `start`, and return the position after it."""
-    if html.startswith("<!--", start):
-        end = _find(html, "-->", start + 4, missing)
-        if end >= 0:
-            return end + 3
+    if html.startswith("<!--", start) and (end := _find(html, "-->", start + 4, missing)) >= 0:
+        return end + 3
     name = _NAME.match(html, start + 1, start + 350)
     close = _find(html, ">", start + 1, missing)
     if close < 0:  # no tag ends any more: the rest is text

@@ -91,7 +91,7 @@ class _MimeParser:
         value = fields.get("content-type", [""])[0]
         kind = parse_main_value(value) or default
         if not _TYPE.fullmatch(kind):
-            self._add_problem("a content type cannot be read; taken as text/plain")
+            self.mail.problems.append("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
         if kind.startswith("multipart/"):
             groups = self._parse_multipart(kind, value, start, end, depth)
@@ -108,10 +108,10 @@ class _MimeParser:
         """The texts of the parts inside; None if there are no parts to be found."""
         boundary = parse_parameters(value).get("boundary", "").rstrip()
         if not boundary:
-            self._add_problem("a multipart has no boundary; taken as text")
+            self.mail.problems.append("a multipart has no boundary; taken as text")
             return None
         if depth >= MAX_MIME_DEPTH:
-            self._add_problem(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
+            self.mail.problems.append(f"parts are nested deeper than {MAX_MIME_DEPTH}; the inner ones were left out")
             return []
         default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
         groups: list[list[TextPart]] = []
@@ -119,7 +119,7 @@ class _MimeParser:
         for number, (part_start, part_end) in enumerate(self._parts(boundary, start, end)):
             self.parts += 1
             if self.parts > MAX_PARTS:
-                self._add_problem(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
+                self.mail.problems.append(f"the mail has more than {MAX_PARTS} parts; the rest was left out")
                 break
             fields, body = parse_header_fields(self.data, part_start, part_end, self.mail.problems)
             inside = self.parse_part(fields, body, part_end, depth + 1, default)
@@ -127,7 +127,7 @@ class _MimeParser:
             if number == 0 or kind not in ("multipart/related", "multipart/signed"):
                 groups += inside
         if number < 0:
-            self._add_problem("a multipart has no parts; taken as text")
+            self.mail.problems.append("a multipart has no parts; taken as text")
             return None
         return [list(chain.from_iterable(groups))] if kind == "multipart/alternative" and groups else groups
 
@@ -142,7 +142,7 @@ class _MimeParser:
                 return
             part_start = min(match.end() + 1, end)
         if part_start is not None:
-            self._add_problem("a multipart is not closed; the mail may be cut")
+            self.mail.problems.append("a multipart is not closed; the mail may be cut")
             yield part_start, end
 
     def _attachment_name(self, fields: Fields, value: str, kind: str, *, is_root: bool) -> str | None:
@@ -159,18 +159,18 @@ class _MimeParser:
     def _decode_text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> TextPart:
         data = self.data[start:end]
         if len(data) > MAX_PART_BYTES:
-            self._add_problem(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
+            self.mail.problems.append(f"a text part is larger than {MAX_PART_BYTES} bytes and was cut")
             data = data[:MAX_PART_BYTES]
         encoding = parse_main_value(fields.get("content-transfer-encoding", [""])[0])
         data = self._decode_transfer_encoding(data, encoding)
         text, problem = decode_bytes(data, parse_parameters(value).get("charset"))
         if problem:
-            self._add_problem(problem)
+            self.mail.problems.append(problem)
         subtype: Subtype = "html" if kind in ("text/html", "text/xhtml") else "plain"
         remaining = self.remaining_chars[subtype]
         self.remaining_chars[subtype] = max(remaining - len(text), 0)
         if len(text) > remaining:
-            self._add_problem("the texts of the mail are too long; the rest was left out")
+            self.mail.problems.append("the texts of the mail are too long; the rest was left out")
             text = truncate_html(text, remaining) if subtype == "html" else text[:remaining]
         return TextPart(subtype, text)
 
@@ -180,7 +180,7 @@ class _MimeParser:
         if encoding == "base64":
             return self._decode_base64(data)
         if encoding not in ("", "7bit", "8bit", "binary"):
-            self._add_problem("a transfer encoding is unknown; the text was taken as it is")
+            self.mail.problems.append("a transfer encoding is unknown; the text was taken as it is")
         return data
 
     def _decode_base64(self, data: bytes) -> bytes:
@@ -189,18 +189,15 @@ class _MimeParser:
         if invalid is None and not _WORDS_IN_A_LINE.search(data.strip()[:2_000]):
             encoded, rest = data, b""
         else:
-            self._add_problem("a base64 text is damaged")
+            self.mail.problems.append("a base64 text is damaged")
             stop = data.rfind(b"\n", 0, invalid.start()) + 1 if invalid else 0
             encoded, rest = data[:stop], data[stop:]
         digits = encoded.translate(None, b" \t\n\r\f\v").rstrip(b"=")
         if len(digits) % 4 == 1:
-            self._add_problem("a base64 text is damaged")
+            self.mail.problems.append("a base64 text is damaged")
             digits = digits[:-1]
         try:
             return a2b_base64(digits + b"==") + rest
         except Base64Error:
-            self._add_problem("a base64 text is damaged")
+            self.mail.problems.append("a base64 text is damaged")
             return data
-
-    def _add_problem(self, problem: str) -> None:
-        self.mail.problems.append(problem)

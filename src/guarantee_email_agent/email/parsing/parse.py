@@ -102,9 +102,7 @@ def _from_bytes(raw: bytes) -> Email:
     senders = fields.get("from", [])
     if len(senders) > 1:
         problems.append("the mail has more than one From header; the first with an address counts")
-    sender = _sender(
-        next((value for value in senders if parse_addresses(value)), senders[0] if senders else None), problems
-    )
+    sender = _sender(next(filter(parse_addresses, senders), senders[0] if senders else None), problems)
     message_ids = fields.get("message-id", [])
     if len(message_ids) > 1:
         problems.append("the mail has more than one Message-ID; the first counts")
