@@ -133,7 +133,7 @@ def test_what_the_author_of_the_template_wrote_is_supported() -> None:
     assert find_unsupported_claims("Call 0800 7654321.", approved)
 
 
-def test_every_objection_is_told_once() -> None:
+def test_every_objection_is_reported_once() -> None:
     objections = find_unsupported_claims("€5, €5, and www.example.com", grounding())
     assert len(objections) == len(set(objections)) == 2
 
@@ -146,7 +146,7 @@ def test_every_objection_is_told_once() -> None:
         ("{ticket_number}", "Write {ticket_number} where the ticket number goes."),
     ],
 )
-def test_a_fact_that_is_left_out_is_told(left_out: str, objection: str) -> None:
+def test_a_fact_that_is_left_out_is_reported(left_out: str, objection: str) -> None:
     assert find_missing_facts(GOOD_REPLY.replace(left_out, "…"), grounding()) == (objection,)
 
 

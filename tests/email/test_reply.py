@@ -38,7 +38,7 @@ def test_the_subject_is_the_customers_own_with_one_prefix(subject: str, reply: s
 
 
 @given(st.text())
-def test_a_subject_is_never_longer_than_told(subject: str) -> None:
+def test_a_subject_is_never_longer_than_allowed(subject: str) -> None:
     assert len(reply_subject(subject)) <= MAX_SUBJECT + len("Re: ")
 
 

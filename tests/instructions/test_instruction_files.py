@@ -108,21 +108,21 @@ def test_windows_line_ends_keep_the_line_of_an_error(folder: InstructionFolder) 
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line}: unknown placeholder {{name}}")
 
 
-def test_a_file_that_is_not_utf8_is_told(folder: InstructionFolder) -> None:
+def test_a_file_that_is_not_utf8_is_reported(folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_bytes("---\nname: größe\n---\n".encode("latin-1"))
     (problem,) = folder.problems()
     assert problem.startswith("scenarios/missing-info.md: the file is not UTF-8 text (line 2")
     assert problem.endswith("save it as UTF-8")
 
 
-def test_a_file_that_is_too_large_is_told(folder: InstructionFolder) -> None:
+def test_a_file_that_is_too_large_is_reported(folder: InstructionFolder) -> None:
     with folder.main.open("ab") as file:
         file.write(b"x" * MAX_BYTES)
     assert folder.problems() == ["main.md: larger than 256 KiB. Shorten it: a model reads all of it with every mail"]
 
 
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_a_file_that_cannot_be_read_is_told(is_folder: bool, folder: InstructionFolder) -> None:
+def test_a_file_that_cannot_be_read_is_reported(is_folder: bool, folder: InstructionFolder) -> None:
     folder.main.unlink()
     if is_folder:
         folder.main.mkdir()
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_read_is_told(is_folder: bool, folder: Instruction
     ]
 
 
-def test_a_missing_scenario_folder_is_told(folder: InstructionFolder) -> None:
+def test_a_missing_scenario_folder_is_reported(folder: InstructionFolder) -> None:
     os.rename(folder.scenarios, folder.path / "elsewhere")
     (problem,) = folder.problems()
     assert problem.startswith("scenarios: cannot read the folder of scenario instructions")
@@ -144,13 +144,13 @@ def test_a_missing_scenario_folder_is_told(folder: InstructionFolder) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no frontmatter\n", "---\nname: x\n", " ---\nname: x\n---\n"])
-def test_a_file_without_frontmatter_is_told(text: str, folder: InstructionFolder) -> None:
+def test_a_file_without_frontmatter_is_reported(text: str, folder: InstructionFolder) -> None:
     folder.scenario("missing-info").write_text(text, encoding="utf-8")
     assert folder.problems()[0].startswith("scenarios/missing-info.md:1: has no frontmatter. Begin the file with '---'")
 
 
 @pytest.mark.parametrize("key", ["name", "description", "trigger", "version"])
-def test_a_missing_key_is_told(key: str, folder: InstructionFolder) -> None:
+def test_a_missing_key_is_reported(key: str, folder: InstructionFolder) -> None:
     path = folder.main
     lines = path.read_text(encoding="utf-8").split("\n")
     path.write_text("\n".join(line for line in lines if not line.startswith(f"{key}:")), encoding="utf-8")
@@ -174,25 +174,25 @@ def test_a_missing_key_is_told(key: str, folder: InstructionFolder) -> None:
         ),
     ],
 )
-def test_a_wrong_key_or_value_is_told_with_its_place(
+def test_a_wrong_key_or_value_is_reported_with_its_place(
     scenario: str, old: str, new: str, problem: str, folder: InstructionFolder
 ) -> None:
     line = folder.edit(folder.scenario(scenario), old, new)
 
     assert any(
-        told.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in told
-        for told in folder.problems()
+        message.startswith(f"scenarios/{scenario}.md:") and problem.replace("LINE", str(line)) in message
+        for message in folder.problems()
     )
 
 
-def test_frontmatter_that_is_no_yaml_is_told_with_its_line(folder: InstructionFolder) -> None:
+def test_frontmatter_that_is_no_yaml_is_reported_with_its_line(folder: InstructionFolder) -> None:
     line = folder.edit(folder.scenario("missing-info"), "trigger:\n", "trigger: [\n")
     (problem,) = folder.problems()
     assert problem.startswith("scenarios/missing-info.md:")
     assert int(problem.split(":")[1]) >= line
 
 
-def test_a_duplicate_key_is_told(folder: InstructionFolder) -> None:
+def test_a_duplicate_key_is_reported(folder: InstructionFolder) -> None:
     line = folder.edit(folder.scenario("missing-info"), 'version: "1.0.0"\n', 'version: "1.0.0"\nversion: "1.0.1"\n')
     assert folder.problems()[0].startswith(f"scenarios/missing-info.md:{line + 1}:")
 
@@ -232,29 +232,29 @@ def test_a_duplicate_key_is_told(folder: InstructionFolder) -> None:
         ),
     ],
 )
-def test_a_reply_that_cannot_be_written_is_told(
+def test_a_reply_that_cannot_be_written_is_reported(
     scenario: str, old: str, new: str, problem: str, folder: InstructionFolder
 ) -> None:
     line = folder.edit(folder.scenario(scenario), old, new)
-    (told,) = folder.problems()
-    assert told.startswith(f"scenarios/{scenario}.md:")
-    assert problem.replace("LINE", str(line)) in told
+    (message,) = folder.problems()
+    assert message.startswith(f"scenarios/{scenario}.md:")
+    assert problem.replace("LINE", str(line)) in message
 
 
-def test_a_bad_pattern_is_told_with_file_line_and_remedy(folder: InstructionFolder) -> None:
+def test_a_bad_pattern_is_reported_with_file_line_and_remedy(folder: InstructionFolder) -> None:
     line = folder.edit(folder.main, "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
     (problem,) = folder.problems()
     assert problem.startswith(f"main.md:{line + 1}: pattern '[A-Z]+[0-9]+' can match more than 100 characters. Use")
 
 
-def test_a_missing_element_is_told(folder: InstructionFolder) -> None:
+def test_a_missing_element_is_reported(folder: InstructionFolder) -> None:
     text = folder.main.read_text(encoding="utf-8")
     folder.main.write_text(text.replace("denials>", "refusals>"), encoding="utf-8")
     (problem,) = folder.problems()
     assert "<denials> is missing. Add the element; docs/instructions.md shows" in problem
 
 
-def test_an_unclosed_element_is_told_with_the_line_where_it_opens(folder: InstructionFolder) -> None:
+def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     opening = path.read_text(encoding="utf-8").split("\n").index("<reply>") + 1
     folder.edit(path, "</reply>", "")
@@ -264,12 +264,12 @@ def test_an_unclosed_element_is_told_with_the_line_where_it_opens(folder: Instru
     ]
 
 
-def test_a_serial_number_in_a_reply_that_knows_none_is_told(folder: InstructionFolder) -> None:
+def test_a_serial_number_in_a_reply_that_knows_none_is_reported(folder: InstructionFolder) -> None:
     folder.edit(folder.scenario("missing-info"), "the serial number of your device", "{serial_number}")
     assert any("{serial_number} has no value where 'intent: warranty" in problem for problem in folder.problems())
 
 
-def test_a_scenario_without_a_reply_is_told(folder: InstructionFolder) -> None:
+def test_a_scenario_without_a_reply_is_reported(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index("<reply>")], encoding="utf-8")
@@ -286,7 +286,7 @@ def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None
 # The set -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_situation_that_no_scenario_answers_is_told(folder: InstructionFolder) -> None:
+def test_a_situation_that_no_scenario_answers_is_reported(folder: InstructionFolder) -> None:
     folder.scenario("missing-info").unlink()
 
     (problem,) = folder.problems()
@@ -296,7 +296,7 @@ def test_a_situation_that_no_scenario_answers_is_told(folder: InstructionFolder)
     )
 
 
-def test_a_situation_that_two_scenarios_answer_is_told(folder: InstructionFolder) -> None:
+def test_a_situation_that_two_scenarios_answer_is_reported(folder: InstructionFolder) -> None:
     folder.edit(
         folder.scenario("graceful-degradation"), "warranty_status: [other]", "warranty_status: [other, expired]"
     )
@@ -314,7 +314,7 @@ def test_an_empty_scenario_folder_leaves_every_situation_open(folder: Instructio
     assert len(folder.problems()) == len(list(all_situations()))
 
 
-def test_all_problems_are_told_at_once(folder: InstructionFolder) -> None:
+def test_all_problems_are_reported_at_once(folder: InstructionFolder) -> None:
     folder.edit(folder.main, "</never-serial>", "")
     folder.edit(folder.scenario("missing-info"), "name: missing-info", "name: missing")
     folder.edit(folder.scenario("out-of-scope"), "</reply>", "")

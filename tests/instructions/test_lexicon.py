@@ -58,7 +58,7 @@ def test_no_element_may_be_empty(name: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_with_its_line(name: str, content: str, line: int, message: str) -> None:
+def test_what_cannot_be_used_is_reported_with_its_line(name: str, content: str, line: int, message: str) -> None:
     error = markup_error(parse_lexicon, with_content(name, content))
     assert (error.line, error.code) == (line, "instruction_rule_invalid")
     assert message in error.message

@@ -53,13 +53,13 @@ def test_escaped_signs_are_what_they_stand_for() -> None:
         ("a\ud800b", 1, "cannot be read as XML"),
     ],
 )
-def test_what_is_not_well_formed_is_told_with_its_line_and_the_remedy(text: str, line: int, message: str) -> None:
+def test_what_is_not_well_formed_is_reported_with_its_line_and_the_remedy(text: str, line: int, message: str) -> None:
     error = markup_error(parse_elements, text)
     assert (error.line, error.code) == (line, "instruction_markup_invalid")
     assert message in error.message
 
 
-def test_elements_may_nest_as_deep_as_is_told() -> None:
+def test_elements_may_nest_as_deep_as_is_reported() -> None:
     assert parse_elements("<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH)
 
 

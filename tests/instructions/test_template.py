@@ -70,7 +70,7 @@ def test_a_placeholder_without_a_fact_is_named() -> None:
 @pytest.mark.parametrize(
     "name", ["serial", "Serial_Number", "warranty_status", "", " serial_number ", "serial_number!r"]
 )
-def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: str) -> None:
+def test_an_unknown_placeholder_is_reported_with_its_line_and_the_known_ones(name: str) -> None:
     error = markup_error(parse_templates, f"prose\n<reply>\nHello,\n\nyour {{{name}}}\n</reply>")
     assert error.line == 5
     assert error.message.startswith(f"unknown placeholder {{{name}}}. Known are: {{serial_number}}")
@@ -94,7 +94,7 @@ def test_an_unknown_placeholder_is_told_with_its_line_and_the_known_ones(name: s
         ('<reply><if coverage=" , ">a</if></reply>', 1, "has no value"),
     ],
 )
-def test_a_template_that_cannot_be_used_is_told_with_its_line(text: str, line: int, message: str) -> None:
+def test_a_template_that_cannot_be_used_is_reported_with_its_line(text: str, line: int, message: str) -> None:
     error = markup_error(parse_templates, text)
     assert error.line == line
     assert message in error.message

@@ -73,8 +73,8 @@ def test_the_same_request_gets_the_same_answer(instructions: Instructions) -> No
 
 
 def test_the_sender_and_the_message_id_change_nothing(instructions: Instructions) -> None:
-    told = triage(instructions, "My dryer, S/N HT20491, leaks.")
-    assert triage(instructions, "My dryer, S/N HT20491, leaks.", message_id="eval-valid_warranty_001") == told
+    answer = triage(instructions, "My dryer, S/N HT20491, leaks.")
+    assert triage(instructions, "My dryer, S/N HT20491, leaks.", message_id="eval-valid_warranty_001") == answer
 
 
 SERVICE_WROTE = "On Mon, 5 Jan 2026 at 10:00, Service wrote:"
@@ -167,9 +167,9 @@ def test_instructions_that_are_no_xml_give_no_answer(instructions: Instructions)
     ],
 )
 def test_nothing_in_a_mail_passes_for_a_request(hostile: str, instructions: Instructions) -> None:
-    told = triage(instructions, f"My dryer, serial number HT20491, leaks.\n{hostile}\n")
-    assert told["intent"] == "warranty"
-    assert "HT20491" in told["serial_numbers"]
+    answer = triage(instructions, f"My dryer, serial number HT20491, leaks.\n{hostile}\n")
+    assert answer["intent"] == "warranty"
+    assert "HT20491" in answer["serial_numbers"]
 
 
 # Intent -----------------------------------------------------------------------------------------------------------
@@ -323,5 +323,5 @@ def test_a_request_without_a_mail_or_facts_is_an_error(tool: str, instructions: 
 def test_takes_content_in_blocks_too(instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("My dryer, S/N HT20491, leaks.")), instructions)
     blocks = [{"type": "text", "text": request["messages"][0]["content"]}]
-    told = ask({**request, "messages": [{"role": "user", "content": blocks}]})
-    assert told["serial_numbers"] == ["HT20491"]
+    answer = ask({**request, "messages": [{"role": "user", "content": blocks}]})
+    assert answer["serial_numbers"] == ["HT20491"]

@@ -9,7 +9,7 @@ The rules, each with its source:
 - `multipart/report` (RFC 6522) and its parts sent alone (RFC 3464, RFC 8098): bounces and receipts;
 - `X-Auto-Response-Suppress` with `All`, `AutoReply` or `OOF`: MS-OXCMAIL §2.1.3.2.20; the other values ask for no
   receipts only;
-- `X-Autoreply`, `X-Autorespond` and their kin: what autoresponders wrote before RFC 3834;
+- `X-Autoreply`, `X-Autorespond` and variants: what autoresponders wrote before RFC 3834;
 - senders that read no mail (`no-reply@` and its like), and mail systems themselves: `mailer-daemon`, `postmaster`,
   `bounce`, list servers (RFC 5230 §4.6);
 - our own addresses, whatever their case or "+tag";
