@@ -122,8 +122,7 @@ class GmailMailbox:
 
     async def _search(self, query: str, limit: int) -> list[str]:
         text = await self._call("search_emails", {"query": query, "maxResults": limit})
-        found = _FOUND.findall(text)
-        if text.strip() and not found:
+        if not (found := _FOUND.findall(text)) and text.strip():
             raise malformed_error(self._session.name, "search_emails", "is not as expected")
         return list(dict.fromkeys(found))
 

@@ -201,13 +201,12 @@ class McpSession:
         if self._connection is not None and not self._connection.ended:
             return self._connection
         if self._starting is None or self._starting.done():
-            wait_s = self._not_before - self._clock.monotonic()
-            if wait_s > 0:
-                raise self._error(
-                    _NOT_RUNNING, f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
-                )
+            if (wait_s := self._not_before - self._clock.monotonic()) > 0:
+                problem = f"the server failed {self._failures} times; it is started again in {wait_s:.1f} s"
+                raise self._error(_NOT_RUNNING, problem)
             self._starting = asyncio.create_task(self._open(self._connection), name=f"mcp {self.name} start")
-            self._starting.add_done_callback(_retrieve_exception)
+            # asyncio complains of an exception that nobody retrieves: the call that asked for this may be cancelled.
+            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._starting)
 
     async def _open(self, old: McpConnection | None) -> McpConnection:
@@ -239,22 +238,22 @@ class McpSession:
         end = "the connection to the server ended"
         if connection.exit_code is not None:
             end = f"the server ended ({_describe_exit(connection.exit_code)})"
-        if not connection.last_stderr_line:
+        if not (last_line := connection.last_stderr_line):
             return end
         if not self.launch.built_in:  # it may quote the mail that it died of
             return f"{end}; it said last: a line that is in the log at level DEBUG"
-        return f'{end}; it said last: "{self.launch.with_setting_names(connection.last_stderr_line)}"'
+        return f'{end}; it said last: "{self.launch.with_setting_names(last_line)}"'
 
     def _start_error(self, connection: McpConnection, error: BaseException) -> MCPConnectionError:
-        if self.launch.built_in and connection.exit_code == EXIT_CONFIGURATION and connection.last_stderr_line:
+        launch, last_line = self.launch, connection.last_stderr_line
+        if launch.built_in and connection.exit_code == EXIT_CONFIGURATION and last_line:
             # One of ours names the problem and the remedy.
-            message = f"{self.launch.setting}: {self.launch.with_setting_names(connection.last_stderr_line)}"
+            message = f"{launch.setting}: {launch.with_setting_names(last_line)}"
         else:
-            last_line = f'. It said last: "{connection.last_stderr_line}"' if connection.last_stderr_line else ""
-            verb = "asked" if self.launch.command is None else "run"
+            quoted = f'. It said last: "{last_line}"' if last_line else ""
             message = (
-                f"{self.name}: {self._describe_start_failure(connection, error)}{last_line}. "
-                f"Correct {self.launch.setting}, or what it needs; {verb}: {self.launch}"
+                f"{self.name}: {self._describe_start_failure(connection, error)}{quoted}. Correct {launch.setting}, "
+                f"or what it needs; {'asked' if launch.command is None else 'run'}: {launch}"
             )
         return MCPConnectionError(message, f"{self.name}_unavailable", _NOT_RUNNING.details)
 
@@ -280,9 +279,3 @@ class McpSession:
 
 def _describe_exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
-
-
-def _retrieve_exception(task: asyncio.Task[McpConnection]) -> None:
-    """asyncio complains of an exception that nobody retrieves: the call that asked for the start may be cancelled."""
-    if not task.cancelled():
-        task.exception()

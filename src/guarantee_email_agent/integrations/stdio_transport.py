@@ -121,9 +121,8 @@ class StdioTransport:
         # A pipe that is still open is held by something that the server started, and that nobody else would stop.
         for number in (signal.SIGTERM, signal.SIGKILL):
             _, open_pipes = await asyncio.wait(self._reading, timeout=_DRAIN_S)
-            if not open_pipes:
-                break
-            self._signal(number)
+            if open_pipes:
+                self._signal(number)
 
     async def _exited(self, within_s: float) -> bool:
         """Polled: waiting for a process also waits for its pipes, which its children may hold."""
@@ -159,12 +158,10 @@ class StdioTransport:
                         self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
                         continue
                     await incoming.send(SessionMessage(message))
-        except asyncio.IncompleteReadError:
-            pass  # the end; half a message is none
         except asyncio.LimitOverrunError:
             self._too_large = AnswerTooLargeError(self._max_line_bytes)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            pass  # the reader is gone, or the pipe broke
+        except (asyncio.IncompleteReadError, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            pass  # the end (half a message is none), or the reader is gone, or the pipe broke
         finally:
             self._on_end(self._too_large)
         # What it still writes has to go somewhere, or it could not finish.
