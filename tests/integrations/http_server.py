@@ -1,9 +1,9 @@
 """An MCP server over streamable HTTP on loopback, made with the SDK.
 
-    python http_server.py MODE [PORT]
+    python http_server.py MODE PORT
 
-It prints its port. MODE: `stream` or `json`, the two forms of an answer. A request whose text is a number from 400 to
-599 is answered with that HTTP status.
+It prints its port, a free one for port 0. MODE: `stream` or `json`, the two forms of an answer. A request whose text is
+a number from 400 to 599 is answered with that HTTP status.
 """
 
 # ruff: noqa: T201  # it is a program
@@ -77,7 +77,7 @@ def main() -> None:
     app = Gate(server.streamable_http_app(json_response=sys.argv[1] == "json"))
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    listener.bind(("127.0.0.1", int(sys.argv[2])))
     listener.listen()
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="critical")).run(sockets=[listener])

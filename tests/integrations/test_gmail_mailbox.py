@@ -179,13 +179,12 @@ async def test_an_answer_that_reports_an_error_is_an_error(
     assert answer.removeprefix("Error: ") not in error.message
 
 
-async def test_a_mail_that_is_gone_is_an_error_of_that_mail(gmail: Gmail, mail: MailClient) -> None:
-    assert (await failure(mail.read_raw("aaa7", 100))).code == "mail_not_found"
-
-
-async def test_a_mail_that_is_too_large_is_one_too(gmail: Gmail, mail: MailClient) -> None:
+@pytest.mark.parametrize(("mail_id", "code"), [("aaa7", "mail_not_found"), ("aaa0", "mail_too_large")])
+async def test_a_mail_that_is_gone_or_too_large_is_an_error_of_that_mail(
+    mail_id: str, code: str, gmail: Gmail, mail: MailClient
+) -> None:
     gmail.receive("x" * 1000)
-    assert (await failure(mail.read_raw("aaa0", 999))).code == "mail_too_large"
+    assert (await failure(mail.read_raw(mail_id, 999))).code == code
 
 
 @pytest.mark.parametrize("answer", ["Hello!", "ID: \nSubject: \nFrom: \nDate: \n"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import subprocess
@@ -28,8 +29,7 @@ class HttpServer:
 
     def __init__(self, mode: str) -> None:
         self._mode = mode
-        self._process: subprocess.Popen[str] | None = None
-        self._port = ""
+        self._port = "0"
         self.start()
 
     @property
@@ -37,14 +37,13 @@ class HttpServer:
         return f"http://127.0.0.1:{self._port}/mcp"
 
     def start(self) -> None:
-        command = [sys.executable, str(SERVER), self._mode, *([self._port] if self._port else [])]
+        command = [sys.executable, str(SERVER), self._mode, self._port]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._port = self._process.stdout.readline().strip()
         assert self._port
 
     def stop(self) -> None:
-        assert self._process is not None
         with self._process:
             self._process.kill()
 
@@ -134,10 +133,8 @@ async def test_a_server_that_was_exchanged_between_two_calls_is_no_trouble(
     await session.call("echo", {"text": "x"}, PATIENCE_S)
     own_http.stop()
     own_http.start()
-    answer = await call_with_retry(
-        lambda: session.call("echo", {"text": "y"}, PATIENCE_S), RetryPolicy(), servers.clock
-    )
-    assert answer == {"said": "y"}
+    echo = functools.partial(session.call, "echo", {"text": "y"}, PATIENCE_S)
+    assert await call_with_retry(echo, RetryPolicy(), servers.clock) == {"said": "y"}
 
 
 async def test_one_that_dies_in_a_call_leaves_it_uncertain(servers: Servers, own_http: HttpServer) -> None:

@@ -27,12 +27,14 @@ async def works() -> str:
     return "answer"
 
 
-async def fails() -> str:
-    raise ServiceError
+def failing(error: Exception) -> Callable[[], Awaitable[str]]:
+    async def fails() -> str:
+        raise error
+
+    return fails
 
 
-async def refuses() -> str:
-    raise ArgumentError
+fails, refuses = failing(ServiceError()), failing(ArgumentError())
 
 
 class Circuit:
@@ -167,16 +169,13 @@ def error(code: str, **details: bool) -> IntegrationError:
     ],
 )
 async def test_a_failure_of_the_service_opens_it(failure: IntegrationError) -> None:
-    async def fails() -> None:
-        raise failure
-
     breaker = CircuitBreaker("mail", SkippingClock())
     for _ in range(5):
         with pytest.raises(IntegrationError) as caught:
-            await breaker.call(fails)
+            await breaker.call(failing(failure))
         assert caught.value is failure
     with pytest.raises(IntegrationError) as caught:
-        await breaker.call(fails)
+        await breaker.call(works)
     assert caught.value.code == "mail_circuit_open"
     assert failure.details["outage"] is True  # the fifth of them opened it
     assert caught.value.details["outage"] is True
@@ -202,12 +201,7 @@ async def test_a_failure_is_an_outage_unless_the_service_answered_lately(idle_s:
     await clock.sleep(idle_s)
     outages = []
     for _ in range(5):
-        failure = error("warranty_api_timeout", retryable=True)
-
-        async def fails(failure: IntegrationError = failure) -> None:
-            raise failure
-
-        with pytest.raises(IntegrationError):
-            await circuit.call(fails)
-        outages.append(failure.details.get("outage", False))
+        with pytest.raises(IntegrationError) as caught:
+            await circuit.call(failing(error("warranty_api_timeout", retryable=True)))
+        outages.append(caught.value.details.get("outage", False))
     assert outages == expected
