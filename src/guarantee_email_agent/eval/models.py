@@ -25,9 +25,9 @@ from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.text import printable
 
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
-DEFAULT_PROCESSING_TIME_MS: Final = 60_000
 
 _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
 
 
@@ -44,10 +44,7 @@ def _check_test_file(value: str) -> str | None:
 
 
 def _check_phrases(values: Sequence[str]) -> str | None:
-    for value in values:
-        if not_blank(value):
-            return "holds an empty phrase; write the words, or remove it"
-    return None
+    return "holds an empty phrase; write the words, or remove it" if any(map(not_blank, values)) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +66,7 @@ class EvalEmail:
 class MockFailure:
     """How a mocked service fails."""
 
-    error: MockFailureKind | None = field(
-        default=None, metadata={"doc": "Fail this way at every call; work if left out."}
-    )
+    error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +77,7 @@ class MockWarrantyAnswer:
     expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
     coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
     serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
-    error: MockFailureKind | None = field(
-        default=None, metadata={"doc": "Fail this way at every call; work if left out."}
-    )
+    error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +125,7 @@ class EvalExpectedOutput:
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
     )
-    processing_time_ms: int = number(
-        DEFAULT_PROCESSING_TIME_MS, "The longest the agent may take, in milliseconds.", minimum=1
-    )
+    processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
         """Whether a run gave what is expected, and every miss as `check: what` with lines for expected and actual.

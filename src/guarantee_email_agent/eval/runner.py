@@ -156,18 +156,15 @@ class EvalRunner:
         if self._records_dir is not None:
             from guarantee_email_agent.judging.record import write_record
 
-            write_record(self._records_dir / f"{_record_name(test_case)}.json", record)
+            # Two files may claim one id, but not one name.
+            name = Path(test_case.file).stem if test_case.file else test_case.scenario_id
+            write_record(self._records_dir / f"{name}.json", record)
         if test_case.test is None:
             return ()
         from guarantee_email_agent.judging.judge import judge
 
         verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
         return check_verdict(test_case.test, verdict)
-
-
-def _record_name(test_case: EvalTestCase) -> str:
-    """The name of the scenario's file, which no other has; two files may claim one id."""
-    return Path(test_case.file).stem if test_case.file else test_case.scenario_id
 
 
 def observed_output(

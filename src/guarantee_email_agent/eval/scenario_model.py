@@ -105,7 +105,7 @@ class SuiteRecordings:
             return
         why = "permission denied" if place.is_dir() else "it is no folder"
         raise ConfigurationError(
-            f"{self._folder_text}: the folder for recordings cannot be written to ({why}). "
+            f"{printable(str(self.folder))}: the folder for recordings cannot be written to ({why}). "
             "Name a suite in another place with --eval-dir",
             "eval_recordings_unwritable",
         )
@@ -117,10 +117,7 @@ class SuiteRecordings:
         exists = os.path.lexists(self.folder)
         what = "does not exist" if not exists else "holds no recording" if self.folder.is_dir() else "is no folder"
         raise ConfigurationError(
-            f"{self._folder_text} {what}: nothing is recorded of this suite. Record it first: {self._command}",
+            f"{printable(str(self.folder))} {what}: nothing is recorded of this suite. "
+            f"Record it first: {self._command}",
             "eval_recordings_not_found",
         )
-
-    @property
-    def _folder_text(self) -> str:
-        return printable(str(self.folder))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
 from guarantee_email_agent.judging.grading import grade_task, validate_task
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 STDIN: Final = "-"
 _RECORD_ENDING: Final = ".json"
+_Pending = tuple[str, Callable[[], Verdict]]
+"""The name of a task, and what gives the verdict on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +43,6 @@ class GradeOptions(RunOptions):
     results_dir: Path | None = None
     validate: bool = False
     timeout_s: float | None = None
-
-
-class _Pending(NamedTuple):
-    """A verdict that is still to be asked for."""
-
-    task_name: str
-    judge: Callable[[], Verdict]
 
 
 def grade_command(
@@ -74,7 +69,7 @@ def grade_command(
 
 
 def _results(pending: Sequence[_Pending], jobs: int) -> Generator[Graded, None, None]:
-    for graded in map_in_order(lambda each: Graded(each.task_name, each.judge()), pending, jobs):
+    for graded in map_in_order(lambda each: Graded(each[0], each[1]()), pending, jobs):
         logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
         yield graded
 
@@ -82,15 +77,15 @@ def _results(pending: Sequence[_Pending], jobs: int) -> Generator[Graded, None, 
 def _pending_verdicts(options: GradeOptions, read_stdin: Callable[[], bytes]) -> list[_Pending]:
     timeout_s = options.timeout_s
     if options.validate:
-        return [_Pending(task.name, partial(_validate, task, timeout_s)) for task in load_tasks(options.directory)]
+        return [(task.name, partial(_validate, task, timeout_s)) for task in load_tasks(options.directory)]
     if options.results_dir is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory)}
         records = _record_files(options.results_dir)
         names = sorted({*tasks, *records}, key=os.fsencode)
-        return [_Pending(name, partial(_grade, tasks.get(name), records.get(name), name, timeout_s)) for name in names]
+        return [(name, partial(_grade, tasks.get(name), records.get(name), name, timeout_s)) for name in names]
     task = load_task(options.directory)
     record = _read_single_record(options, read_stdin)
-    return [_Pending(task.name, partial(grade_task, task, record, timeout_s=timeout_s))]
+    return [(task.name, partial(grade_task, task, record, timeout_s=timeout_s))]
 
 
 def _validate(task: Task | InvalidTask, timeout_s: float | None) -> Verdict:
