@@ -39,8 +39,6 @@ LARGE_BYTES = 2_000_000
 
 _NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
-_LEASE_LOST = "ledger_lease_lost"
-_WRONG_STAGE = "ledger_wrong_stage"
 _OVER_BUDGET = "processing_budget"
 _AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
 """Suffixes of error codes that leave it open whether the mail or a service is to blame."""
@@ -123,10 +121,8 @@ class MailWorker:
         self, entry: InboxEntry, location_key: str, state: Busy | Waiting | Done, listed_at: float
     ) -> WorkResult:
         """The result of a mail that the ledger does not let us claim."""
-        if isinstance(state, Busy):
-            return WorkResult("busy", state.retry_in_s)
-        if isinstance(state, Waiting):
-            return WorkResult("waiting", state.retry_in_s)
+        if not isinstance(state, Done):
+            return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
         # The agent died before it could set the mark, or the mail came twice, or staff removed the mark.
         if state.marked and state.outcome in ("quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
@@ -206,9 +202,8 @@ class MailWorker:
             async with asyncio.timeout(self.settings.mail_budget_s):
                 result = await processor.process_email(mail)
         except TimeoutError:
-            return await self._retry_later(
-                entry, claim, f"after {self.settings.mail_budget_s:g} s", _OVER_BUDGET, counts=True
-            )
+            where = f"after {self.settings.mail_budget_s:g} s"
+            return await self._retry_later(entry, claim, where, _OVER_BUDGET, counts=True)
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
@@ -216,7 +211,7 @@ class MailWorker:
             return await self._finish_processed(entry, claim, result)
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
-        if code == _LEASE_LOST:
+        if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
         # Instructions that cannot be read are read anew for the next mail.
         outage = step == "instructions" or result.error_details.get("outage")
@@ -249,7 +244,7 @@ class MailWorker:
         try:
             await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
         except LedgerError as error:
-            if error.code != _WRONG_STAGE:
+            if error.code != "ledger_wrong_stage":
                 raise
             # Its reply may have been sent: the next try looks for proof first.
             return await self._release(claim, code, _retry_s(claim.attempts, code), counts=True)
@@ -275,7 +270,6 @@ class MailWorker:
 
 
 def _retry_s(attempts: int, code: str) -> float:
-    """Seconds until the next try of a mail that failed."""
     return (AMBIGUOUS_RETRY_BACKOFF if code.endswith(_AMBIGUOUS) else RETRY_BACKOFF).delay_s(attempts)
 
 

@@ -14,12 +14,8 @@ from guarantee_email_agent.agent.startup import connection_problem
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpServer
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.services import (
-    create_mail_client,
-    create_ticketing_client,
-    create_warranty_client,
-)
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.provider import check_connection, language_model
@@ -78,9 +74,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ledger = open_ledger(location, key=key)
         report.passed("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
     mail, warranty, ticketing = await asyncio.gather(
-        _connect(lambda: create_mail_client(config, _CLOCK, os.environ, key)),
-        _connect(lambda: create_warranty_client(config, _CLOCK, os.environ)),
-        _connect(lambda: create_ticketing_client(config, _CLOCK, os.environ)),
+        _connect(lambda: services.create_mail_client(config, _CLOCK, os.environ, key)),
+        _connect(lambda: services.create_warranty_client(config, _CLOCK, os.environ)),
+        _connect(lambda: services.create_ticketing_client(config, _CLOCK, os.environ)),
     )
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
@@ -109,7 +105,6 @@ async def _connect(make: Callable[[], _Connection]) -> _Connection | AgentError:
 
 
 async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
-    """The mails of the inbox by outcome, as the mailbox has them, and the open ones as the ledger has them."""
     try:
         counts = await mail.count_by_outcome()
     except IntegrationError as error:
@@ -128,8 +123,7 @@ async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report)
 
 
 def _describe_mailbox(config: Config) -> str:
-    mailbox = config.mailbox
-    imap, smtp = mailbox.imap, mailbox.smtp
+    mailbox, imap, smtp = config.mailbox, config.mailbox.imap, config.mailbox.smtp
     if imap.host is None:
         return _describe(config.mcp.gmail, mailbox.maildir)
     user = imap.user or mailbox.from_address
@@ -138,9 +132,7 @@ def _describe_mailbox(config: Config) -> str:
 
 
 def _describe(server: McpServer, built_in: object) -> str:
-    if server.built_in:
-        return str(built_in)
-    return server.url or " ".join((str(server.command), *server.args))
+    return str(built_in) if server.built_in else server.url or " ".join((str(server.command), *server.args))
 
 
 class _Report:
@@ -158,7 +150,6 @@ class _Report:
 
     @contextmanager
     def checking(self, part: str) -> Iterator[None]:
-        """Report an AgentError of the block as a failure of this part."""
         try:
             yield
         except AgentError as error:
@@ -168,7 +159,7 @@ class _Report:
         self.terminal.outcome(f"✓ {part}: {printable(detail)}")
 
     def failed(self, part: str, error: AgentError) -> None:
-        lines = [printable(line) for line in error.message.splitlines() or [error.code]]
+        lines = map(printable, error.message.splitlines() or [error.code])
         self.terminal.outcome(f"✗ {part}: " + "\n    ".join(lines))
         self._codes.add(_exit_code(error))
 

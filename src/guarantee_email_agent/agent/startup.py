@@ -116,11 +116,9 @@ async def open_daemon(
 
 async def _test_connections(services: Services) -> None:
     tests = [service.test_connection() for service in (services.mail, services.warranty, services.ticketing)]
-    outcomes = await asyncio.gather(*map(connection_problem, tests))
-    problems = [problem for problem in outcomes if problem is not None]
-    for problem in problems:
-        if isinstance(problem, ConfigurationError):
-            raise problem
+    problems = [problem for problem in await asyncio.gather(*map(connection_problem, tests)) if problem is not None]
+    if misconfigured := [problem for problem in problems if isinstance(problem, ConfigurationError)]:
+        raise misconfigured[0]
     if problems:
         raise MCPConnectionError("\n".join(problem.message for problem in problems), problems[0].code)
 

@@ -46,23 +46,19 @@ async def http_transport(
     http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
     http.event_hooks["response"] += [_record_error_status, limit_size]
     assert launch.url is not None
-    async with (
-        http,
-        streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes) as streams,
-    ):
+    client = streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes)
+    async with http, client as streams:
         yield streams
 
 
 async def _record_error_status(response: Response) -> None:
-    statuses = _error_statuses.get()
-    if statuses is not None and response.status_code >= 400:
+    if (statuses := _error_statuses.get()) is not None and response.status_code >= 400:
         statuses.append(response.status_code)
 
 
 def _limited_stream(
     stream: AsyncByteStream, limit: int, on_too_large: Callable[[AnswerTooLargeError], None]
 ) -> AsyncByteStream:
-    """The same bytes up to `limit`, beyond which the error goes to `on_too_large` and is raised."""
     from httpx2 import AsyncByteStream
 
     class Limited(AsyncByteStream):

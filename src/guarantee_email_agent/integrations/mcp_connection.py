@@ -172,9 +172,8 @@ class McpConnection:
         if self._launch.command is None:
             transport = http_transport(self._launch, limit, self.end)
         else:
-            transport = self._stdio = StdioTransport(
-                self._launch, limit, self._exit_grace_s, self._log_stderr, self.end
-            )
+            self._stdio = StdioTransport(self._launch, limit, self._exit_grace_s, self._log_stderr, self.end)
+            transport = self._stdio
         client_info = Implementation(name="guarantee-email-agent", version=__version__)
         return Client(transport, cache=None, client_info=client_info)
 
@@ -195,8 +194,7 @@ async def _list_tools(client: Client) -> dict[str, frozenset[str] | None]:
         for tool in page.tools:
             properties = tool.input_schema.get("properties")
             tools[tool.name] = frozenset(properties) if isinstance(properties, Mapping) else None
-        cursor = page.next_cursor
-        if cursor is None:
+        if (cursor := page.next_cursor) is None:
             break
     return tools
 

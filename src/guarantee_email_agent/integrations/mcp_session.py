@@ -86,14 +86,12 @@ class McpSession:
     async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
         """`start`. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
         offered = (await self._connected()).parameters
-        lacking = [tool for tool in calls if tool not in offered]
-        if not lacking:
-            lacking = [
-                f"{tool}({argument})"
-                for tool, arguments in calls.items()
-                if (known := offered[tool]) is not None
-                for argument in sorted(arguments - known)
-            ]
+        lacking = [tool for tool in calls if tool not in offered] or [
+            f"{tool}({argument})"
+            for tool, arguments in calls.items()
+            if (known := offered[tool]) is not None
+            for argument in sorted(arguments - known)
+        ]
         if lacking:
             raise MCPConnectionError(
                 f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
@@ -110,7 +108,6 @@ class McpSession:
         """The tool's structured content, else its text read as JSON.
 
         timeout_s: seconds for everything, a new start of the server included.
-
         Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares.
         """
         answer = await self._call(tool, arguments, timeout_s)
@@ -148,7 +145,7 @@ class McpSession:
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            raise await self._failed_call_error(connection, failure, tool) from None
+            raise await self._call_error(connection, failure, tool) from None
         except ValueError as error:
             self.log_response(tool, str(error))
             raise malformed_error(self.name, tool, "is not as the tool declares it") from None
@@ -158,8 +155,7 @@ class McpSession:
         return answer
 
     def _record_answer(self) -> None:
-        self._missed_deadlines = 0
-        self._failures = 0
+        self._missed_deadlines = self._failures = 0
         self._not_before = 0.0
 
     def _tool_error(self, answer: ToolAnswer, tool: str) -> IntegrationError:
@@ -169,9 +165,7 @@ class McpSession:
         self.log_response(tool, answer.text)
         return service_error(self.name, tool, classify_message(answer.text))
 
-    async def _failed_call_error(
-        self, connection: McpConnection, failure: CallFailedError, tool: str
-    ) -> IntegrationError:
+    async def _call_error(self, connection: McpConnection, failure: CallFailedError, tool: str) -> IntegrationError:
         if not failure.ended:
             if not failure.was_sent:
                 return self._error(INVALID_ARGUMENT, f"{tool}: {failure.message}, so the server was not asked")
@@ -235,9 +229,8 @@ class McpSession:
         self._not_before = self._clock.monotonic() + RESTART.delay_s(self._failures)
 
     def _describe_end(self, connection: McpConnection) -> str:
-        end = "the connection to the server ended"
-        if connection.exit_code is not None:
-            end = f"the server ended ({_describe_exit(connection.exit_code)})"
+        code = connection.exit_code
+        end = "the connection to the server ended" if code is None else f"the server ended ({_describe_exit(code)})"
         if not (last_line := connection.last_stderr_line):
             return end
         if not self.launch.built_in:  # it may quote the mail that it died of

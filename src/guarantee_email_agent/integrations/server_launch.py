@@ -74,7 +74,6 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
 
     key: what makes the names of mails unguessable, the same for all agents of one inbox; the server gets one derived
     from it, to know the copies of our own replies by. Without it each process has a key of its own.
-
     Raises ConfigurationError where a setting or a secret is missing that the server cannot do without.
     """
     if not config.mcp.gmail.built_in:
@@ -179,10 +178,7 @@ def _configured_launch(setting: str, server: McpServer, config: Config, environ:
             "header. Keep that one",
             "config_invalid_value",
         )
-    headers = [("Authorization", _add_auth_scheme(secret.strip())) for secret in secrets.values()]
+    # A bare token is a bearer token (RFC 6750 §2.1); a value that begins with a scheme stays as it is.
+    tokens = map(str.strip, secrets.values())
+    headers = [("Authorization", token if " " in token else f"Bearer {token}") for token in tokens]
     return ServerLaunch(setting, url=server.url, headers=dict(headers))
-
-
-def _add_auth_scheme(secret: str) -> str:
-    """A bare token is a bearer token (RFC 6750 §2.1); a value that begins with a scheme stays as it is."""
-    return secret if " " in secret else f"Bearer {secret}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.integrations.mail_client import MailClient
@@ -13,8 +13,6 @@ from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, Mcp
 from guarantee_email_agent.integrations.server_launch import mail_launch, ticketing_launch, warranty_launch
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
-
-_PROBE_KEY: Final = "connection-test"
 
 
 class _Client:
@@ -72,7 +70,7 @@ class TicketingClient(_Client):
         """True, or MCPConnectionError; IntegrationError where the server answers but its database does not."""
         await super().test_connection()
         if "find_ticket" in self._session.tools:
-            await self._call("find_ticket", {"idempotency_key": _PROBE_KEY})
+            await self._call("find_ticket", {"idempotency_key": "connection-test"})
         return True
 
 
@@ -91,7 +89,6 @@ def create_services(config: Config, clock: Clock, environ: Mapping[str, str], ke
     """Nothing is started yet: the first call does that, or `test_connection`.
 
     environ: where PATH, HOME and the like come from. key: see `mail_launch`.
-
     Raises ConfigurationError for what is missing.
     """
     return Services(

@@ -70,7 +70,7 @@ class StdioTransport:
 
         loop = asyncio.get_running_loop()
         # In a session of its own: Ctrl-C in the agent's terminal must not reach it before the agent is done with it.
-        process, streams = await loop.subprocess_exec(
+        self._process, streams = await loop.subprocess_exec(
             lambda: _ServerProcess(self._max_line_bytes, loop, self._on_end),
             self._launch.command,
             *self._launch.args,
@@ -80,18 +80,16 @@ class StdioTransport:
             env=dict(self._launch.environment),
             start_new_session=True,
         )
-        self._process = process
         assert streams.stdin
         assert streams.stdout
         assert streams.stderr
         self._stdin = streams.stdin
-        incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self._incoming = incoming
+        incoming_send, self._incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._reading = [
             asyncio.create_task(self._read_messages(streams.stdout, incoming_send), name="mcp stdout"),
             asyncio.create_task(self._read_stderr(streams.stderr), name="mcp stderr"),
         ]
-        return incoming, _ServerStdin(streams.stdin)
+        return self._incoming, _ServerStdin(streams.stdin)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -133,17 +133,9 @@ class Ledger:
                 state = _mail_state(found)
                 # Its time ran out between the two statements: the next call can claim it.
                 return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
-        return Claim(
-            mail_key=mail_key,
-            location_key=location_key,
-            fence=row.fence,
-            attempts=row.attempts,
-            previous="new" if row.fence == 1 else row.stage,
-            ticket_key=row.ticket_key,
-            ticket_id=row.ticket_id,
-            reply_message_id=row.reply_message_id,
-            reason=row.reason,
-        )
+        previous: Literal["new"] | Stage = "new" if row.fence == 1 else row.stage
+        kept = row.ticket_key, row.ticket_id, row.reply_message_id, row.reason
+        return Claim(mail_key, location_key, row.fence, row.attempts, previous, *kept)
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
         """Write down that the ticket with this idempotency key is about to be created."""
@@ -241,13 +233,12 @@ class Ledger:
                 f"The ledger keeps finished mails for {MIN_PRUNE_DAYS} days at least. Ask for that many or more",
                 "ledger_prune_too_young",
             )
-        total = 0
-        while True:  # in batches: everybody else waits for each
+        total, count = 0, 1
+        while count:  # in batches: everybody else waits for each
             with self._database.write_transaction() as connection:
                 count = connection.execute(tables.PRUNE, {"age_s": older_than_days * 86_400.0}).rowcount
             total += count
-            if count == 0:
-                return total
+        return total
 
     def close(self) -> None:
         """Give back every connection. The ledger can't be used afterwards."""

@@ -70,7 +70,8 @@ class CircuitBreaker:
         except Exception as error:
             is_failure = self._is_failure(error)
             self._record(period, is_failure)
-            if is_failure and self._suspects_service() and isinstance(error, AgentError):
+            silent_s = self._clock.monotonic() - self._last_success_at
+            if is_failure and (self.is_open or silent_s > HEALTHY_S) and isinstance(error, AgentError):
                 error.details["outage"] = True
             raise
         except BaseException:
@@ -80,10 +81,6 @@ class CircuitBreaker:
             raise
         self._record(period, is_failure=False)
         return answer
-
-    def _suspects_service(self) -> bool:
-        """Whether a failure now is put down to the service: it is down, or has not answered for HEALTHY_S."""
-        return self.is_open or self._clock.monotonic() - self._last_success_at > HEALTHY_S
 
     def _admit(self) -> None:
         """Raises CircuitOpenError where a call may not go through; one that may while it is open is the probe."""

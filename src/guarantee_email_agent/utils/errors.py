@@ -46,10 +46,7 @@ class InstructionError(ConfigurationError):
 
 
 class IntegrationError(AgentError):
-    """A mail, warranty or ticketing service failed.
-
-    `details["retryable"]` tells whether another try can heal it.
-    """
+    """A mail, warranty or ticketing service failed. `details["retryable"]`: whether another try can heal it."""
 
     @property
     def retryable(self) -> bool:

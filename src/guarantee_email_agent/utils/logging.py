@@ -77,9 +77,7 @@ def configure_logging(
     """Log to the console from `console_level` on, and to `file` from `level` on. Replaces what was set up before.
 
     split_console: up to INFO to stdout, and from WARNING on to stderr, for a command whose log is its output; else all
-    goes to stderr.
-
-    Raises ConfigurationError for a file that cannot be written.
+    goes to stderr. Raises ConfigurationError for a file that cannot be written.
     """
     console_level = "DEBUG" if level == "DEBUG" else console_level
     handlers = list(_console(console_level, split_console))
@@ -88,9 +86,8 @@ def configure_logging(
         handlers[-1].setLevel(level)
     root = logging.getLogger(ROOT)
     root.handlers[:] = handlers
-    formatter = (
-        JsonFormatter() if as_json else LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
-    )
+    lines = LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
+    formatter = JsonFormatter() if as_json else lines
     for handler in handlers:
         handler.setFormatter(formatter)
     # No record is made that no handler wants: a suite of thousands would pay for each.
