@@ -20,12 +20,8 @@ class CommandLine(argparse.ArgumentParser):
     """An argument parser that has no usage text in its error messages."""
 
     def __init__(self, program: str, description: str) -> None:
-        super().__init__(
-            prog=f"python -m guarantee_email_agent.mcp_servers.{program}",
-            description=description,
-            epilog=STREAMS,
-            allow_abbrev=False,
-        )
+        prog = f"python -m guarantee_email_agent.mcp_servers.{program}"
+        super().__init__(prog, description=description, epilog=STREAMS, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         exit_with_error(f"{message}; see --help")

@@ -102,14 +102,12 @@ class ServerTool:
 
     def declaration(self) -> types.Tool:
         """The tool as clients see it."""
-        input_schema, output_schema = (
-            model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models
-        )
+        arguments, output = (model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models)
         return types.Tool(
             name=self.name,
             description=" ".join((inspect.getdoc(self.handler) or "").split()),
-            input_schema=input_schema,
-            output_schema=output_schema,
+            input_schema=arguments,
+            output_schema=output,
             annotations=types.ToolAnnotations(read_only_hint=self.read_only),
         )
 
@@ -164,14 +162,13 @@ class Dispatcher:
     async def _call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         tool = self.tools.get(tool_name)
         if tool is None:
-            known = ", ".join(self.tools)
-            raise ToolError(f"{self.name}_unknown_tool", f"there is no tool {tool_name!r}; there are {known}")
+            text = f"there is no tool {tool_name!r}; there are {', '.join(self.tools)}"
+            raise ToolError(f"{self.name}_unknown_tool", text)
         model, _ = tool.models
         try:
             checked = model.model_validate(arguments)
         except ValidationError as error:
-            problems = format_problems(error, model)
-            raise ToolError(f"{self.name}_invalid_argument", f"{tool_name}: {problems}") from None
+            raise ToolError(f"{self.name}_invalid_argument", f"{tool_name}: {format_problems(error, model)}") from None
         stopping = ToolError(f"{self.name}_stopping", "the server is stopping", retryable=True)
         if self._stopping and tool.interruptible:
             raise stopping

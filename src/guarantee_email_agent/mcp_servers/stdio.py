@@ -145,13 +145,8 @@ def _parse_error(line: bytes) -> types.JSONRPCError:
     """The answer to a line that is no message: without one its sender would wait until its deadline."""
     request_id: types.RequestId | None = None
     with suppress(ValueError, RecursionError):
-        found = json.loads(line)
-        if isinstance(found, dict) and _is_request_id(found.get("id")):
-            request_id = found["id"]
+        match json.loads(line):  # an id is no boolean, which is a number to Python, and has no half characters
+            case {"id": found} if type(found) is int or (isinstance(found, str) and found.isprintable()):
+                request_id = found
     error = types.ErrorData(code=types.PARSE_ERROR, message="the line is no JSON-RPC message in valid JSON")
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
-
-
-def _is_request_id(value: object) -> bool:
-    """Whether a response can have it as its id: no boolean, which is a number to Python, and no half character."""
-    return type(value) is int or (isinstance(value, str) and value.isprintable())

@@ -6,6 +6,7 @@ import argparse
 import os
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
@@ -23,7 +24,7 @@ def main() -> int:
     if parse_address(options.sender) != options.sender or not options.sender.isascii():
         exit_with_error("--from is not one bare address like support@example.com")
     try:
-        store = _open_maildir(options) if options.maildir is not None else _open_imap(options)
+        store = _open_store(options)
     except ToolError as error:
         exit_with_error(error.message)
     with gc_paused():
@@ -73,13 +74,11 @@ def _parse_options() -> argparse.Namespace:
     return options
 
 
-def _open_maildir(options: argparse.Namespace) -> MailStore:
-    from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+def _open_store(options: argparse.Namespace) -> MailStore:
+    if options.maildir is not None:
+        from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
-    return Maildir(options.maildir, options.sender, create=options.create)
-
-
-def _open_imap(options: argparse.Namespace) -> MailStore:
+        return Maildir(options.maildir, options.sender, create=options.create)
     from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
     from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, is_loopback, tls_context
     from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
@@ -126,13 +125,10 @@ def _port(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 600")
-    return seconds
+    with suppress(ValueError):
+        if 0 <= (seconds := float(text)) <= 600:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 600")
 
 
 if __name__ == "__main__":

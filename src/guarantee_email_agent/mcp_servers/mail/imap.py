@@ -40,8 +40,6 @@ from guarantee_email_agent.mcp_servers.mail.sent_copies import SentFolder, find_
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
-SentCopy = Literal["self", "server", "append"]
-
 _UNPROCESSED: Final = [b"UNDELETED", *(part for name in KEYWORDS.values() for part in (b"UNKEYWORD", name.encode()))]
 _ID: Final = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
@@ -56,7 +54,7 @@ class ImapSettings:
     folder: str
     sent_folder: str | None
     address: str
-    sent_copy: SentCopy
+    sent_copy: Literal["self", "server", "append"]
     copy_wait_s: float
     key: bytes
 
@@ -123,8 +121,7 @@ class ImapMailbox:
             lowered = {flag.decode("ascii", "replace").lower() for flag in flags}
             if KEYWORDS[outcome].lower() not in lowered:
                 raise ToolError("mail_unsupported", "the IMAP server did not keep the keyword that was set")
-            others = [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]
-            if others:
+            if others := [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]:
                 client.remove_flags([uid], others, silent=True)
             self._sizes.pop(uid, None)
 
@@ -202,8 +199,7 @@ class ImapMailbox:
         filed: set[int] = set()
         for start in range(0, len(new), _PAGE):  # so that what was done stays done where a later page takes too long
             page = new[start : start + _PAGE]
-            copies = find_own_copies(client, page, self._settings.address, self._settings.key)
-            if copies:
+            if copies := find_own_copies(client, page, self._settings.address, self._settings.key):
                 move_to_folder(client, list(copies), self._sent.name(client))
                 for message_id in copies.values():
                     self._attempts.record(message_id, "filed")
@@ -224,12 +220,11 @@ class ImapMailbox:
 
     def _has_unfiled_copy(self, message_id: str) -> bool:
         """Whether a copy is where it came in, not filed: rewritten on its way, of another key, or taken for junk."""
-        if self._settings.sent_copy != "self":
-            return False
         address = self._settings.address
-        if self._inbox.run(lambda client: has_copy(client, message_id, address)):
-            return True
-        return self._sent.is_in_junk(message_id, address)
+        return self._settings.sent_copy == "self" and (
+            self._inbox.run(lambda client: has_copy(client, message_id, address))
+            or self._sent.is_in_junk(message_id, address)
+        )
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         client.noop()
@@ -269,11 +264,9 @@ class ImapMailbox:
         selected = self._select(client)
         allowed = {flag.decode("ascii", "replace").lower() for flag in selected.get(b"PERMANENTFLAGS", ())}
         if "\\*" not in allowed and not allowed.issuperset(name.lower() for name in KEYWORDS.values()):
-            text = (
-                f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}, which the "
-                "agent marks mails with. Allow custom keywords there, or use another server"
-            )
-            raise ToolError("mail_unsupported", text)
+            text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"
+            remedy = "Allow custom keywords there, or use another server"
+            raise ToolError("mail_unsupported", f"{text}, which the agent marks mails with. {remedy}")
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
             self._validity, self._checked_below = validity, 1

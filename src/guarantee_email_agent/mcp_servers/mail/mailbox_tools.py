@@ -162,10 +162,8 @@ class MailboxTools:
         The proof may take a while after the reply itself; wait_s waits for it.
         """
         if not MESSAGE_ID.fullmatch(arguments.message_id):
-            text = "find_sent: message_id is no Message-ID of the form <text@domain>"
-            raise ToolError("mail_invalid_argument", text)
-        wait_s = min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0
-        deadline = time.monotonic() + wait_s
+            raise ToolError("mail_invalid_argument", "find_sent: message_id is no Message-ID of the form <text@domain>")
+        deadline = time.monotonic() + (min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0)
         for attempt in count(1):
             state = await in_thread(self._store.find_sent, arguments.message_id)
             left = deadline - time.monotonic()

@@ -159,10 +159,9 @@ class Maildir:
         with _os_errors_as_tool_errors("open", self._directory):
             self._scan()
             self._make_sent_folder()
-            for part in ("cur", "tmp"):
-                for directory in (self._directory, self._sent):
-                    if not os.access(directory / part, os.W_OK | os.X_OK):
-                        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(directory / part))
+            for path in (folder / part for part in ("cur", "tmp") for folder in (self._directory, self._sent)):
+                if not os.access(path, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return f"Maildir {self._directory}"
 
     def close(self) -> None:
@@ -182,7 +181,7 @@ class Maildir:
                     base, flags = _split(file.name)
                     if base[:1] in ("", ".") or _TRASHED in flags or not file.is_file(follow_symlinks=False):
                         continue
-                    if _is_utf8(file.name):
+                    if file.name.isascii() or not any("\ud800" <= character <= "\udfff" for character in file.name):
                         mails[base] = _MaildirFile(base, flags, file.path)
                     else:
                         self._warn_of_name(file.path)
@@ -229,10 +228,6 @@ def _split(name: str) -> tuple[str, str]:
     """A file's name as (base, flags)."""
     base, _, info = name.partition(":")
     return base, info[2:] if info.startswith("2,") else ""
-
-
-def _is_utf8(name: str) -> bool:
-    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _oldest(mails: list[_MaildirFile], count: int) -> list[_MaildirFile]:

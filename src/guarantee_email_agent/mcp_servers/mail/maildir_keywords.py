@@ -69,12 +69,11 @@ class KeywordLetters:
 
 
 def _parse(text: str) -> dict[str, str]:
-    letters: dict[str, str] = {}
-    for line in text.splitlines():
-        number, _, keyword = line.partition(" ")
-        if number.isdecimal() and int(number) < len(ascii_lowercase) and keyword:
-            letters[keyword] = ascii_lowercase[int(number)]
-    return letters
+    return {
+        keyword: ascii_lowercase[int(number)]
+        for number, _, keyword in (line.partition(" ") for line in text.splitlines())
+        if number.isdecimal() and int(number) < len(ascii_lowercase) and keyword
+    }
 
 
 def _acquire_lock(lock: Path) -> int:

@@ -115,14 +115,10 @@ def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Ite
         for uid, parts in client.fetch(uids[start : start + _PAGE], asked).items():
             raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), b"")
             header = email.message_from_bytes(raw)
-            yield CopyCandidate(
-                uid,
-                parse_address(_single_header(header, "From")),
-                _single_header(header, "To"),
-                _single_header(header, "Message-ID"),
-                _single_header(header, PROOF_HEADER),
-                parts.get(b"BODY[TEXT]<0>", b""),
-            )
+            names = ("From", "To", "Message-ID", PROOF_HEADER)
+            sender, recipient, message_id, proof = (_single_header(header, name) for name in names)
+            body = parts.get(b"BODY[TEXT]<0>", b"")
+            yield CopyCandidate(uid, parse_address(sender), recipient, message_id, proof, body)
 
 
 def find_own_copies(client: IMAPClient, uids: Sequence[int], address: str, key: bytes) -> dict[int, str]:

@@ -69,7 +69,12 @@ class SmtpSender:
             _quit(connection)
 
     def _reuse_or_connect(self, deadline: float) -> smtplib.SMTP:
-        self._close_outdated()
+        before = time.monotonic() - _KEPT_S
+        with self._lock:
+            outdated = [connection for connection, used_at in self._kept if used_at <= before]
+            self._kept = [kept for kept in self._kept if kept[1] > before]
+        for connection in outdated:
+            connection.close()
         while True:
             with self._lock:
                 if not self._kept:
@@ -82,20 +87,11 @@ class SmtpSender:
             connection.close()
         return self._connect(deadline)
 
-    def _close_outdated(self) -> None:
-        before = time.monotonic() - _KEPT_S
-        with self._lock:
-            outdated = [connection for connection, used_at in self._kept if used_at <= before]
-            self._kept = [kept for kept in self._kept if kept[1] > before]
-        for connection in outdated:
-            connection.close()
-
     def _connect(self, deadline: float) -> smtplib.SMTP:
         server = self._server
-        options: dict[str, Any] = {
-            "timeout": min(CONNECT_S, max(deadline - time.monotonic(), 0.1)),
-            "local_hostname": "localhost",  # the library would ask the DNS for this machine's name
-        }
+        timeout = min(CONNECT_S, max(deadline - time.monotonic(), 0.1))
+        # Without a name, the library would ask the DNS for this machine's.
+        options: dict[str, Any] = {"timeout": timeout, "local_hostname": "localhost"}
         try:
             with ExitStack() as on_error:
                 connection = (
@@ -175,8 +171,7 @@ def _mail_options(connection: smtplib.SMTP, message: bytes, server: MailServer) 
         options.append(f"SIZE={len(message)}")
     if not message.isascii():
         if not connection.has_extn("smtputf8"):  # RFC 6531
-            text = f"the {server.name} cannot send to an address with letters beyond ASCII"
-            raise ToolError("mail_rejected", text)
+            raise ToolError("mail_rejected", f"the {server.name} cannot send to an address with letters beyond ASCII")
         options += ["SMTPUTF8", "BODY=8BITMIME"]
         connection.command_encoding = "utf-8"
     return " ".join(options)
@@ -236,8 +231,8 @@ def _to_tool_error(error: Exception, server: MailServer) -> ToolError:
                 return server.unavailable(f"refused the login of {server.user}: {response}")
             return server.login_refused(response)
         case smtplib.SMTPNotSupportedError():
-            text = f"the {server.name} offers no way to log in that we know: {format_response(error)}"
-            return ToolError("mail_auth", text)
+            reason = format_response(error)
+            return ToolError("mail_auth", f"the {server.name} offers no way to log in that we know: {reason}")
         case smtplib.SMTPConnectError() | smtplib.SMTPHeloError():
             return server.unavailable(f"wants no connection: {error.smtp_code} {format_response(error.smtp_error)}")
         case smtplib.SMTPServerDisconnected() if isinstance(error.__context__, OSError):

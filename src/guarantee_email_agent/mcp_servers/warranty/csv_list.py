@@ -50,7 +50,9 @@ class CsvList:
             try:
                 self._reload()
             except WarrantyListError as error:
-                self._warn_once(str(error))
+                if str(error) != self._last_problem:
+                    log_diagnostic(f"{error}. Until that is done, the list as it was before is used")
+                self._last_problem = str(error)
             return self._records.get(serial_key(serial_number))
 
     def _reload(self) -> None:
@@ -65,11 +67,6 @@ class CsvList:
         self._records, _ = _parse(self._file, content)
         self._last_problem = ""
         log_diagnostic(f"{self._file}: read anew, {len(self._records)} serial numbers")
-
-    def _warn_once(self, problem: str) -> None:
-        if problem != self._last_problem:
-            log_diagnostic(f"{problem}. Until that is done, the list as it was before is used")
-        self._last_problem = problem
 
 
 @contextmanager
@@ -108,10 +105,8 @@ def _parse(file: Path, content: bytes) -> tuple[dict[str, WarrantyRecord], list[
             raise WarrantyListError(f"{file}:{line}: {error}") from None
         key = serial_key(record.serial_number)
         if key in records:
-            raise WarrantyListError(
-                f"{file}:{line}: the same serial number as in line {lines[key]} (case, spaces and hyphens do not "
-                "count). Remove one of them"
-            )
+            text = f"the same serial number as in line {lines[key]} (case, spaces and hyphens do not count)"
+            raise WarrantyListError(f"{file}:{line}: {text}. Remove one of them")
         records[key], lines[key] = record, line
     return records, [column for column in columns if column not in COLUMNS]
 
@@ -121,9 +116,8 @@ def _columns(file: Path, rows: Iterator[list[str]]) -> list[str]:
     columns = [name.strip().casefold() for name in head]
     for name in REQUIRED:
         if name not in columns:
-            raise WarrantyListError(
-                f"{file}:1: has no column {name}. Begin the file with a line such as {','.join(COLUMNS[:3])}"
-            )
+            example = ",".join(COLUMNS[:3])
+            raise WarrantyListError(f"{file}:1: has no column {name}. Begin the file with a line such as {example}")
     for name in COLUMNS:
         if columns.count(name) > 1:
             raise WarrantyListError(f"{file}:1: has the column {name} twice. Remove one of them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -60,10 +60,8 @@ class SqliteList:
             except WarrantyListError as error:
                 raise WarrantyListError(f"{self._file}: table warranties, row {number}: {error}") from None
             if key in seen:
-                raise WarrantyListError(
-                    f"{self._file}: table warranties, row {number}: the same serial number as in a row before (case, "
-                    "spaces and hyphens do not count). Remove one of them"
-                )
+                text = "the same serial number as in a row before (case, spaces and hyphens do not count)"
+                raise WarrantyListError(f"{self._file}: table warranties, row {number}: {text}. Remove one of them")
             seen.add(key)
 
     def _select(self, connection: sqlite3.Connection, where: str, *values: str) -> list[dict[str, str]]:
@@ -87,11 +85,9 @@ class SqliteList:
 
 def is_sqlite(file: Path) -> bool:
     """By its first bytes, whatever its name; a file that cannot be read is none."""
-    try:
-        with file.open("rb") as opened:
-            return opened.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
+    with suppress(OSError), file.open("rb") as opened:
+        return opened.read(len(MAGIC)) == MAGIC
+    return False
 
 
 def _columns(file: Path, connection: sqlite3.Connection) -> list[str]:

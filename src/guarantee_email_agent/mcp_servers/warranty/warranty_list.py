@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, Protocol, cast
@@ -75,11 +76,9 @@ def _date(text: str, *, required: bool) -> date | None:
         if required:
             raise WarrantyListError("expiration_date is empty. Fill it in, or say valid or expired in a column status")
         return None
-    try:
+    with suppress(ValueError):
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
-    except ValueError:
-        pass
     raise WarrantyListError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
 
 

@@ -45,9 +45,7 @@ class WarrantyTools:
         record = await in_thread(self._warranties.find, arguments.serial_number)
         if record is None:
             return CheckedWarranty(serial_number=arguments.serial_number, status="not_found")
-        known: dict[str, str] = {}
-        if record.expiration_date is not None:
-            known["expiration_date"] = record.expiration_date.isoformat()
-        if record.coverage is not None:
-            known["coverage"] = record.coverage
+        expiration_date = record.expiration_date.isoformat() if record.expiration_date else None
+        optional = {"expiration_date": expiration_date, "coverage": record.coverage}
+        known = {name: value for name, value in optional.items() if value is not None}
         return CheckedWarranty(serial_number=record.serial_number, status=record.status_on(self._today()), **known)
