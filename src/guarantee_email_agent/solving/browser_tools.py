@@ -37,8 +37,6 @@ _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
 def _post(path: str) -> ToolFunction:
-    """A tool that posts its arguments as they are."""
-
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
         return to_text(data) if data else "Done."
@@ -47,8 +45,6 @@ def _post(path: str) -> ToolFunction:
 
 
 def _get_content(whole_page: str, expression: str) -> ToolFunction:
-    """The whole page, or the first element that a selector names."""
-
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         if "selector" not in arguments:
             return to_text(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s))
@@ -61,8 +57,6 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
 
 
 def _evaluate(expression: Callable[[Mapping[str, Any]], str]) -> ToolFunction:
-    """The value of the expression that is made of the arguments."""
-
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         return to_text(_run_script(sandbox, expression(arguments), timeout_s))
 
@@ -91,7 +85,6 @@ def _wait(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -
 _SELECTOR: Final = string("CSS selector of the element.")
 _MAYBE_SELECTOR: Final = string("CSS selector of the element, or use index.", required=False)
 _INDEX: Final = integer("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
-
 
 BROWSER_TOOLS: Final = (
     Tool("browser_navigate", "Open a page.", {"url": string("Its address.")}, _post("navigate")),

@@ -71,11 +71,9 @@ class RunRecorder:
         self.record["cost_usd"] = None if self.cost_usd is None else round(self.cost_usd, 6)
         if step.model is not None:
             self.record["model"] = step.model
-        message: dict[str, Any] = {"role": "assistant", "content": step.text}
-        if step.calls:
-            message["tool_calls"] = [_call_as_json(call) for call in step.calls]
+        calls = {"tool_calls": [_call_as_json(call) for call in step.calls]} if step.calls else {}
         if step.text or step.calls:
-            self.record["conversation"].append(message)
+            self.record["conversation"].append({"role": "assistant", "content": step.text, **calls})
         self._merge_report(step.record)
         self.write()
 
@@ -85,9 +83,7 @@ class RunRecorder:
 
     def add_result(self, result: ToolResult, action: Mapping[str, Any], seconds: float) -> None:
         """The result of one call. action: the call as the trace has it."""
-        feedback: dict[str, Any] = {"done": result.done, "message": result.message}
-        if result.error:
-            feedback["error"] = True
+        feedback = {"done": result.done, "message": result.message} | ({"error": True} if result.error else {})
         self.record["execution_trace"].append(
             {"action": dict(action), "feedback": feedback, "duration_ms": round(1000 * seconds)}
         )

@@ -25,8 +25,6 @@ from guarantee_email_agent.utils.errors import TaskError
 REPLY_MARGIN_S: Final = 10.0
 """Seconds for a reply, beyond those that a command may take."""
 
-_STOPPED: Final = ("hard_timeout", "terminated")
-
 
 class ClientType(StrEnum):
     """Which tools an agent gets: `client_type` in `task.yaml`."""
@@ -64,12 +62,8 @@ def is_alive(sandbox: SandboxApi) -> bool:
     return True
 
 
-# What the sandbox replied, and the arguments of the call -> what the agent gets.
-_Format = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
-
-
-def _post(path: str, format_reply: _Format) -> ToolFunction:
-    """A tool that posts its arguments as they are."""
+def _post(path: str, format_reply: Callable[[Mapping[str, Any], Mapping[str, Any]], str]) -> ToolFunction:
+    """format_reply: what the sandbox replied, and the arguments of the call -> what the agent gets."""
 
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         return format_reply(_as_mapping(sandbox.call("POST", path, arguments, timeout_s=timeout_s)), arguments)
@@ -99,7 +93,7 @@ def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) 
     request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1}
     data = _post_program("/v1/shell/exec", sandbox, request, timeout_s)
     output, status = data.get("output") or "", data.get("status")
-    if status in _STOPPED:
+    if status in ("hard_timeout", "terminated"):
         return _join_lines(output, f"[stopped after {seconds:g} s]")
     if status not in (None, "completed"):
         return _join_lines(output, f"[not ended: {status}]")
@@ -115,10 +109,6 @@ def _code(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -
         outputs = [output for output in data.get("outputs") or () if isinstance(output, Mapping)]
         parts = [to_text(output.get("text", output)) for output in outputs]
     return _join_lines(*parts, _exit_code(data))
-
-
-def _content(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
-    return str(data.get("content") or "")
 
 
 def _written(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
@@ -141,10 +131,6 @@ def _replaced(data: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
 def _matches(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
     found = zip(data.get("line_numbers") or (), data.get("matches") or (), strict=False)
     return "\n".join(f"{number}: {match}" for number, match in found) or "(no match)"
-
-
-def _paths(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
-    return "\n".join(data.get("files") or ()) or "(no match)"
 
 
 def _edited(data: Mapping[str, Any], _: Mapping[str, Any]) -> str:
@@ -201,7 +187,7 @@ WORK_TOOLS: Final = (
             "start_line": integer("First line, from 0.", required=False),
             "end_line": integer("Line to stop before.", required=False),
         },
-        _post("/v1/file/read", _content),
+        _post("/v1/file/read", lambda data, _: str(data.get("content") or "")),
     ),
     Tool(
         "file_write",
@@ -235,7 +221,7 @@ WORK_TOOLS: Final = (
         "find_files",
         "Find files by their names.",
         {"path": string("Absolute path of the folder to look in."), "glob": string("Pattern such as *.py.")},
-        _post("/v1/file/find", _paths),
+        _post("/v1/file/find", lambda data, _: "\n".join(data.get("files") or ()) or "(no match)"),
     ),
     Tool(
         "str_replace_editor",

@@ -130,7 +130,6 @@ def _results(
 
 
 def _finished_before(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
-    """What an earlier call finished."""
     found = {task.name: runner.finished(task) for task in tasks if isinstance(task, Task)}
     return {name: graded for name, graded in found.items() if graded is not None}
 
@@ -176,9 +175,8 @@ def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> 
         case "llm":
             from guarantee_email_agent.solving.agents.llm_agent import llm_agent_factory  # loads asyncio
 
-            return llm_agent_factory(
-                load_config(), options.model, has_cost_limit=options.limits.max_cost_usd is not None
-            )
+            has_cost_limit = options.limits.max_cost_usd is not None
+            return llm_agent_factory(load_config(), options.model, has_cost_limit=has_cost_limit)
         case "script":
             return script_agent_factory(options.script)
         case "command":

@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 from guarantee_email_agent.utils.errors import AgentError, TaskError
@@ -108,12 +109,9 @@ class ToolParameter:
     items: str | None = None
 
     def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": self.type, "description": self.description}
-        if self.choices:
-            schema["enum"] = list(self.choices)
-        if self.items is not None:
-            schema["items"] = {"type": self.items}
-        return schema
+        enum = {"enum": list(self.choices)} if self.choices else {}
+        items = {"items": {"type": self.items}} if self.items is not None else {}
+        return {"type": self.type, "description": self.description, **enum, **items}
 
     def problem(self, value: object) -> str | None:
         """What is wrong with a value."""
@@ -127,17 +125,9 @@ class ToolParameter:
         return None
 
 
-def string(description: str, *, required: bool = True, choices: tuple[str, ...] = ()) -> ToolParameter:
-    return ToolParameter("string", description, required, choices)
-
-
-def integer(description: str, *, required: bool = True) -> ToolParameter:
-    return ToolParameter("integer", description, required)
-
-
-def boolean(description: str) -> ToolParameter:
-    return ToolParameter("boolean", description, required=False)
-
+string: Final = partial(ToolParameter, "string")
+integer: Final = partial(ToolParameter, "integer")
+boolean: Final = partial(ToolParameter, "boolean", required=False)
 
 # (sandbox, arguments, seconds that are left) -> what the agent gets. Raises AgentError.
 ToolFunction = Callable[[SandboxApi, Mapping[str, Any], float], str | Image]
@@ -185,8 +175,7 @@ class Toolset:
 
     def use(self, call: ToolCall, timeout_s: float) -> ToolResult:
         """Carry out a call, which may take `timeout_s` seconds. Never raises for what the agent did wrong."""
-        tool = self._by_name.get(call.name)
-        if tool is None:
+        if (tool := self._by_name.get(call.name)) is None:
             known = ", ".join(self._by_name)
             return ToolResult(call, f"There is no tool {call.name!r:.80}. Tools: {known}", error=True)
         if problem := call.problem or tool.problem(call.arguments):

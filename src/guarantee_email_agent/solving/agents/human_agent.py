@@ -94,8 +94,7 @@ class HumanAgent(Agent):
         while not select.select([self._stdin], [], [], min(_POLL_S, deadline.remaining_s()))[0]:
             if deadline.is_over():
                 raise AgentStepError("the time was over before the person was done", "wall_time")
-        line = self._stdin.readline()
-        if not line:
+        if not (line := self._stdin.readline()):
             raise AgentStepError("the person ended the input", "gave_up")
         return line
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
-from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
+from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
@@ -72,12 +72,7 @@ class LlmAgent(Agent):
     """Uses the port to the model from an event loop of its own, so that tasks can run in threads side by side."""
 
     def __init__(
-        self,
-        context: TaskContext,
-        model: LanguageModel | ClosableModel,
-        model_name: str,
-        *,
-        temperature: float | None = None,
+        self, context: TaskContext, model: LanguageModel, model_name: str, *, temperature: float | None = None
     ) -> None:
         self.context = context
         self._model = model
@@ -91,9 +86,8 @@ class LlmAgent(Agent):
                 for tool in context.tools
             ],
             "tool_choice": {"type": "auto"},
+            **({} if temperature is None else {"temperature": temperature}),
         }
-        if temperature is not None:
-            self._parameters["temperature"] = temperature
         self._messages: list[dict[str, Any]] = [{"role": "user", "content": [_text_block(context.instruction)]}]
         self._reminders = 0
         self._loop = asyncio.Runner()
@@ -111,15 +105,8 @@ class LlmAgent(Agent):
         text, calls = _parse_content(answer.content, is_cut_off=answer.stop_reason == "max_tokens")
         usage, name = usage_of(answer), model_of(answer, self._model_name)
         failure = self._failure(answer, calls)
-        return Step(
-            text,
-            () if failure else calls,
-            usage,
-            cost_usd(name, usage),
-            model=name,
-            reply=None if failure or calls else _REMINDER,
-            failure=failure,
-        )
+        reply = None if failure or calls else _REMINDER
+        return Step(text, () if failure else calls, usage, cost_usd(name, usage), name, reply, failure=failure)
 
     def _failure(self, answer: Any, calls: Sequence[ToolCall]) -> FailureReason | None:
         """Why the task cannot go on after this answer."""
@@ -176,7 +163,6 @@ def _with_cache_control(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_content(content: Sequence[Any], *, is_cut_off: bool) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text of an answer, and its tool calls."""
     texts, calls = list[str](), list[ToolCall]()
     for block in content:
         if block.type == "text":

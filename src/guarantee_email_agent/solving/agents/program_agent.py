@@ -74,7 +74,8 @@ class ProgramAgent(Agent):
         result = text if record is None else record["task_result"]
         if record is not None and record.get("status") == "failed":
             failure = failure or FailureReason("command_failed", "the program says that it failed")
-        calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": _as_text(result)}),)
+        answer_text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        calls = () if failure and not result else (ToolCall("call_1", TASK_COMPLETE, {"result": answer_text}),)
         return Step(text="" if record else text, calls=calls, record=_valid_entries(record or {}), failure=failure)
 
     def _run(self, answer: IO[bytes], errors: IO[bytes]) -> FailureReason | None:
@@ -96,11 +97,8 @@ class ProgramAgent(Agent):
                 )
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                raise AgentStepError(
-                    f"cannot start {self._command[0]!r:.200} ({reason}). Correct --command",
-                    "command_not_started",
-                    {"retryable": True},
-                ) from None
+                problem = f"cannot start {self._command[0]!r:.200} ({reason}). Correct --command"
+                raise AgentStepError(problem, "command_not_started", {"retryable": True}) from None
         try:
             failure = self._wait(process, answer, errors)
         finally:
@@ -157,7 +155,3 @@ def _valid_entries(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value for key, value in record.items() if key not in _RECORD_TYPES or isinstance(value, _RECORD_TYPES[key])
     }
-
-
-def _as_text(result: Any) -> str:
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -15,7 +15,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.text import printable
 
 MAX_SCRIPT_BYTES: Final = 10_000_000
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
 # As the trace calls a tool, where that is not its name.
 _TOOL_NAMES: Final = {"shell": "shell_execute"}
 
@@ -70,14 +69,11 @@ def script_file(path: Path, task_name: str) -> Path:
     """
     if not path.is_dir():
         return path
-    for suffix in _SUFFIXES:
+    for suffix in (".yaml", ".yml", ".json"):
         if (file := path / f"{task_name}{suffix}").is_file():
             return file
-    raise TaskError(
-        f"{printable(str(path))}: there is no script {printable(task_name)}.yaml. Write it, or name a file for all "
-        "tasks",
-        "task_no_script",
-    )
+    problem = f"there is no script {printable(task_name)}.yaml. Write it, or name a file for all tasks"
+    raise TaskError(f"{printable(str(path))}: {problem}", "task_no_script")
 
 
 def load_script(path: Path) -> tuple[ScriptStep, ...]:
