@@ -23,8 +23,6 @@ _PACKAGE: Final = Path(__file__).parent.parent
 
 
 class _Issue(NamedTuple):
-    """One line of the error."""
-
     code: str
     file: str  # as shown, empty where no file is at fault
     line: int | None

@@ -18,9 +18,7 @@ _URL: Final = re.compile(r"https?://[^\s/@]+(/\S*)?", re.IGNORECASE)
 def _server_url(value: str) -> str | None:
     if "@" in value.partition("://")[2].partition("/")[0]:
         return "holds a user name or password; pass it as an environment variable that `env` names"
-    if _URL.fullmatch(value):
-        return None
-    return f"must be a URL such as https://mcp.example.com/warranty, not {value!r}"
+    return None if _URL.fullmatch(value) else f"must be a URL such as https://mcp.example.com/warranty, not {value!r}"
 
 
 def _variable_names(names: tuple[str, ...]) -> str | None:

@@ -50,7 +50,6 @@ _STATUS_WORDS: Mapping[str | None, re.Pattern[str]] = {
 }
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"warrant|guarantee|covered", re.IGNORECASE)
-_JOINERS = ("-", "/", "_")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -125,6 +124,6 @@ def _remove_value(text: str, value: str) -> str:
     """The text with a blank for `value`, except where it is part of something longer: SN12345-B is not SN12345."""
     first, *others = text.split(value)
     for other in others:
-        is_part = first[-1:].isalnum() or other[:1].isalnum() or (other[:1] in _JOINERS and other[1:2].isalnum())
+        is_part = first[-1:].isalnum() or other[:1].isalnum() or (other[:1] in ("-", "/", "_") and other[1:2].isalnum())
         first = f"{first}{value if is_part else ' '}{other}"
     return first

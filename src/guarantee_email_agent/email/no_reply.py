@@ -78,9 +78,9 @@ def no_reply_reason(email: Email, own_addresses: frozenset[str]) -> str | None:
     if reason := _sender_reason(email.sender, own_addresses):
         return reason
     subject = email.subject.lower()
-    if subject in _SUBJECTS or (subject.partition(":")[0].rstrip() in _SUBJECT_STARTS and ":" in subject):
-        return "subject of an automatic reply or a bounce"
-    return None
+    start, colon, _ = subject.partition(":")
+    is_automatic = subject in _SUBJECTS or (colon and start.rstrip() in _SUBJECT_STARTS)
+    return "subject of an automatic reply or a bounce" if is_automatic else None
 
 
 def _header_reason(headers: Mapping[str, tuple[str, ...]]) -> str | None:
@@ -117,9 +117,8 @@ def _sender_reason(sender: str, own_addresses: frozenset[str]) -> str | None:
             return "sender takes no replies"
         if re.match(_MAIL_SYSTEM, local):
             return "sender is a mail system"
-    if own_addresses and _strip_subaddress(address) in _canonical_addresses(own_addresses):
-        return "sent by ourselves"
-    return None
+    is_own = own_addresses and _strip_subaddress(address) in _canonical_addresses(own_addresses)
+    return "sent by ourselves" if is_own else None
 
 
 def _keyword(value: str) -> str:

@@ -55,14 +55,11 @@ _PLAIN = (
 def normalize_text(text: str) -> str:
     """The text by the rule above. Linear in its length; ASCII without control characters comes back as it is."""
     if _CONTROL.search(text):
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = _CONTROL.sub(_replace_character, text)
+        text = _CONTROL.sub(_replace_character, text.replace("\r\n", "\n").replace("\r", "\n"))
     if text.isascii():
         return text
     text = re.sub(_UNUSUAL, _replace_character, text)
-    if re.search(_ACCENT, text):
-        text = re.sub(_ACCENTED, _compose, text)
-    return text
+    return re.sub(_ACCENTED, _compose, text) if re.search(_ACCENT, text) else text
 
 
 def strip_invisible(text: str) -> str:

@@ -21,10 +21,8 @@ class ModelSettings:
     temperature: float | None = 0.0
 
     def parameters(self) -> dict[str, Any]:
-        parameters: dict[str, Any] = {"model": self.model, "max_tokens": self.max_tokens}
-        if self.temperature is not None:
-            parameters["temperature"] = self.temperature
-        return parameters
+        temperature = {} if self.temperature is None else {"temperature": self.temperature}
+        return {"model": self.model, "max_tokens": self.max_tokens, **temperature}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,20 +31,13 @@ def json_schema(cls: type, title: str | None = None) -> dict[str, Any]:
 
 def _record(cls: type) -> dict[str, Any]:
     annotations = get_type_hints(cls)
-    properties = {}
-    required = []
-    for field in fields(cls):
-        key = field_key(field)
-        if key is None:
-            continue
-        properties[key] = _property(field, annotations[field.name])
-        if is_required(field):
-            required.append(key)
+    by_key = {key: field for field in fields(cls) if (key := field_key(field)) is not None}
+    required = [key for key, field in by_key.items() if is_required(field)]
     schema: dict[str, Any] = {}
     if cls.__doc__ and not cls.__doc__.startswith(f"{cls.__name__}("):  # dataclass makes one up where there is none
         schema["description"] = " ".join(cls.__doc__.split("\n\n")[0].split())
     schema["type"] = "object" if required else ["object", "null"]  # an empty section stands for all its defaults
-    schema["properties"] = properties
+    schema["properties"] = {key: _property(field, annotations[field.name]) for key, field in by_key.items()}
     if required:
         schema["required"] = required
     schema["additionalProperties"] = False
@@ -94,7 +87,6 @@ def _union(members: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A default as JSON has it."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -48,8 +48,7 @@ def locate_problems(problems: list[Problem], text: str) -> list[Problem]:
         while path and path not in nodes:
             path = path[:-1]
         # The root has no key of its own: a key that is missing at the top has no line.
-        line = nodes[path].line if path else None
-        located.append(replace(problem, message=message, line=line))
+        located.append(replace(problem, message=message, line=nodes[path].line if path else None))
     return located
 
 

@@ -39,9 +39,8 @@ def read_text(path: Path | str, max_bytes: int) -> str:
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise _not_utf8(data, error) from None
-    if "\r" not in text:  # two replacements in vain cost 3 µs a file, and each scenario reads eight
-        return text
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    # Two replacements in vain cost 3 µs a file, and each scenario reads eight.
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _read_bytes(path: Path | str, max_bytes: int) -> bytes:

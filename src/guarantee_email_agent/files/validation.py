@@ -146,11 +146,7 @@ def _reader(annotation: Any) -> _Reader:
 
 def _record(cls: type) -> _Reader:
     read_record = _record_reader(cls)
-
-    def read(value: Any, parent: KeyPath, key: str | int, problems: list[Problem]) -> Any:
-        return read_record(value, (*parent, key), problems, None, None)
-
-    return read
+    return lambda value, parent, key, problems: read_record(value, (*parent, key), problems, None, None)
 
 
 def _items(annotation: Any, container: type) -> _Reader:
@@ -163,12 +159,10 @@ def _items(annotation: Any, container: type) -> _Reader:
             problems.append(mismatch((*parent, key), "a list", value, hint))
             return None
         path = (*parent, key)
-        return container(
-            [
-                item if type(item) is exact else read_item(item, path, index, problems)
-                for index, item in enumerate(value)
-            ]
-        )
+        items = [
+            item if type(item) is exact else read_item(item, path, index, problems) for index, item in enumerate(value)
+        ]
+        return container(items)
 
     return read
 

@@ -75,9 +75,7 @@ def locate(text: str, path: tuple[str | int, ...]) -> int | None:
 
 def _may_expand(text: str) -> bool:
     """Whether an alias may name an anchor of the text. `&nbsp;` and `/* … */` of HTML do not name each other."""
-    if "&" not in text or "*" not in text:
-        return False
-    return not set(_ANCHOR.findall(text)).isdisjoint(_ALIAS.findall(text))
+    return "&" in text and "*" in text and not set(_ANCHOR.findall(text)).isdisjoint(_ALIAS.findall(text))
 
 
 def _is_block(text: str) -> bool:

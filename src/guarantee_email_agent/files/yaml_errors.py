@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from guarantee_email_agent.files import yaml_positions
@@ -72,17 +73,8 @@ def _error(what: str, line: int, column: int) -> InputFileError:
 
 def _position(raw: str, last: bool = False) -> tuple[int, int]:
     """The first (or last) position that ryaml names; it leaves out line 1, column 1."""
-    positions = _POSITION.findall(raw)
-    if not positions:
-        return 1, 1
-    line, column = positions[-1 if last else 0]
+    line, column = (_POSITION.findall(raw) or [(1, 1)])[-1 if last else 0]
     return int(line), int(column)
-
-
-def _character(text: str, line: int, column: int) -> str:
-    lines = text.split("\n")
-    row = lines[line - 1] if line <= len(lines) else ""
-    return row[column - 1 : column]
 
 
 def _duplicate(text: str, raw: str) -> _Explanation:
@@ -103,21 +95,13 @@ def _collection_as_key(text: str, raw: str) -> _Explanation:
 
 def _bad_start(text: str, raw: str) -> _Explanation:
     line, column = _position(raw)
-    character = _character(text, line, column)
+    character = "".join(text.split("\n")[line - 1 : line])[column - 1 : column]
     if character == "\t":
         return _TAB, line, column
     return f"a value cannot start with {character or 'this sign'!r}; put it in quotes", line, column
 
 
-def _control(text: str, raw: str) -> _Explanation:
-    return _character_error(_FORBIDDEN, text, raw, "the control character {} is not allowed; remove it")
-
-
-def _surrogate(text: str, raw: str) -> _Explanation:
-    return _character_error(_SURROGATE, text, raw, "{} is half a character; remove it")
-
-
-def _character_error(pattern: re.Pattern[str], text: str, raw: str, message: str) -> _Explanation:
+def _character_error(pattern: re.Pattern[str], message: str, text: str, raw: str) -> _Explanation:
     found = pattern.search(text)
     if found is None:
         return (message.format("here"), *_position(raw))
@@ -141,8 +125,10 @@ _COLON: Final = (
 _EXPLANATIONS: Final[dict[str, str | Callable[[str, str], _Explanation]]] = {
     "duplicate entry": _duplicate,
     "unhashable type": _collection_as_key,
-    "surrogates not allowed": _surrogate,
-    "control characters are not allowed": _control,
+    "surrogates not allowed": partial(_character_error, _SURROGATE, "{} is half a character; remove it"),
+    "control characters are not allowed": partial(
+        _character_error, _FORBIDDEN, "the control character {} is not allowed; remove it"
+    ),
     "repetition limit": _TOO_MANY_ALIASES,
     "recursion limit": "nested more than 128 levels deep; flatten it",
     "invalid type: integer": _wide_integer,

@@ -29,8 +29,6 @@ class Node:
 
 @dataclass(slots=True)
 class _Frame:
-    """A list or mapping that the walk is inside of."""
-
     path: Path
     is_mapping: bool
     key_mark: Any = None  # where it starts, if the collection is itself a key
@@ -63,9 +61,8 @@ def events(text: str) -> Iterator[Any]:
 def _enter(stack: list[_Frame], event: Any) -> Iterator[Node]:
     scalar = event.value if isinstance(event, yaml.ScalarEvent) else None
     parent = stack[-1] if stack else None
-    is_collection, is_mapping = (
-        isinstance(event, kind) for kind in (yaml.CollectionStartEvent, yaml.MappingStartEvent)
-    )
+    is_collection = isinstance(event, yaml.CollectionStartEvent)
+    is_mapping = isinstance(event, yaml.MappingStartEvent)
     if parent is None or not parent.is_mapping or parent.key is not None:
         node = _node(parent, event, scalar)
         yield node
@@ -91,5 +88,4 @@ def _node(parent: _Frame | None, event: Any, scalar: str | None) -> Node:
     elif parent is not None:
         path = (*parent.path, parent.index)
         parent.index += 1
-    tag = getattr(event, "tag", None)
-    return Node(path, mark.line + 1, mark.column + 1, scalar, tag, duplicate_of, unusable)
+    return Node(path, mark.line + 1, mark.column + 1, scalar, getattr(event, "tag", None), duplicate_of, unusable)

@@ -13,12 +13,7 @@ from guarantee_email_agent.files.problems import Problem, dotted_path, locate_pr
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.instructions.instruction import (
-    Instructions,
-    MainHeader,
-    ScenarioHeader,
-    ScenarioInstruction,
-)
+from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered

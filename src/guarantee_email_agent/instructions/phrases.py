@@ -26,9 +26,7 @@ _LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d",
 def fold(text: str) -> str:
     """Lower case without accents; keeps the meaning of words, not the length of the text."""
     folded = text.casefold()
-    if folded.isascii():
-        return folded
-    return _fold_accents(folded)
+    return folded if folded.isascii() else _fold_accents(folded)
 
 
 @lru_cache(maxsize=4096)

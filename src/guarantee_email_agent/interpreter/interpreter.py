@@ -121,8 +121,7 @@ def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise _request_error("the request holds no facts")
     for text in reversed(texts):
-        template = select_template(parse_templates(text), facts)
-        if template is not None:
+        if (template := select_template(parse_templates(text), facts)) is not None:
             try:
                 return {"body": template.render(facts)}
             except MissingFactError as error:

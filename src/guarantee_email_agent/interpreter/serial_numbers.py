@@ -238,8 +238,7 @@ class _Extractor:
                 owned = owned or word in self._lexicon.owners
                 index = self._reader.span_at(index).end
             elif following.payload == label.payload == "serial":
-                index = following.end
-                label = following
+                index, label = following.end, following
             elif self._starts_other_label(following):
                 break
             else:

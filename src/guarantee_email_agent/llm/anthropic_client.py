@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,7 +33,6 @@ _MAX_API_MESSAGE: Final = 300
 # The last API version whose requests may hold a temperature; from 2026-10-21 on every one is refused for it.
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
 _LONG_WAIT_S: Final = 10.0
-_MAX_PORT: Final = 65_535
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
 _STATUS_ERRORS: Final = {
     401: ("llm_authentication", "Check ANTHROPIC_API_KEY"),
@@ -43,22 +43,13 @@ _STATUS_ERRORS: Final = {
     529: ("llm_overloaded", "Try again later"),
 }
 _NO_CREDIT: Final = frozenset(
-    {
-        "contract_spend_limit_reached",
-        "enforced_spend_limit_reached",
-        "linked_organization_billing_unavailable",
-        "linked_organization_spend_limit_reached",
-        "organization_on_hold",
-    }
+    {"contract_spend_limit_reached", "enforced_spend_limit_reached", "linked_organization_billing_unavailable"}
+    | {"linked_organization_spend_limit_reached", "organization_on_hold"}
 )
 
 
 def anthropic_model(
-    config: Config,
-    *,
-    timeout_s: float | None = None,
-    max_wait_s: float = MAX_WAIT_S,
-    clock: Clock | None = None,
+    config: Config, *, timeout_s: float | None = None, max_wait_s: float = MAX_WAIT_S, clock: Clock | None = None
 ) -> AnthropicModel:
     """A client of the API with key, address, timeouts and retries as configured. Use it from one event loop.
 
@@ -119,7 +110,7 @@ def _base_url(url: str | None) -> str:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL:
         parsed = httpx2.URL("")
-    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > _MAX_PORT:
+    if parsed.scheme not in ("http", "https") or not parsed.host or (parsed.port or 0) > 65_535:
         raise ConfigurationError(
             "ANTHROPIC_BASE_URL is no address of a server. Set it to one such as http://127.0.0.1:8080, or remove it",
             "llm_bad_address",
@@ -250,12 +241,9 @@ def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            wait_s = float(headers.get(name, "")) * factor
-        except ValueError:  # absent, or a date: then our own delay has to do
-            continue
-        if wait_s >= 0:
-            return wait_s
+        with suppress(ValueError):  # absent, or a date: then our own delay has to do
+            if (wait_s := float(headers.get(name, "")) * factor) >= 0:
+                return wait_s
     return None
 
 

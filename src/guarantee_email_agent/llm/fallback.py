@@ -14,16 +14,8 @@ logger = logging.getLogger(__name__)
 
 # No mail can cause these.
 _SERVICE_ERRORS: Final = frozenset(
-    {
-        "llm_authentication",
-        "llm_forced_tool_refused",
-        "llm_model_not_found",
-        "llm_no_credit",
-        "llm_overloaded",
-        "llm_rate_limited",
-        "llm_temperature_refused",
-        "llm_unreachable",
-    }
+    {"llm_authentication", "llm_forced_tool_refused", "llm_model_not_found", "llm_no_credit", "llm_overloaded"}
+    | {"llm_rate_limited", "llm_temperature_refused", "llm_unreachable"}
 )
 # One mail may cause these, or the service; whether it answered lately tells.
 _AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
@@ -48,7 +40,9 @@ class ModelWithFallback(ModelClient):
         try:
             answer = await self._breaker.call(lambda: self._model.messages.create(**request))
         except CircuitOpenError as error:
-            problem = _circuit_open(error)
+            left_s = error.details["retry_in_s"]
+            when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
+            problem = LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)
         except LLMError as error:
             error.details.setdefault("outage", error.code in _SERVICE_ERRORS)
             if not (_may_be_outage(error) and self._breaker.is_open) or self._fallback is None:
@@ -74,9 +68,3 @@ class ModelWithFallback(ModelClient):
 
 def _may_be_outage(error: Exception) -> bool:
     return isinstance(error, LLMError) and error.code in _SERVICE_ERRORS | _AMBIGUOUS_ERRORS
-
-
-def _circuit_open(error: CircuitOpenError) -> LLMError:
-    left_s = error.details["retry_in_s"]
-    when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
-    return LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)

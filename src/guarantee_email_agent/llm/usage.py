@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
 
-_MILLION: Final = 1_000_000
 # A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
 _VERSION: Final = re.compile(r"[-@]\d{8}$")
 
@@ -68,7 +67,7 @@ def cost_usd(model: str, usage: TokenUsage) -> float | None:
         + usage.output_tokens * price.output
         + usage.cache_read_input_tokens * price.cache_read
         + usage.cache_creation_input_tokens * price.cache_write
-    ) / _MILLION
+    ) / 1_000_000
     is_long = price.long_prompt is not None and usage.total - usage.output_tokens > price.long_prompt
     return dollars * price.long_factor if is_long else dollars
 

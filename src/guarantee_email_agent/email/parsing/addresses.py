@@ -50,8 +50,7 @@ def parse_addresses(value: str) -> list[str]:
     if address := parse_address(value):
         return [address]
     value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
-    for line_end in ("\n", "\r"):
-        value = value.partition(line_end)[0]
+    value = value.partition("\n")[0].partition("\r")[0]
     # Of several words outside angle brackets none is taken: "jane doe@example.com" is not doe's.
     return [address for mailbox in _split_mailboxes(value) if (address := parse_address(mailbox))]
 

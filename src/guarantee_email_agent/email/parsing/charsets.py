@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 
 _CHARSET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,39}")
 
@@ -26,10 +27,8 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
     Without a charset: UTF-8, else Windows-1252, else Latin-1. An unknown charset, or one that the bytes contradict,
     is treated as none. A broken UTF-8 text that is mostly UTF-8 keeps its good parts.
     """
-    problem = None
     name = _codec_name(charset) if charset else None
-    if charset and name is None:
-        problem = "the charset is unknown; read as UTF-8 or Latin-1"
+    problem = "the charset is unknown; read as UTF-8 or Latin-1" if charset and name is None else None
     for candidate in dict.fromkeys((name or "utf-8", "utf-8")):
         try:
             return data.decode(candidate), problem
@@ -43,10 +42,8 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
         if broken <= intact:
             return repaired, "some bytes are not UTF-8"
         for candidate in ("cp1252", "latin-1"):
-            try:
+            with suppress(UnicodeError):
                 return data.decode(candidate), problem or "the text names no charset and is not UTF-8"
-            except UnicodeError:
-                continue
     return data.decode(name or "latin-1", "replace"), problem
 
 

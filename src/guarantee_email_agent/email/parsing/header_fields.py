@@ -50,8 +50,7 @@ def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) 
         if len(folded) - folded.count(b"\n") > MAX_HEADER_CHARS:
             problems.append(f"a header is longer than {MAX_HEADER_CHARS} characters and was cut")
         # Each line break goes with a blank, so twice the limit holds every value that is not too long.
-        lines = folded[: 2 * MAX_HEADER_CHARS].split(b"\n")
-        value = b" ".join([line.strip() for line in lines])[:MAX_HEADER_CHARS]
+        value = b" ".join([line.strip() for line in folded[: 2 * MAX_HEADER_CHARS].split(b"\n")])[:MAX_HEADER_CHARS]
         fields.setdefault(match[1].decode("ascii").lower(), []).append(replace_controls(decode_bytes(value, None)[0]))
     if count > MAX_HEADERS:
         problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
@@ -79,18 +78,13 @@ def decode_encoded_words(value: str) -> str:
             pending = b""
         text.append(gap)
         charset, pending, position = match[1].lower(), pending + content, match.end()
-    if pending:
-        text.append(decode_bytes(pending, charset)[0])
-    text.append(value[position:])
-    return "".join(text)
+    return "".join([*text, decode_bytes(pending, charset)[0], value[position:]])
 
 
 def _decode_word(encoding: str, content: str) -> bytes | None:
     try:
         data = content.encode("ascii")
-        if encoding in "Qq":
-            return a2b_qp(data, header=True)
-        return a2b_base64(data + b"==")
+        return a2b_qp(data, header=True) if encoding in "Qq" else a2b_base64(data + b"==")
     except (Base64Error, UnicodeEncodeError):
         return None
 

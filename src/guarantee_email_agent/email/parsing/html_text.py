@@ -60,9 +60,7 @@ _MAX_QUOTE_MARKS = 9
 
 def looks_like_html(text: str) -> bool:
     """Whether a body without a content type is HTML: it starts with a known tag, or holds a <br> or an end tag."""
-    if "<" not in text or ">" not in text:
-        return False
-    return _starts_as_html(text) or _HOLDS_HTML.search(text) is not None
+    return "<" in text and ">" in text and (_starts_as_html(text) or _HOLDS_HTML.search(text) is not None)
 
 
 def truncate_html(html: str, limit: int) -> str:
@@ -124,8 +122,7 @@ def _skip_hidden_content(html: str, tag: str, position: int, missing: set[str]) 
     """Where the end tag of an element that is not shown begins."""
     ending = f"</{tag}"
     if ending not in missing:
-        match = re.compile(ending, re.IGNORECASE).search(html, position)
-        if match:
+        if match := re.compile(ending, re.IGNORECASE).search(html, position):
             return match.start()
         missing.add(ending)
     # As mail programs do: an endless script or style hides the rest, anything else is shown.
@@ -251,7 +248,6 @@ class _TextBuilder:
             self._divs -= 1
 
     def _add_element_break(self, tag: str) -> None:
-        """The break at the start or end of an element."""
         if tag in _CELLS:
             # Whatever paragraphs ended in a cell: the next one follows on the same line.
             self._break = _CELL if self._row_has_text else max(self._break, _LINE)

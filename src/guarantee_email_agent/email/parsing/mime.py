@@ -94,8 +94,7 @@ class _MimeParser:
             self.mail.problems.append("a content type cannot be read; taken as text/plain")
             kind = "text/plain"
         if kind.startswith("multipart/"):
-            groups = self._parse_multipart(kind, value, start, end, depth)
-            if groups is not None:
+            if (groups := self._parse_multipart(kind, value, start, end, depth)) is not None:
                 return groups
             kind = "text/plain"
         name = self._attachment_name(fields, value, kind, is_root=depth == 0)
@@ -152,9 +151,7 @@ class _MimeParser:
         name = normalize_file_name(name, MAX_NAME_CHARS)
         if kind.startswith("text/") and parse_main_value(disposition) != "attachment" and (is_root or not name):
             return None
-        if name:
-            return name
-        return "unnamed.eml" if kind == "message/rfc822" else f"unnamed.{kind.partition('/')[2]}"
+        return name or ("unnamed.eml" if kind == "message/rfc822" else f"unnamed.{kind.partition('/')[2]}")
 
     def _decode_text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> TextPart:
         data = self.data[start:end]

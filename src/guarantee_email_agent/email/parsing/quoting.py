@@ -167,12 +167,8 @@ def _find_quotation(lines: list[str], number: int, stripped: str) -> tuple[int, 
         if stripped.rstrip(" :").lower() in _FORWARD_LINES:
             return number, True
         return _find_attribution(lines, number, stripped)
-    if ":" in stripped:
-        if _is_header_block(lines, number):
-            return number, True
-        if "@" in stripped and _is_attribution_with_text(stripped):
-            return number, True
-    return None
+    is_start = ":" in stripped and (_is_header_block(lines, number) or _is_attribution_with_text(stripped))
+    return (number, True) if is_start else None
 
 
 def _is_divider(stripped: str) -> bool:
@@ -210,16 +206,14 @@ def _find_attribution(lines: list[str], number: int, stripped: str) -> tuple[int
 
 
 def _opens_attribution(folded: str) -> bool:
-    if folded.startswith(_ATTRIBUTION_OPENINGS):
-        return True
     word = folded.partition(" ")[0]
-    return word.endswith(",") and len(word) <= 14 and word.startswith(_WEEKDAYS)
+    is_weekday = word.endswith(",") and len(word) <= 14 and word.startswith(_WEEKDAYS)
+    return is_weekday or folded.startswith(_ATTRIBUTION_OPENINGS)
 
 
 def _is_attribution_with_text(stripped: str) -> bool:
     """Yahoo puts the earlier mail's text on the attribution's own line."""
-    start = stripped[:_MAX_ATTRIBUTION_CHARS].lower()
-    if not _opens_attribution(start):
+    if "@" not in stripped or not _opens_attribution(start := stripped[:_MAX_ATTRIBUTION_CHARS].lower()):
         return False
     ends = [end for verb in _ATTRIBUTION_VERBS if (end := start.find(f" {verb}:")) > 0]
     return bool(ends) and re.search(_ADDRESS, start[: min(ends)]) is not None
@@ -266,6 +260,4 @@ def _is_short_to_the_end(lines: list[str], number: int) -> bool:
 
 def _next_nonempty_line(lines: list[str], number: int) -> int | None:
     """The next line that is not empty, at most two empty ones further."""
-    return next(
-        (following for following in range(number, min(number + 3, len(lines))) if lines[following].strip()), None
-    )
+    return next((index for index in range(number, min(number + 3, len(lines))) if lines[index].strip()), None)
