@@ -139,9 +139,7 @@ class McpConnection:
             status = statuses[-1] if statuses else 0
             forgotten = status == 404  # the session, by a server that was started anew
             ended = forgotten or error.code == CONNECTION_CLOSED or self._stop.is_set()
-            raise CallFailedError(
-                error.message, code=error.code, http_status=status, ended=ended, was_sent=not forgotten
-            ) from None
+            raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None
         except (RuntimeError, ValueError) as error:  # the SDK's, for results that fit no schema
             if self._stop.is_set():
                 raise CallFailedError("the connection has ended", ended=True) from None

@@ -58,8 +58,6 @@ class StdioTransport:
         self._exit_grace_s = exit_grace_s
         self._on_stderr = on_stderr
         self._on_end = on_end
-        self._process: asyncio.SubprocessTransport | None = None
-        self._reading: list[asyncio.Task[None]] = []
         self._too_large: AnswerTooLargeError | None = None
         self.exit_code: int | None = None
 
@@ -94,7 +92,6 @@ class StdioTransport:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._process
         self._incoming.close()
         try:
             await self._stop()
@@ -124,7 +121,6 @@ class StdioTransport:
 
     async def _exited(self, within_s: float) -> bool:
         """Polled: waiting for a process also waits for its pipes, which its children may hold."""
-        assert self._process
         for _ in range(round(within_s / _POLL_S)):
             if self._process.get_returncode() is not None:
                 return True
@@ -133,7 +129,6 @@ class StdioTransport:
 
     def _signal(self, number: signal.Signals) -> None:
         """To the whole group, whose number is the first process's own for as long as one of the group lives."""
-        assert self._process
         with suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.get_pid(), number)
