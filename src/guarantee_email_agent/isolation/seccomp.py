@@ -15,20 +15,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 # Classic BPF (linux/filter.h): operation codes of the few instructions that are needed.
-_LOAD: Final = 0x20
-_EQUAL: Final = 0x15
-_AT_LEAST: Final = 0x35
-_ANY_BIT: Final = 0x45
-_AND: Final = 0x54
-_RETURN: Final = 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 # struct seccomp_data: where the number of the call, the architecture and the arguments' low halves stand.
 _NUMBER, _ARCHITECTURE = 0, 4
 _ARGUMENTS: Final = (16, 24, 32, 40, 48, 56)
 
-_ALLOW: Final = 0x7FFF0000
-_KILL: Final = 0x80000000
-_ERROR: Final = 0x00050000
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _X32: Final = 0x40000000
 _NEW_USER_NAMESPACE: Final = 0x10000000
 
@@ -119,8 +112,8 @@ def filter_program(machine: str | None = None) -> bytes | None:
         _step(_LOAD, _ARGUMENTS[1]),
         _step(_AT_LEAST, _MAX_SEMAPHORES + 1, 0, 1),
         _step(_RETURN, _ERROR | errno.ENOSPC),
+        _step(_RETURN, _ALLOW),
     )
-    steps.append(_step(_RETURN, _ALLOW))
     return b"".join(steps)
 
 

@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP = 1, 4, 8
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
 _PR_CAP_AMBIENT_RAISE = 2
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
-_CAPABILITY_VERSION = 0x20080522
+_CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3 of the interface, this process
 
 # These numbers are the same on every architecture: they came after the tables were merged.
 _MOUNT_SETATTR, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 442, 444, 445, 446
@@ -80,7 +80,7 @@ def keep_capabilities_over_setuid() -> None:
 def capabilities() -> set[int]:
     """Those that this process has."""
     has = ctypes.create_string_buffer(24)
-    _call("capget", _capability_header(), has)
+    _call("capget", _CAPABILITY_HEADER, has)
     # Effective, permitted and inheritable ones, the lower 32 of each first.
     _, permitted, _, _, permitted_too, _ = struct.unpack("=6I", has.raw)
     return {number for number in range(64) if (permitted | permitted_too << 32) >> number & 1}
@@ -90,13 +90,9 @@ def set_capabilities(keep: Iterable[int] = ()) -> None:
     """Leave this process and the programs it starts `keep`, which it has, and no other capability."""
     kept = list(keep)
     mask = sum(1 << number for number in kept)
-    _call("capset", _capability_header(), struct.pack("=6I", mask, mask, mask, 0, 0, 0))
+    _call("capset", _CAPABILITY_HEADER, struct.pack("=6I", mask, mask, mask, 0, 0, 0))
     for number in kept:
         _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, number)
-
-
-def _capability_header() -> bytes:
-    return struct.pack("=Ii", _CAPABILITY_VERSION, 0)
 
 
 # Landlock: what files may be changed, without any privilege (Linux 5.13; signals 6.12).
@@ -129,8 +125,7 @@ def allow_changes_only_in(folders: Iterable[str], files: Iterable[str]) -> None:
         ):
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
             try:
-                rule = struct.pack("=Qi", rights, descriptor)
-                _call("syscall", _LANDLOCK_ADD, rules, 1, rule, 0)
+                _call("syscall", _LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, descriptor), 0)
             finally:
                 os.close(descriptor)
         _call("syscall", _LANDLOCK_RESTRICT, rules, 0)

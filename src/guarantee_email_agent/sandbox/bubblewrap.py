@@ -64,9 +64,7 @@ def bubblewrap_command(
     read inside. filter_fd: a seccomp program.
     """
     arguments = [program, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    arguments += ["--hostname", "sandbox"]
-    if not network:
-        arguments.append("--unshare-net")
+    arguments += ["--hostname", "sandbox"] if network else ["--hostname", "sandbox", "--unshare-net"]
     if user is None:
         arguments += ["--unshare-user", "--uid", "1000", "--gid", "1000"]
     else:

@@ -11,7 +11,6 @@ from urllib.parse import urlencode, urlsplit
 from guarantee_email_agent.utils.errors import TaskError
 
 _MAX_REPLY_BYTES: Final = 128 << 20
-_MESSAGE_CHARACTERS: Final = 300
 
 
 class SandboxClient:
@@ -34,27 +33,24 @@ class SandboxClient:
         Raises TaskError with a code of `sandbox_refused` (and the sandbox's own words), `sandbox_timeout`,
         `sandbox_reply` or `sandbox_unreachable`.
         """
-        status, content = self._exchange(method, path, payload, timeout_s)
+        status, content = self._send(method, path, payload, timeout_s)
         reply = _parse_reply(content)
         if reply is None:
-            raise TaskError(
-                f"{path}: the sandbox answered {status} with something that is no JSON object", "sandbox_reply"
-            )
+            problem = f"the sandbox answered {status} with something that is no JSON object"
+            raise TaskError(f"{path}: {problem}", "sandbox_reply")
         if status >= 400 or reply.get("success") is False:
             raise _refusal(reply, status)
         return reply.get("data")
 
     def download(self, path: str, payload: Mapping[str, Any] | None = None, *, timeout_s: float) -> bytes:
         """The bytes that a GET gives. Raises TaskError as `call` does."""
-        status, content = self._exchange("GET", path, payload, timeout_s)
+        status, content = self._send("GET", path, payload, timeout_s)
         # A refusal comes as JSON even where bytes were asked for.
         if status >= 400:
             raise _refusal(_parse_reply(content) or {}, status)
         return content
 
-    def _exchange(
-        self, method: str, path: str, payload: Mapping[str, Any] | None, timeout_s: float
-    ) -> tuple[int, bytes]:
+    def _send(self, method: str, path: str, payload: Mapping[str, Any] | None, timeout_s: float) -> tuple[int, bytes]:
         target, body, headers = self._prefix + path, None, {}
         if method == "GET":
             query = {
@@ -80,9 +76,8 @@ class SandboxClient:
         finally:
             connection.close()
         if len(content) > _MAX_REPLY_BYTES:
-            raise TaskError(
-                f"{path}: the sandbox answered with more than {_MAX_REPLY_BYTES >> 20} MiB", "sandbox_reply"
-            )
+            problem = f"the sandbox answered with more than {_MAX_REPLY_BYTES >> 20} MiB"
+            raise TaskError(f"{path}: {problem}", "sandbox_reply")
         return response.status, content
 
 
@@ -96,4 +91,4 @@ def _parse_reply(content: bytes) -> dict[str, Any] | None:
 
 def _refusal(reply: Mapping[str, Any], status: int) -> TaskError:
     message = str(reply.get("message") or reply.get("detail") or f"the sandbox answered {status}")
-    return TaskError(message[:_MESSAGE_CHARACTERS], "sandbox_refused", {"status": status, "data": reply.get("data")})
+    return TaskError(message[:300], "sandbox_refused", {"status": status, "data": reply.get("data")})

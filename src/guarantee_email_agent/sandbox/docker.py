@@ -96,14 +96,13 @@ class DockerSandbox:
 
     def stop(self) -> None:
         if self._name:
-            name = self._name
             if self._task.compose_file is not None:
                 down = ("down", "--volumes", "--remove-orphans", "--timeout", "5")
                 self._engine.try_call((*self._compose(self._task.compose_file), *down), _REMOVE_S, self._variables())
             else:
-                self._engine.try_call(("rm", "--force", "--volumes", name), _REMOVE_S)
+                self._engine.try_call(("rm", "--force", "--volumes", self._name), _REMOVE_S)
             if self._task.dockerfile is not None or self._task.compose_file is not None:
-                self._engine.try_call(("image", "rm", "--force", f"{name}:latest"), _REMOVE_S)
+                self._engine.try_call(("image", "rm", "--force", f"{self._name}:latest"), _REMOVE_S)
             self._name, self._port = "", None
         if self._context is not None:
             shutil.rmtree(self._context, ignore_errors=True)
@@ -122,8 +121,7 @@ class DockerSandbox:
 
     def _start_composed(self, compose_file: Path) -> None:
         self._copy_without_judge()
-        up = (*self._compose(compose_file), "up", "--detach", "--build")
-        self._engine.call(up, _BUILD_S, self._variables())
+        self._engine.call((*self._compose(compose_file), "up", "--detach", "--build"), _BUILD_S, self._variables())
         addresses = [
             address
             for container in self._containers()

@@ -32,9 +32,8 @@ def require_engine() -> None:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_S, check=False)
     except subprocess.TimeoutExpired:
-        raise docker_error(
-            f"the Docker engine does not answer within {_VERSION_S:g} s. Restart it, or {remedy}"
-        ) from None
+        problem = f"the Docker engine does not answer within {_VERSION_S:g} s. Restart it"
+        raise docker_error(f"{problem}, or {remedy}") from None
     if done.returncode != 0 or not done.stdout.strip():
         raise docker_error(f"no Docker engine runs on this machine, or it is not yours to use. Start it, or {remedy}")
 
@@ -100,5 +99,4 @@ def failure_reason(output: str) -> str:
     """The line of docker's output that has the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(_REMEDIES)]
     errors = [line for line in lines if "error" in line.lower()]
-    last = (errors or lines or ["it said nothing"])[-1]
-    return printable(last[:_REASON_CHARACTERS])
+    return printable((errors or lines or ["it said nothing"])[-1][:_REASON_CHARACTERS])

@@ -100,7 +100,6 @@ def _find_limitations(as_root: bool, filtered: bool, network: bool) -> tuple[str
 
 
 def _pipe_with(content: bytes) -> int:
-    """A descriptor to read `content` from."""
     read_end, write_end = os.pipe()
     os.write(write_end, content)
     os.close(write_end)

@@ -64,7 +64,6 @@ def _kill_processes_of(home: str) -> None:
 
 
 def _environment_of(pid: str) -> list[bytes]:
-    try:
+    with suppress(OSError):  # it has ended, or is another user's
         return Path("/proc", pid, "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []  # it has ended, or is another user's
+    return []

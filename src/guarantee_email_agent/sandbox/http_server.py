@@ -115,15 +115,6 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Requests are in the record of the run."""
 
     def do_GET(self) -> None:
-        self._forward()
-
-    def do_POST(self) -> None:
-        self._forward()
-
-    def do_DELETE(self) -> None:
-        self._forward()
-
-    def _forward(self) -> None:
         server = cast("ApiServer", self.server)
         try:
             if reason := self._rejection_reason():
@@ -145,6 +136,12 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         self.wfile.write(content)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
 
     def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""
@@ -231,5 +228,4 @@ def _user_of(connection: socket.socket) -> int | None:
 
 def _hex(address: tuple[str, int]) -> str:
     """As the kernel writes it: the bytes of the address in the machine's order."""
-    packed = socket.inet_aton(address[0])
-    return f"{int.from_bytes(packed, sys.byteorder):08X}:{address[1]:04X}"
+    return f"{int.from_bytes(socket.inet_aton(address[0]), sys.byteorder):08X}:{address[1]:04X}"

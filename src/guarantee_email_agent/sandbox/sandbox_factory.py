@@ -52,13 +52,12 @@ def require_sandbox(kind: SandboxKind) -> None:
         from guarantee_email_agent.sandbox.docker_engine import require_engine
 
         require_engine()
-        return
-    if sys.platform != "linux":
+    elif sys.platform != "linux":
         raise TaskError(
             f"--sandbox {kind} needs Linux. Use --sandbox docker, or a Linux machine, real or virtual",
             "sandbox_platform",
         )
-    if kind == "embedded":
+    elif kind == "embedded":
         from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 
         # Whether namespaces can be had shows in having them, and in no setting of the system alone.

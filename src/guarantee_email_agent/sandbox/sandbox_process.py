@@ -202,7 +202,8 @@ class SandboxProcess:
         self._inner_pid = _read_inner_pid(status_read)
         os.close(status_read)
         lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
-        self._ours.sendall(_pack_start({**spec.config, **lifeline}))
+        content = marshal.dumps(({**spec.config, **lifeline}, _inside_modules()))
+        self._ours.sendall(len(content).to_bytes(8, "big") + content)
         if wire.read_exactly(self._ours.recv, len(wire.READY)) != wire.READY:
             raise EOFError
 
@@ -238,7 +239,6 @@ class SandboxProcess:
         self._ready.set()
 
     def _last_error_line(self) -> str:
-        """What the process wrote last to its standard error."""
         text = ""
         if self._process is not None and self._process.stderr is not None:
             _wait_for_exit(self._process, 1.0)
@@ -264,19 +264,11 @@ def _wait_for_exit(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
         os.close(descriptor)
 
 
-def _pack_start(config: dict[str, Any]) -> bytes:
-    content = marshal.dumps((config, _inside_modules()))
-    return len(content).to_bytes(8, "big") + content
-
-
 @cache
 def _inside_modules() -> dict[str, Any]:
     """Our modules for inside by name, compiled: the interpreter inside is the one that runs us."""
-    codes = {}
-    for module in iter_modules(inside.__path__):
-        spec: Any = find_spec(f"{inside.__name__}.{module.name}")
-        codes[f"inside.{module.name}"] = spec.loader.get_code(spec.name)
-    return codes
+    specs: list[Any] = [find_spec(f"{inside.__name__}.{module.name}") for module in iter_modules(inside.__path__)]
+    return {f"inside.{spec.name.rpartition('.')[2]}": spec.loader.get_code(spec.name) for spec in specs}
 
 
 def _read_inner_pid(descriptor: int) -> int | None:

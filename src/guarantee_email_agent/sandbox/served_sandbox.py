@@ -54,11 +54,10 @@ class ServedSandbox:
                 self._server.start(self._process, self._settings.limits.command_s + _REPLY_S)
                 if self._settings.assets is not None:
                     _copy_folder(self._process, self._settings.assets, "assets")
-            except OSError as error:
+            except BaseException as error:
                 self._shut_down()
-                raise TaskError(f"the sandbox did not start: {error}", "sandbox_start") from None
-            except BaseException:
-                self._shut_down()
+                if isinstance(error, OSError):
+                    raise TaskError(f"the sandbox did not start: {error}", "sandbox_start") from None
                 raise
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from .api_request import ApiRequest, Arguments, RequestError, Result
 from .code_runner import CodeRunner
 from .editor import Editor
 from .event_loop import EventLoop, read_available
-from .files import Files, form_fields
+from .files import DOWNLOAD_BYTES, Files, form_fields
 from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
 from .shell import Shell
@@ -133,15 +133,14 @@ class Api:
         path = request.query.get("path")
         if not path or "\0" in path:
             raise RequestError(422, "path: is missing")
-        request.send(200, 1, self._files.download(path))
+        request.send(200, 1, self._files.load(self._files.resolve(path), DOWNLOAD_BYTES))
 
     def _browse(self, request: ApiRequest) -> None:
         if self._browser is None:
             from .browser_process import BrowserProcess  # most sandboxes need none
 
-            self._browser = BrowserProcess(
-                self._starter, self._config["browser"], own_network=self._config["own_network"]
-            )
+            program, own_network = self._config["browser"], self._config["own_network"]
+            self._browser = BrowserProcess(self._starter, program, own_network=own_network)
         self._browser.handle(request)
 
     def _describe_sandbox(self, request: ApiRequest, _: Arguments) -> None:
@@ -162,8 +161,9 @@ class Api:
             "runtime": {"python": [runtime], "nodejs": [{"ver": None, "bin": node, "alias": ["node"]}] if node else []},
             "utils": [],
         }
-        isolation = self._config["isolation"]
-        text = f"{system.sysname} {system.release} ({system.machine}), {isolation}\nHome directory: {home}"
+        text = (
+            f"{system.sysname} {system.release} ({system.machine}), {self._config['isolation']}\nHome directory: {home}"
+        )
         request.answer(text, "Sandbox", home_dir=home, workspace=home, version=VERSION, detail=detail)
 
 
@@ -178,14 +178,11 @@ def _answer_into_pipe(descriptor: int, operation: Callable[[], Result]) -> None:
         with os.fdopen(descriptor, "wb") as pipe:
             pipe.write(status.to_bytes(2, "big") + content)
 
-    code = 1
     try:
         signal.set_wakeup_fd(-1)
         request = ApiRequest("", "", "", b"", send)
-        try:
-            request.answer(*operation())
-        except RequestError as error:
-            request.fail(error)
-        code = 0
+        request.answer(*operation())
+    except RequestError as error:
+        request.fail(error)
     finally:
-        os._exit(code)
+        os._exit(0)

@@ -119,9 +119,8 @@ class Arguments:
         return self._list(name, _is_integer, "must be a list of integers")
 
     def _list(self, name: str, is_valid_item: Callable[[Any], bool], problem: str) -> list[Any]:
-        return (
-            self._checked(name, lambda value: isinstance(value, list) and all(map(is_valid_item, value)), problem) or []
-        )
+        value = self._checked(name, lambda value: isinstance(value, list) and all(map(is_valid_item, value)), problem)
+        return value or []
 
     def _typed(self, name: str, kind: type[T], problem: str) -> T | None:
         value: T | None = self._checked(name, lambda value: isinstance(value, kind), problem)

@@ -9,6 +9,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 Handler = Callable[[int], None]
@@ -87,16 +88,11 @@ class EventLoop:
 
     def _reap(self, descriptor: int) -> None:
         os.read(descriptor, 4096)
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            # As the first process it is also the parent of everything that lost its own.
-            if (handler := self._exit_handlers.pop(pid, None)) is not None:
-                handler(status)
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                # As the first process it is also the parent of everything that lost its own.
+                if (handler := self._exit_handlers.pop(ended[0], None)) is not None:
+                    handler(ended[1])
 
 
 class Writer:

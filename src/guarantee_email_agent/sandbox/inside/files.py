@@ -17,12 +17,11 @@ READ_BYTES: Final = 16 << 20
 DOWNLOAD_BYTES: Final = 64 << 20
 
 _STATUS: Final = {errno.ENOENT: 404, errno.ENOTDIR: 404, errno.EACCES: 403, errno.EPERM: 403, errno.EROFS: 403}
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def file_error(error: OSError, path: str) -> RequestError:
     """What an operating system's error answers."""
-    if error.errno in _FULL:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RequestError(507, f"{path}: the disk of the sandbox is full")
     if error.errno == errno.EFBIG:
         return RequestError(507, f"{path}: the file would be larger than the sandbox allows")
@@ -104,9 +103,6 @@ class Files:
         message = f"Replaced {count} times" if count else "old_str does not occur in the file"
         return {"file": path, "replaced_count": count}, message
 
-    def download(self, path: str) -> bytes:
-        return self.load(self.resolve(path), DOWNLOAD_BYTES)
-
     def upload(self, fields: dict[str, tuple[str, bytes]]) -> Result:
         """fields: those of the form by name: (file name, content)."""
         if "file" not in fields:
@@ -142,8 +138,7 @@ def _uploaded(path: str, content: bytes) -> Result:
 
 def form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
     """The fields of a `multipart/form-data` body (RFC 7578) by name: (file name, content). Raises RequestError."""
-    _, _, boundary = content_type.partition("boundary=")
-    boundary = boundary.split(";")[0].strip().strip('"')
+    boundary = content_type.partition("boundary=")[2].split(";")[0].strip().strip('"')
     if not content_type.startswith("multipart/form-data") or not boundary:
         raise InvalidArgumentError("body", "must be multipart/form-data")
     fields = {}

@@ -61,8 +61,7 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     loop = EventLoop()
     api = Api(loop, config)
     RequestChannel(loop, channel, api)
-    lifeline = config["lifeline"]
-    if lifeline is not None:
+    if (lifeline := config["lifeline"]) is not None:
         os.set_inheritable(lifeline, False)
         # Its other end is held by the process outside that started us, and closes when that is gone.
         loop.watch(lifeline, lambda _: loop.stop())

@@ -130,8 +130,6 @@ def _signal_all(number: signal.Signals) -> None:
 
 
 def _count_sockets() -> int:
-    try:
-        with open("/proc/net/sockstat", "rb") as file:
-            return int(file.readline().split()[2])
-    except (OSError, ValueError, IndexError):
-        return 0
+    with suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat", "rb") as file:
+        return int(file.readline().split()[2])
+    return 0

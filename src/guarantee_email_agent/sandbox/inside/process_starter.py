@@ -82,8 +82,7 @@ def _fork() -> int:
     try:
         return os.fork()
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise RequestError(503, f"the sandbox cannot start another process: {reason}") from None
+        raise RequestError(503, f"the sandbox cannot start another process: {os.strerror(error.errno or 0)}") from None
 
 
 def place_descriptors(descriptors: Mapping[int, int]) -> None:

@@ -15,7 +15,6 @@ from .api_request import Arguments, InvalidArgumentError, RequestError, Result, 
 from .files import Files, file_error, walk
 
 MAX_RESULTS: Final = 10_000
-_SKIPPED_BYTES: Final = 1 << 20
 _SIZES: Final = {"K": 10, "M": 20, "G": 30}
 
 Operation = Callable[[Files, Arguments], Result]
@@ -32,13 +31,8 @@ def list_path(files: Files, arguments: Arguments) -> Result:
         folder = entry.is_dir(follow_symlinks=False)
         if endings and (folder or not entry.name.endswith(tuple(endings))):
             continue
-        found.append(
-            _describe(
-                entry,
-                size=arguments.flag("include_size", default=True),
-                permissions=arguments.flag("include_permissions"),
-            )
-        )
+        size, permissions = arguments.flag("include_size", default=True), arguments.flag("include_permissions")
+        found.append(_describe(entry, size=size, permissions=permissions))
         if len(found) >= MAX_RESULTS:
             break
     _sort(found, arguments)
@@ -159,7 +153,7 @@ def _searched_files(path: str, arguments: Arguments) -> Iterator[str]:
 
 def _parse_size(text: str | None) -> int:
     if text is None:
-        return 10 * _SKIPPED_BYTES
+        return 10 << 20
     match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", text.strip().upper())
     if match is None:
         raise InvalidArgumentError("max_file_size", "must be a size such as 500K or 1M")
@@ -213,9 +207,7 @@ def _describe(entry: os.DirEntry[str], *, size: bool, permissions: bool) -> dict
     description = {"name": entry.name, "path": entry.path, "is_directory": folder, "modified_time": modified}
     description["extension"] = os.path.splitext(entry.name)[1] or None
     description["size"] = details.st_size if size and not folder else None
-    if permissions:
-        description["permissions"] = stat.filemode(details.st_mode)
-    return description
+    return description | ({"permissions": stat.filemode(details.st_mode)} if permissions else {})
 
 
 _ORDERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {

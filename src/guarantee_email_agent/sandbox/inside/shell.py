@@ -85,8 +85,8 @@ class ShellSession:
         }
 
     def _record(self, *, shortened: bool) -> dict[str, Any]:
-        text = self.output.text(shortened=shortened)
-        return {"ps1": f"{self.folder} $", "command": self.text or "", "output": text}
+        output = self.output.text(shortened=shortened)
+        return {"ps1": f"{self.folder} $", "command": self.text or "", "output": output}
 
 
 class Shell:
@@ -293,10 +293,9 @@ class Shell:
 
 
 def _session_leader(pid: int) -> int | None:
-    try:
+    with suppress(OSError):
         return os.getsid(pid)
-    except OSError:
-        return None
+    return None
 
 
 def _pipe_with(content: bytes) -> int:
