@@ -111,20 +111,17 @@ def _grade(task: Task | InvalidTask | None, record_file: Path | None, name: str,
 
 
 def _record_files(folder: Path) -> dict[str, Path]:
-    """The records of a folder by the names of their tasks."""
     try:
         names = os.listdir(folder)
     except OSError as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         problem = f"the folder of records {reason}. Name the one that has a <task_name>.json for each task"
-        raise TaskError(
-            f"{printable(str(folder))}: {problem}", "task_results_not_found", {"path": str(folder)}
-        ) from None
+        path = str(folder)
+        raise TaskError(f"{printable(path)}: {problem}", "task_results_not_found", {"path": path}) from None
     return {name.removesuffix(_RECORD_ENDING): folder / name for name in names if _is_record_name(name)}
 
 
 def _is_record_name(name: str) -> bool:
-    """Whether a file of this name counts as a record in a folder of them."""
     return name[0] not in "._" and name.endswith(_RECORD_ENDING)
 
 
@@ -135,10 +132,8 @@ def _refuse_record_paths(options: GradeOptions) -> None:
     for path in options.report_paths:
         real = os.path.realpath(path)
         if real == record or (os.path.dirname(real) == folder and _is_record_name(os.path.basename(real))):
-            raise ConfigurationError(
-                f"{printable(str(path))}: the report would take the place of a record. Name a file in another folder",
-                "task_report_is_record",
-            )
+            problem = "the report would take the place of a record. Name a file in another folder"
+            raise ConfigurationError(f"{printable(str(path))}: {problem}", "task_report_is_record")
 
 
 def _read_single_record(options: GradeOptions, read_stdin: Callable[[], bytes]) -> Record:

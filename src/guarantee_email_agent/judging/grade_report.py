@@ -101,7 +101,6 @@ def _json_result(graded: Graded) -> dict[str, Any]:
 
 
 def _excerpt(text: str, *, from_end: bool = False) -> list[str]:
-    """The beginning of a text, or its end; indented."""
     if not (text := text.rstrip()):
         return []
     lines = (text[-_MAX_CHARACTERS:] if from_end else text[:_MAX_CHARACTERS].rstrip()).split("\n")

@@ -33,10 +33,8 @@ def grade_task(task: Task, result: Mapping[str, Any] | str, *, timeout_s: float 
     """As `grade`, for a task that is loaded."""
     record: object = record_of_answer(result) if isinstance(result, str) else result
     if not isinstance(record, Mapping):
-        kind = type(record).__name__
-        problem = (
-            f"a value of type {kind} is no result. Pass a record such as {{'task_result': …}}, or an answer as text"
-        )
+        remedy = "Pass a record such as {'task_result': …}, or an answer as text"
+        problem = f"a value of type {type(record).__name__} is no result. {remedy}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
     return _run_judge(task, complete_record(record, task), timeout_s)
 

@@ -19,11 +19,11 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from guarantee_email_agent.judging import judge_protocol
 from guarantee_email_agent.judging.judge_dependencies import DependencyError, interpreter_for
@@ -63,7 +63,7 @@ def _pool_of(process: int) -> JudgePool:  # noqa: ARG001 - a process that was fo
     return pool
 
 
-class JudgePool:
+class JudgePool(AbstractContextManager["JudgePool"]):
     """Judges records, as many at a time as threads ask. A context manager: leaving it ends its processes.
 
     fresh: a new interpreter for every judge instead of a fork of one that is there, which is safe on Linux alone.
@@ -76,9 +76,6 @@ class JudgePool:
         self._lock = threading.Lock()
         self._idle: defaultdict[bool, list[_JudgeServer]] = defaultdict(list)
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -98,11 +98,9 @@ def _parse_declaration(source: bytes) -> _Declaration:
 
 def _create_environment(declared: _Declaration) -> str:
     """The Python of a new environment that has what is declared."""
-    uv = _find_uv()
-    if uv is None:
-        raise DependencyError(
-            f"declares what it needs ({declared}), and there is no uv to provide it. Install uv: pip install uv"
-        )
+    if (uv := _find_uv()) is None:
+        problem = "there is no uv to provide it. Install uv: pip install uv"
+        raise DependencyError(f"declares what it needs ({declared}), and {problem}")
     folder = tempfile.mkdtemp(prefix="judge-packages-")
     atexit.register(_remove_folder, folder, os.getpid())
     os.chmod(folder, 0o755)  # noqa: S103 - a judge may be another user than we are
@@ -122,10 +120,8 @@ def _remove_folder(folder: str, owner: int) -> None:
 
 
 def _is_satisfied(requirement: str) -> bool:
-    if not requirement:
-        return True
     plain = _PLAIN_REQUIREMENT.fullmatch(requirement)
-    return plain is not None and sys.version_info >= (3, int(plain[1]))
+    return not requirement or (plain is not None and sys.version_info >= (3, int(plain[1])))
 
 
 def _find_uv() -> tuple[str, ...] | None:

@@ -245,13 +245,9 @@ def _write_file(path: str, text: str) -> None:
 
 def _user_for_judges() -> int | None:
     """As root: an unused user id, another one for each server, so that their processes are counted apart."""
-    if not LINUX or os.geteuid() != 0:
-        return None
-    if not {kernel.CAP_SETUID, kernel.CAP_SETGID} <= kernel.capabilities():
+    if not LINUX or os.geteuid() != 0 or not {kernel.CAP_SETUID, kernel.CAP_SETGID} <= kernel.capabilities():
         return None
     with open("/proc/self/uid_map", encoding="ascii") as file:
         mapped = [(int(inside), int(count)) for inside, _, count in (line.split() for line in file)]
-    for user in (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000):
-        if any(first <= user < first + count for first, count in mapped):
-            return user
-    return None
+    users = (2_000_000_000 + os.getpid(), 60_000 - os.getpid() % 20_000)
+    return next((user for user in users if any(first <= user < first + count for first, count in mapped)), None)

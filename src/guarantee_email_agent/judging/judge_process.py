@@ -30,7 +30,6 @@ DEEPEST = 100
 LONGEST_MESSAGE = 2000
 LONGEST_INT = 1 << 1024
 
-
 # As they are before a judge can replace them.
 _exit, _write, _fstat, _own_pid = os._exit, os.write, os.fstat, os.getpid
 _as_json, _recursion_limit = json.JSONEncoder(ensure_ascii=False).encode, sys.getrecursionlimit()
@@ -99,10 +98,9 @@ def _load_test(path: str) -> Callable[[object], object]:
     sys.path.insert(0, os.path.dirname(path))
     sys.meta_path.insert(0, _OwnNameFinder(path))
     exec(_compile(path), module.__dict__)  # noqa: S102 - to run it is what we are here for
-    try:
-        test = vars(module)["test"]
-    except KeyError:
-        raise JudgeError("has no function test(result)") from None
+    if "test" not in vars(module):
+        raise JudgeError("has no function test(result)")
+    test = vars(module)["test"]
     if not callable(test):
         raise JudgeError(f"has a 'test' that is {_describe_value(test)}, not a function test(result)")
     return test  # type: ignore[no-any-return]
@@ -223,9 +221,8 @@ def _describe_error(error: BaseException, path: str) -> str:
         traceback.print_exception(type(error), error, frames)
     location = _error_location(frames, os.path.dirname(path))
     if isinstance(error, SystemExit):
-        return (
-            f"called sys.exit({'' if error.code is None else _SHORT.repr(error.code)}) instead of returning{location}"
-        )
+        code = "" if error.code is None else _SHORT.repr(error.code)
+        return f"called sys.exit({code}) instead of returning{location}"
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the judge's own __str__

@@ -18,8 +18,6 @@ Record = dict[str, Any]
 
 MAX_RECORD_BYTES: Final = 100_000_000
 
-_FORMER_VERDICT: Final = "eval"
-
 
 def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
     """A record with every key that a judge may rely on; `raw` is not changed.
@@ -43,7 +41,7 @@ def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
     own = [(key, value) for key, value in task.settings.items() if key not in neutral] if task else []
     given = [(key, value) for key, value in raw.items() if not (value is None and key in neutral)]
     record = neutral | dict(given) | dict(own)
-    record.pop(_FORMER_VERDICT, None)
+    record.pop("eval", None)
     return record
 
 

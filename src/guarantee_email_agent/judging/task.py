@@ -82,7 +82,7 @@ def load_task(directory: str | Path) -> Task:
         remedy = "Write it: a function test(result) that returns {'passed': bool, 'feedback': str}"
         raise _error(folder, f"has no {TEST_FILE}. {remedy}", "task_no_test")
     given = {
-        "name": _name(folder),
+        "name": folder.name if folder.name not in ("", "..") else folder.resolve().name,
         "directory": folder,
         "settings": {key: value for key, value in data.items() if key != "instruction"} if type(data) is dict else {},
         "test_file": test_file,
@@ -185,11 +185,6 @@ def _list_directory(folder: Path, what: str) -> set[str]:
 def _is_broken_link(path: Path) -> bool:
     """A task that was moved away under a link must not disappear from the total."""
     return os.path.islink(path) and not os.path.exists(path)
-
-
-def _name(folder: Path) -> str:
-    """The directory's name, also of `.` and `..`."""
-    return folder.name if folder.name not in ("", "..") else folder.resolve().name
 
 
 def _error(path: Path, problem: str, code: str, line: int | None = None) -> TaskError:

@@ -40,10 +40,8 @@ class ClientType(StrEnum):
         try:
             return cls(requested)
         except ValueError:
-            raise TaskError(
-                f"{task.directory / 'task.yaml'}: client_type must be one of {', '.join(cls)}, not {requested!r:.60}",
-                "task_invalid_value",
-            ) from None
+            problem = f"client_type must be one of {', '.join(cls)}, not {requested!r:.60}"
+            raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "task_invalid_value") from None
 
 
 def tools_for(client_type: ClientType) -> tuple[Tool, ...]:

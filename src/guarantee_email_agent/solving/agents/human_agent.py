@@ -28,10 +28,8 @@ _HELP: Final = """\
 def human_agent_factory(stdin: TextIO, jobs: int) -> AgentFactory:
     """Raises ConfigurationError without a terminal, or for several jobs."""
     if not stdin.isatty():
-        raise ConfigurationError(
-            "--agent human needs a terminal to ask on, and stdin is none. Run it in one, or use another --agent",
-            "cli_no_terminal",
-        )
+        problem = "--agent human needs a terminal to ask on, and stdin is none. Run it in one, or use another --agent"
+        raise ConfigurationError(problem, "cli_no_terminal")
     if jobs > 1:
         raise ConfigurationError("--agent human works on one task at a time. Leave --jobs out", "cli_bad_usage")
     write = partial(print, end="", file=sys.stderr, flush=True)

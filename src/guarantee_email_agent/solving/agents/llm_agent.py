@@ -57,10 +57,8 @@ def llm_agent_factory(config: Config, model: str | None, *, has_cost_limit: bool
     """model: if not the configured one. Raises ConfigurationError for a missing key or an unknown price."""
     name = model or config.llm.model
     if has_cost_limit and price_of(name) is None:
-        raise ConfigurationError(
-            f"--max-cost: the price of {printable(name)} is not known. Use --max-tokens, or another model",
-            "cli_no_price",
-        )
+        problem = f"--max-cost: the price of {printable(name)} is not known. Use --max-tokens, or another model"
+        raise ConfigurationError(problem, "cli_no_price")
     anthropic_model(config)  # what is missing shows before anything is started
     timeout_s = max(MODEL_TIMEOUT_S, config.llm.timeout_s)
     return lambda context: LlmAgent(
@@ -185,11 +183,10 @@ def _as_parameters(content: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _as_parameter(block: Any) -> dict[str, Any]:
-    parameter: dict[str, Any]
-    if hasattr(block, "model_dump"):  # the SDK's own
-        parameter = block.model_dump(mode="json", exclude_unset=True, warnings=False)
-    else:
+    if not hasattr(block, "model_dump"):  # not one of the SDK's own
         parameter = asdict(block)
+    else:
+        parameter = block.model_dump(mode="json", exclude_unset=True, warnings=False)
     if block.type == "tool_use" and not isinstance(block.input, Mapping):
         parameter["input"] = {}  # the API takes nothing else
     return parameter
