@@ -186,7 +186,6 @@ def _absolute(folder: Path, path: Path) -> Path:
 
 
 def _with_absolute_paths(section: Any, folder: Path) -> Any:
-    """The section of the configuration with each of its paths starting at a folder."""
     changes: dict[str, Any] = {}
     for field in fields(section):
         value = getattr(section, field.name)

@@ -42,10 +42,8 @@ def _ledger(value: str) -> str | None:
 
 
 def _addresses(addresses: tuple[str, ...]) -> str | None:
-    for address in addresses:
-        if not _ADDRESS.fullmatch(address):
-            return f"must list bare addresses such as support@example.com, not {address!r}"
-    return None
+    wrong = next((address for address in addresses if not _ADDRESS.fullmatch(address)), None)
+    return None if wrong is None else f"must list bare addresses such as support@example.com, not {wrong!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,10 @@ _PLAIN = (
 def normalize_text(text: str) -> str:
     """The text by the rule above. Linear in its length; ASCII without control characters comes back as it is."""
     if _CONTROL.search(text):
-        text = _CONTROL.sub(_replace_character, text.replace("\r\n", "\n").replace("\r", "\n"))
+        text = _CONTROL.sub(lambda match: _replacement(match[0]), text.replace("\r\n", "\n").replace("\r", "\n"))
     if text.isascii():
         return text
-    text = re.sub(_UNUSUAL, _replace_character, text)
+    text = re.sub(_UNUSUAL, lambda match: _replacement(match[0]), text)
     return re.sub(_ACCENTED, _compose, text) if re.search(_ACCENT, text) else text
 
 
@@ -81,10 +81,6 @@ def normalize_line(text: str, limit: int) -> str:
 def normalize_file_name(path: str, limit: int) -> str:
     """The last part of a path, with slashes of either kind, as one line."""
     return normalize_line(path.replace("\\", "/").rpartition("/")[2], limit)
-
-
-def _replace_character(match: re.Match[str]) -> str:
-    return _replacement(match[0])
 
 
 @cache

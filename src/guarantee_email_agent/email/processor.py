@@ -196,8 +196,7 @@ class EmailProcessor:
             return tool_input(answer, tool, is_valid)
         except WrongShapeError as error:
             request = with_objection(request, error.objection)
-        answer = await self.llm.messages.create(**self.model.parameters(), **request)
-        return tool_input(answer, tool, is_valid)
+        return tool_input(await self.llm.messages.create(**self.model.parameters(), **request), tool, is_valid)
 
 
 class _Progress:

@@ -41,6 +41,5 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str,
 
 
 def _alphanumeric(text: str) -> str:
-    if text.isascii():
-        return text.upper().translate(_ASCII_PUNCTUATION)
-    return _NOT_ALPHANUMERIC.sub("", text.upper())
+    upper = text.upper()
+    return upper.translate(_ASCII_PUNCTUATION) if text.isascii() else _NOT_ALPHANUMERIC.sub("", upper)

@@ -38,10 +38,7 @@ def _record(cls: type) -> dict[str, Any]:
         schema["description"] = " ".join(cls.__doc__.split("\n\n")[0].split())
     schema["type"] = "object" if required else ["object", "null"]  # an empty section stands for all its defaults
     schema["properties"] = {key: _property(field, annotations[field.name]) for key, field in by_key.items()}
-    if required:
-        schema["required"] = required
-    schema["additionalProperties"] = False
-    return schema
+    return schema | ({"required": required} if required else {}) | {"additionalProperties": False}
 
 
 def _property(field: Field[Any], annotation: Any) -> dict[str, Any]:

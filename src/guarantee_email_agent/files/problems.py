@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -101,11 +102,9 @@ def _close_match(word: object, choices: Iterable[object]) -> str | None:
 def unquote_hint(value: object) -> str:
     """What to do with a number in quotes."""
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             float(value)
-        except ValueError:
-            return ""
-        return "; remove the quotes"
+            return "; remove the quotes"
     return ""
 
 

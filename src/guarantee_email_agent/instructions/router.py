@@ -28,10 +28,8 @@ class Situation:
     def __str__(self) -> str:
         if self.automatic:
             return "automatic: true"
-        parts = [f"intent: {self.intent}", f"serial_numbers: {self.serial_numbers}"]
-        if self.warranty_status:
-            parts.append(f"warranty_status: {self.warranty_status}")
-        return ", ".join(parts)
+        status = f", warranty_status: {self.warranty_status}" if self.warranty_status else ""
+        return f"intent: {self.intent}, serial_numbers: {self.serial_numbers}{status}"
 
 
 @dataclass(frozen=True, slots=True)

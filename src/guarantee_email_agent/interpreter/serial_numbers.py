@@ -202,10 +202,9 @@ class _Extractor:
         is 4711-A" the first is a model. Words that say there is none end the search: "serial number unreadable".
         """
         words, index = self._words, label.end
-        colon, negated = False, self._is_negated(label)
+        colon, owned, negated = False, False, self._is_negated(label)
         is_other = label.payload == "other"
         unlinked: NumberSpan | None = None
-        owned = False
         for _ in range(MAX_WORDS_FROM_OTHER_LABEL if is_other else MAX_WORDS_TO_VALUE):
             if index >= len(words.folded):
                 break

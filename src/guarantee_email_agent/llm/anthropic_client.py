@@ -205,7 +205,6 @@ def _is_message(answer: Any) -> bool:
 
 
 def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
-    """The error of an APIStatusError."""
     status, headers = error.status_code, error.response.headers
     api_message = printable(str(error.api_message or error.message))[:_MAX_API_MESSAGE]
     code, remedy = _code_and_remedy(error, api_message, request)

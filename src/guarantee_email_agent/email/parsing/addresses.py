@@ -115,6 +115,5 @@ def _split_mailboxes(value: str) -> list[str]:
 
 
 def _mailbox_text(outside: list[str], inside: list[str] | None) -> str:
-    if inside is None:
-        return "".join(outside)
-    return "".join(inside).rpartition(":")[2]  # a source route or "mailto:" may stand before it
+    # A source route or "mailto:" may stand before the address.
+    return "".join(outside) if inside is None else "".join(inside).rpartition(":")[2]
