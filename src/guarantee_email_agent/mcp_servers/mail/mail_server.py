@@ -18,8 +18,6 @@ CONNECT_S: Final = 10.0
 STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
 _MAX_RESPONSE_CHARS: Final = 200  # of what a server answered, in our messages
 
-Security = Literal["tls", "starttls", "none"]
-
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
@@ -28,7 +26,7 @@ class MailServer:
     kind: Literal["IMAP", "SMTP"]
     host: str
     port: int
-    security: Security
+    security: Literal["tls", "starttls", "none"]
     user: str | None
     password: str | None = field(repr=False)
     ca_file: Path | None = None

@@ -56,8 +56,7 @@ class Maildir:
         self._sent = directory / ".Sent"
         self._letters = KeywordLetters(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
-        # Change time of `new` at the last listing, and ids.
-        self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())
+        self._seen_new: tuple[int, frozenset[str]] = (0, frozenset())  # `new` as last listed: its change time, and ids
         self._warned = False
         with _os_errors_as_tool_errors("open", directory):
             if create:
@@ -299,7 +298,6 @@ def _folder_missing(directory: Path, part: str) -> ToolError:
 
 @contextmanager
 def _os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
-    """Errors of the file system as errors for the caller."""
     try:
         yield
     except OSError as error:

@@ -45,12 +45,13 @@ class SqliteList:
                 )
         except sqlite3.Error as error:
             raise sqlite_tool_error(SERVER, self._file, error) from None
-        if len(rows) > 1:
-            raise self._bad_record("holds this serial number more than once (case, spaces and hyphens do not count)")
         try:
+            if len(rows) > 1:
+                text = "holds this serial number more than once (case, spaces and hyphens do not count)"
+                raise WarrantyListError(text)
             return parse_record(rows[0]) if rows else None
         except WarrantyListError as error:
-            raise self._bad_record(str(error)) from None
+            raise ToolError(f"{SERVER}_bad_record", f"{self._file.name}: table warranties: {error}") from None
 
     def _check_records(self, connection: sqlite3.Connection) -> None:
         seen: set[str] = set()
@@ -78,9 +79,6 @@ class SqliteList:
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as connection:
             connection.create_function("serial_key", 1, lambda value: serial_key(str(value)), deterministic=True)
             yield connection
-
-    def _bad_record(self, problem: str) -> ToolError:
-        return ToolError(f"{SERVER}_bad_record", f"{self._file.name}: table warranties: {problem}")
 
 
 def is_sqlite(file: Path) -> bool:

@@ -63,12 +63,15 @@ def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
     status = values.get("status", "").strip().casefold()
     if status not in ("", "valid", "expired"):
         raise WarrantyListError("status must be valid or expired, or empty where the date decides")
-    return WarrantyRecord(
-        serial_number,
-        _date(values.get("expiration_date", "").strip(), required=not status),
-        _coverage(values.get("coverage", "").strip()),
-        cast("Status", status) if status else None,
-    )
+    expiration_date = _date(values.get("expiration_date", "").strip(), required=not status)
+    coverage = values.get("coverage", "").strip()
+    if coverage and not is_quotable(coverage):  # the agent would refuse it, for each mail anew
+        raise WarrantyListError(
+            "coverage must be at most 40 letters, digits, spaces and . , : / + ( ) -, without a word such as valid or "
+            "expired: it is repeated to customers"
+        )
+    known_status = cast("Status", status) if status else None
+    return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status)
 
 
 def _date(text: str, *, required: bool) -> date | None:
@@ -80,12 +83,3 @@ def _date(text: str, *, required: bool) -> date | None:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
     raise WarrantyListError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
-
-
-def _coverage(text: str) -> str | None:
-    if text and not is_quotable(text):  # the agent would refuse it, for each mail anew
-        raise WarrantyListError(
-            "coverage must be at most 40 letters, digits, spaces and . , : / + ( ) -, without a word such as valid or "
-            "expired: it is repeated to customers"
-        )
-    return text or None
