@@ -28,14 +28,13 @@ def _timeout_s(arguments: Arguments) -> float | None:
 
 
 def _info(request: ApiRequest, _: Arguments, page: BrowserPage) -> None:
-    inner = page.evaluate("({width: innerWidth, height: innerHeight})")
     information = {
         "user_agent": page.evaluate("navigator.userAgent"),
         # For programs inside, where the network is the sandbox's own; the outside has this API.
         "cdp_url": f"http://127.0.0.1:{CDP_PORT}",
         "vnc_url": "",
         "viewport": {"width": page.width, "height": page.height},
-        "page_viewport": inner,
+        "page_viewport": page.evaluate("({width: innerWidth, height: innerHeight})"),
     }
     request.answer(information, "Browser")
 
@@ -167,10 +166,6 @@ def _fill(_: ApiRequest, arguments: Arguments, page: BrowserPage) -> None:
     page.fill(arguments.optional_text("selector"), arguments.integer("index"), arguments.text("text"))
 
 
-def _html(request: ApiRequest, _: Arguments, page: BrowserPage) -> str:
-    return page.html(outer=request.query.get("outer", "true").lower() != "false")
-
-
 ROUTES: Final[dict[tuple[str, str], Action]] = {
     ("GET", "info"): _info,
     ("GET", "screenshot"): _screenshot,
@@ -196,7 +191,7 @@ ROUTES: Final[dict[tuple[str, str], Action]] = {
     ("POST", "page/wait"): _wait,
     ("POST", "page/evaluate"): lambda _, arguments, page: page.evaluate(arguments.text("expression")),
     ("GET", "page/text"): lambda _, __, page: page.text(),
-    ("GET", "page/html"): _html,
+    ("GET", "page/html"): lambda request, _, page: page.html(outer=request.query.get("outer", "").lower() != "false"),
     ("GET", "page/elements"): lambda _, __, page: page.elements(),
     ("GET", "page/screenshot"): _screenshot,
 }

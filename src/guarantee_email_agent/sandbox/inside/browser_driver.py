@@ -115,8 +115,7 @@ class _BrowserDriver:
                 # 3 and 4 are where a browser looks for these pipes.
                 place_descriptors({0: nothing, 1: nothing, 2: nothing, 3: to_browser, 4: to_us})
                 os.chdir(self._starter.home)
-                window = f"--window-size={WIDTH},{HEIGHT}"
-                command = [self._program, *options, window, "about:blank"]
+                command = [self._program, *options, f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
                 os.execve(self._program, command, dict(self._starter.environment))  # noqa: S606 - the very purpose
             finally:
                 os._exit(127)

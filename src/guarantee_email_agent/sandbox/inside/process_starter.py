@@ -58,14 +58,13 @@ class ProcessStarter:
         return pid
 
     def _restrict(self) -> None:
-        limits = self._limits
         for kind, value in (
             (resource.RLIMIT_CORE, _NO_CORE),
-            (resource.RLIMIT_DATA, limits.get("memory")),
-            (resource.RLIMIT_FSIZE, limits.get("file")),
-            (resource.RLIMIT_NPROC, limits.get("processes")),
-            (resource.RLIMIT_NOFILE, limits.get("open_files")),
-            (resource.RLIMIT_CPU, limits.get("cpu_s")),
+            (resource.RLIMIT_DATA, self._limits.get("memory")),
+            (resource.RLIMIT_FSIZE, self._limits.get("file")),
+            (resource.RLIMIT_NPROC, self._limits.get("processes")),
+            (resource.RLIMIT_NOFILE, self._limits.get("open_files")),
+            (resource.RLIMIT_CPU, self._limits.get("cpu_s")),
         ):
             if value is not None:
                 hard = resource.getrlimit(kind)[1]

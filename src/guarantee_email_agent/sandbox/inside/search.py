@@ -97,10 +97,8 @@ def grep(files: Files, arguments: Arguments) -> Result:
         for number in hits:
             seen += 1
             if seen > skip and len(matches) < limit:
-                context = {
-                    "context_before": lines[max(number - before, 0) : number],
-                    "context_after": lines[number + 1 : number + 1 + after],
-                }
+                above, below = lines[max(number - before, 0) : number], lines[number + 1 : number + 1 + after]
+                context = {"context_before": above, "context_after": below}
                 matches.append({"file": name, "line_number": number + 1, "line_content": lines[number], **context})
     counts = {"match_count": seen, "files_searched": searched, "files_matched": matched}
     result = {"path": path, "pattern": given, "matches": matches, **counts, "truncated": seen > skip + len(matches)}

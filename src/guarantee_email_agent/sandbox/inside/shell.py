@@ -244,8 +244,7 @@ class Shell:
         return self._sessions[name]
 
     def _folder(self, session: ShellSession, arguments: Arguments) -> str:
-        wanted = arguments.optional_text("exec_dir")
-        strict = arguments.flag("strict")
+        wanted, strict = arguments.optional_text("exec_dir"), arguments.flag("strict")
         for folder in (wanted, session.folder, self._starter.home, "/"):
             if folder is not None and os.path.isdir(folder) and os.access(folder, os.X_OK):
                 return folder
