@@ -58,6 +58,10 @@ class Instructions:
 
     main_body: str
     scenarios: tuple[ScenarioInstruction, ...]
+    _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def route(self, situation: Situation) -> ScenarioInstruction:
-        return next(scenario for scenario in self.scenarios if is_triggered(scenario.trigger, situation))
+        if (scenario := self._routes.get(situation)) is None:
+            scenario = next(each for each in self.scenarios if is_triggered(each.trigger, situation))
+            self._routes[situation] = scenario
+        return scenario

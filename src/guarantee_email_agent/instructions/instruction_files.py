@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
-from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
@@ -37,18 +37,16 @@ class InstructionFiles:
 
     main: Path
     scenarios_dir: Path
-    _cached: tuple[list[str], Instructions] | None = field(default=None, repr=False)
+    _cached: tuple[list[tuple[str, bytes]], Instructions] | None = field(default=None, repr=False)
 
     def load(self) -> Instructions:
         """The set as it stands on disk now.
 
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
-        paths = [str(self.main), *self._scenario_paths()]
-        texts = [_read(path) for path in paths]
-        if self._cached is not None and self._cached[0] == texts:
-            return self._cached[1]
-        self._cached = (texts, self._parse_files(paths, texts))
+        files = [(path, _read(path)) for path in (str(self.main), *self._scenario_paths())]
+        if self._cached is None or self._cached[0] != files:
+            self._cached = (files, self._parse_files(files))
         return self._cached[1]
 
     def _scenario_paths(self) -> list[str]:
@@ -63,12 +61,13 @@ class InstructionFiles:
             ) from None
         return [f"{folder}/{name}" for name in names]
 
-    def _parse_files(self, paths: Sequence[str], texts: Sequence[str]) -> Instructions:
+    def _parse_files(self, files: Sequence[tuple[str, bytes]]) -> Instructions:
         problems: list[str] = []
         main_body = ""
         scenarios: list[ScenarioInstruction] = []
-        for index, (path, text) in enumerate(zip(paths, texts, strict=True)):
+        for index, (path, content) in enumerate(files):
             try:
+                text = _decode(path, content)
                 if index == 0:
                     main_body = _parse(path, text, MainHeader, parse_lexicon)[1]
                 else:
@@ -82,19 +81,24 @@ class InstructionFiles:
         return Instructions(main_body, tuple(scenarios))
 
 
-def _read(path: str) -> str:
+def _read(path: str) -> bytes:
     try:
-        return read_text(path, MAX_BYTES)
+        return read_bytes(path, MAX_BYTES)
     except InputFileError as error:
-        if error.code == "document_not_utf8":
-            code, message = "instruction_encoding", error.message
-        elif error.code == "document_too_large":
+        if error.code == "document_too_large":
             code = "instruction_file_too_large"
             message = f"larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail"
         else:
             code = "instruction_file_unreadable"
             message = f"cannot read the instruction file ({error.message}). Restore it, or correct the configuration"
         raise InstructionError(f"{path}: {message}", code) from None
+
+
+def _decode(path: str, content: bytes) -> str:
+    try:
+        return decode_text(content)
+    except InputFileError as error:
+        raise InstructionError(f"{path}: {error.message}", "instruction_encoding") from None
 
 
 def _parse_scenario(path: str, text: str) -> ScenarioInstruction:
