@@ -57,10 +57,9 @@ def read_bytes(path: Path | str, max_bytes: int) -> bytes:
         raise _unreadable(path, error) from None
     try:
         status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise InputFileError("this is a folder, not a file", "document_unreadable")
         if not stat.S_ISREG(status.st_mode):
-            raise InputFileError("this is a pipe or a device, not a file", "document_unreadable")
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+            raise InputFileError(f"this is {what}, not a file", "document_unreadable")
         data = os.read(descriptor, min(status.st_size, max_bytes) + 1)  # a large buffer costs more than the reading
         if len(data) != status.st_size:  # read in pieces, or of no known size, as /proc has them
             while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,17 +50,16 @@ class InstructionFiles:
             self._cached = (files, self._parse_files(files))
         return self._cached[1]
 
-    def _scenario_paths(self) -> list[str]:
+    def _scenario_paths(self) -> tuple[str, ...]:
         folder = str(self.scenarios_dir)
         try:
-            names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
+            return _sorted_paths(folder, tuple(os.listdir(folder)))
         except OSError as error:
             raise InstructionError(
                 f"{folder}: cannot read the folder of scenario instructions ({error.strerror}). "
                 "Set instructions.scenarios_dir in the configuration",
                 "instruction_folder_unreadable",
             ) from None
-        return [f"{folder}/{name}" for name in names]
 
     def _parse_files(self, files: Sequence[tuple[str, bytes]]) -> Instructions:
         problems: list[str] = []
@@ -79,6 +79,11 @@ class InstructionFiles:
         if problems:
             raise InstructionError("\n".join(problems), "instruction_invalid", {"problems": len(problems)})
         return Instructions(main_body, tuple(scenarios))
+
+
+@lru_cache(maxsize=8)
+def _sorted_paths(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] not in "._")
 
 
 def _read(path: str) -> bytes:

@@ -68,7 +68,8 @@ class ReplyTemplate(Conditional):
 
     def render(self, facts: Mapping[str, str | None]) -> str:
         """The reply's text. Raises MissingFactError where a placeholder has no value."""
-        text = "".join(part if isinstance(part, str) else part.value(facts) for part in _flatten(self.parts, facts))
+        parts = _flatten(self.parts, facts)
+        text = "".join([part if isinstance(part, str) else part.value(facts) for part in parts])
         return _BLANK_LINES.sub("\n\n", text).strip() + "\n"
 
     def literal_text(self) -> str:

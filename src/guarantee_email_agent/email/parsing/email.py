@@ -98,11 +98,14 @@ class Email:
     @property
     def quoted_text(self) -> str:
         """What stems from earlier mails, without the `>` marks."""
-        return re.sub(_QUOTE_PREFIX, "", self._text("quoted"))
+        return re.sub(_QUOTE_PREFIX, "", text) if (text := self._text("quoted")) else ""
 
     @property
     def signature_text(self) -> str:
         return self._text("signature")
 
     def _text(self, kind: SpanKind) -> str:
-        return "".join([span.text for span in self.spans if span.kind == kind]).strip()
+        spans = self.spans
+        if len(spans) == 1:  # almost every first mail of a customer; each text is asked for several times
+            return spans[0].text.strip() if spans[0].kind == kind else ""
+        return "".join([span.text for span in spans if span.kind == kind]).strip()

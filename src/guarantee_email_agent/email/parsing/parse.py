@@ -71,7 +71,7 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
     message_id = normalize_line(_text_field(raw, "message_id", problems), MAX_MESSAGE_ID_CHARS)
     if not message_id:
         message_id = _derive_message_id("\x1f".join((sender, subject, received, body)).encode("utf-8", "replace"))
-    thread_id = normalize_line(_text_field(raw, "thread_id", problems, required=False), MAX_MESSAGE_ID_CHARS)
+    thread_id = _text_field(raw, "thread_id", problems, required=False)
     attachments = _attachments(raw.get("attachments"), problems)
     addressed: Mapping[str, object] = raw if "to" in raw or "cc" in raw else headers
     return Email(
@@ -83,7 +83,7 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
         label_spans(body),
         attachments,
         headers,
-        thread_id or None,
+        normalize_line(thread_id, MAX_MESSAGE_ID_CHARS) or None if thread_id else None,
         tuple(dict.fromkeys(problems)),
     )
 
@@ -210,6 +210,8 @@ def _truncate(text: str, limit: int, what: str, problems: list[str]) -> str:
 
 def _headers(given: object, problems: list[str]) -> dict[str, tuple[str, ...]]:
     """Header fields from a mapping, or from pairs or {name, value} mappings as mail services list them."""
+    if given is None:
+        return {}
     found: dict[str, list[str]] = {}
     headers = _iterate_headers(given, problems)
     for name, value in islice(headers, MAX_HEADERS):
@@ -225,7 +227,7 @@ def _iterate_headers(given: object, problems: list[str]) -> Iterator[tuple[str, 
         entries = given.items()
     elif isinstance(given, (list, tuple)):
         entries = given[: MAX_HEADERS + 1]
-    elif given is not None:
+    else:
         problems.append(f"headers is {type(given).__name__}, not a mapping; left out")
     for entry in entries:
         pair = (entry.get("name"), entry.get("value")) if isinstance(entry, Mapping) else entry
