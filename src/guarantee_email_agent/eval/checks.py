@@ -6,6 +6,7 @@ Each check yields a `FailedCheck` for every miss, and nothing where all is as ex
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
@@ -145,6 +146,7 @@ def check_verdict(test: str, verdict: Verdict) -> Iterator[FailedCheck]:
 # How values are compared and written ----------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)  # scenarios share most phrases, and each check asks for the same reply
 def normalize_phrase(text: str) -> str:
     """Text as phrases are compared: case folded, every run of white space (no-break spaces too) one space."""
     words = " ".join(text.split())

@@ -77,7 +77,7 @@ def _from_mapping(raw: Mapping[str, object]) -> Email:
     return Email(
         message_id,
         sender,
-        _recipients((addressed.get("to"), addressed.get("cc")), problems),
+        _recipients((addressed.get("to"), addressed.get("cc")), problems) if addressed else (),
         subject,
         received,
         label_spans(body),
