@@ -99,8 +99,11 @@ class PhraseMatcher(Generic[Payload]):
             # The longest phrase wins where several begin at one word.
             candidates.sort(key=lambda phrase: (-len(phrase.words), -sum(len(word) for word, _ in phrase.words)))
 
-    def find(self, words: TokenizedText) -> list[PhraseMatch[Payload]]:
-        """Every place where a phrase begins, longest first at each word; matches may overlap."""
+    def find(self, words: TokenizedText, *, shorter: bool = False) -> list[PhraseMatch[Payload]]:
+        """Every place where a phrase begins, in order; matches may overlap.
+
+        shorter: where several begin at one word, all of them and not the longest alone, longest first.
+        """
         matches: list[PhraseMatch[Payload]] = []
         cache = self._cache
         for index, word in enumerate(words.folded):
@@ -110,7 +113,8 @@ class PhraseMatcher(Generic[Payload]):
             for phrase in phrases:
                 if _rest_matches(phrase, words, index):
                     matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
-                    break
+                    if not shorter:
+                        break
         return matches
 
     def _candidates(self, word: str) -> tuple[PhrasePattern[Payload], ...]:

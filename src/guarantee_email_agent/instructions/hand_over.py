@@ -1,0 +1,154 @@
+"""The words that leave a mail to a person: the reasons of the hand-over instruction file, each with its phrases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
+from guarantee_email_agent.instructions.phrases import (
+    InvalidPhraseError,
+    PhraseMatcher,
+    PhrasePattern,
+    parse_phrase,
+    tokenize,
+)
+
+REASON_ELEMENT = "hand-over"
+EXCEPTION_ELEMENT = "hand-over-exceptions"
+MAX_WORDS_APART = 12
+
+_REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class HandOverReason:
+    """Why a mail is left to a person. `name` is what logs and drafts say, `description` what a person reads."""
+
+    name: str
+    description: str
+
+
+class _Part(NamedTuple):
+    """A phrase's share in a reason: `pair` numbers the entry `first + second`, `side` tells which of them it is."""
+
+    reason: str
+    pair: int | None = None
+    side: int = 0
+
+
+_Parts = tuple[_Part, ...]
+_Phrase = tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]
+_EXCEPTION: _Parts = ()
+
+
+class HandOverLexicon:
+    """The reasons of an instruction file, and the phrases that give them away."""
+
+    def __init__(self, reasons: tuple[HandOverReason, ...], phrases: PhraseMatcher[_Parts]) -> None:
+        self.reasons = reasons
+        self._phrases = phrases
+
+    def find(self, text: str) -> tuple[str, ...]:
+        """The names of the reasons whose phrases stand in `text`, in the order of the file; linear in its length."""
+        words = tokenize(text)
+        found = set[str]()
+        seen: dict[tuple[int, int], tuple[int, int]] = {}
+        exception_end = index = sentence = 0
+        for match in self._phrases.find(words, shorter=True):
+            if match.payload is _EXCEPTION:
+                exception_end = max(exception_end, match.end)
+            if match.end <= exception_end:
+                continue
+            while index < match.first:
+                index += 1
+                sentence += bool(_SENTENCE_END.search(words.gap_before(index)))
+            for reason, pair, side in match.payload:
+                if pair is None:
+                    found.add(reason)
+                    continue
+                seen[pair, side] = (sentence, index)
+                other = seen.get((pair, 1 - side))
+                if other is not None and other[0] == sentence and index - other[1] <= MAX_WORDS_APART:
+                    found.add(reason)
+        return tuple(reason.name for reason in self.reasons if reason.name in found)
+
+
+@lru_cache(maxsize=16)
+def parse_hand_over(text: str) -> HandOverLexicon:
+    """The reasons and phrases in a body; pure, hence cached. A body without any has no reasons and finds nothing.
+
+    Raises MarkupError, with the line, for a reason without a name or a description, one that stands twice or holds no
+    phrase, and for a phrase that cannot be used.
+    """
+    reasons: dict[str, HandOverReason] = {}
+    parts: dict[_Phrase, list[_Part]] = {}
+    exceptions: dict[_Phrase, tuple[int, str]] = {}
+    pairs = 0
+    for element in parse_elements(text):
+        if element.name == EXCEPTION_ELEMENT:
+            exceptions.update((_parse(line, source), (line, source)) for line, source in _entries(element))
+        if element.name != REASON_ELEMENT:
+            continue
+        reason = _parse_reason(element)
+        if reason.name in reasons:
+            raise _error(element.line, f"reason '{reason.name}' stands twice. Put all its phrases into one element")
+        reasons[reason.name] = reason
+        for line, source in _entries(element):
+            first, plus, second = source.partition("+")
+            for side, half in enumerate((first, second) if plus else (first,)):
+                part = _Part(reason.name, pairs if plus else None, side)
+                parts.setdefault(_parse(line, half.strip()), []).append(part)
+            pairs += bool(plus)
+    for phrase, (line, source) in exceptions.items():
+        if phrase in parts:
+            raise _error(line, f"phrase '{source}' is an exception and stands for a reason, too. Remove one of them")
+    payloads = {**{phrase: tuple(held) for phrase, held in parts.items()}, **dict.fromkeys(exceptions, _EXCEPTION)}
+    return HandOverLexicon(
+        tuple(reasons.values()),
+        PhraseMatcher(PhrasePattern(words, gaps, payload) for (words, gaps), payload in payloads.items()),
+    )
+
+
+def _parse_reason(element: Element) -> HandOverReason:
+    for attribute in element.attributes:
+        if attribute not in ("reason", "description"):
+            raise _error(element.line, f"unknown attribute '{attribute}'. Known are: reason, description")
+    name, description = (element.attributes.get(key, "").strip() for key in ("reason", "description"))
+    if not _REASON_NAME.fullmatch(name):
+        raise _error(
+            element.line,
+            f'<{REASON_ELEMENT}> has no usable reason. Give it a name in small letters, such as reason="injury"',
+        )
+    if not description:
+        raise _error(element.line, f"reason '{name}' has no description. Say in a few words what it means")
+    return HandOverReason(name, description)
+
+
+def _entries(element: Element) -> Iterator[tuple[int, str]]:
+    """(line, entry) pairs: what stands between commas and line ends, in one spelling."""
+    if element.children:
+        child = element.children[0]
+        raise _error(child.line, f"<{child.name}> inside <{element.name}>: only lines of text may stand there")
+    if not element.text.strip(", \t\n"):
+        raise _error(element.line, f"<{element.name}> is empty. Write at least one phrase")
+    for line, text in element.numbered_lines():
+        for entry in text.split(","):
+            if entry.strip():
+                yield line, " ".join(entry.split())
+
+
+def _parse(line: int, source: str) -> _Phrase:
+    try:
+        pattern = parse_phrase(source, None)
+    except InvalidPhraseError as error:
+        raise _error(line, f"phrase '{source}' {error}") from None
+    return pattern.words, pattern.separators
+
+
+def _error(line: int, message: str) -> MarkupError:
+    return MarkupError(message, "instruction_rule_invalid", {"line": line})
