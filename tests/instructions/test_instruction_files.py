@@ -14,9 +14,10 @@ from guarantee_email_agent.utils.errors import InstructionError
 
 def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     names = [scenario.name for scenario in folder.load().scenarios]
-    assert names == sorted(
-        ["valid-warranty", "invalid-warranty", "missing-info", "graceful-degradation", "out-of-scope", "no-reply"]
-    )
+    assert names == [
+        *("graceful-degradation", "hand-over", "invalid-warranty", "missing-info"),
+        *("no-reply", "out-of-scope", "unverified-sender", "valid-warranty"),
+    ]
 
 
 @pytest.mark.parametrize("situation", list(all_situations()), ids=str)
@@ -83,7 +84,7 @@ def test_a_new_scenario_file_is_seen(folder: InstructionFolder) -> None:
 @pytest.mark.parametrize("name", [".missing-info.md.swp", "._notes.md", "_draft.md", "README.txt"])
 def test_files_that_are_no_scenarios_are_left_alone(name: str, folder: InstructionFolder) -> None:
     (folder.scenarios / name).write_text("anything", encoding="utf-8")
-    assert len(folder.load().scenarios) == 6
+    assert len(folder.load().scenarios) == 8
 
 
 # How a file may be saved ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, Outcome
+from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Outcome
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -25,9 +25,7 @@ from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
-Disposition = Literal[
-    "answered", "not_answered", "quarantined", "unknown", "failed", "outage", "waiting", "busy", "gone"
-]
+Disposition = Outcome | Literal["failed", "outage", "waiting", "busy", "gone"]
 """An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, deleted."""
 
 RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
@@ -129,6 +127,8 @@ class MailWorker:
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)
             return WorkResult("busy")
+        if state.outcome == "observed":
+            return WorkResult("observed")
         logger.info("Email %s was finished before: %s", entry.id, state.outcome)
         await self._mark(entry, location_key, state.outcome)
         return WorkResult(state.outcome)
@@ -252,12 +252,12 @@ class MailWorker:
         await self._mark(entry, claim.location_key, "quarantined")
         return WorkResult("quarantined", reason=code)
 
-    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: Outcome, code: str) -> WorkResult:
+    async def _finish(self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str) -> WorkResult:
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
         await self._mark(entry, claim.location_key, outcome)
         return WorkResult(outcome, reason=code)
 
-    async def _mark(self, entry: InboxEntry, location_key: str, outcome: Outcome) -> None:
+    async def _mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
         """Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark."""
         try:
             await self.mailbox.mark(entry.id, outcome)

@@ -41,6 +41,18 @@ def _ledger(value: str) -> str | None:
     return not_blank(value)
 
 
+def _answer_since(value: str) -> str | None:
+    if value in ("all", "first-start"):
+        return None
+    from datetime import date  # 2 ms that a command without this setting saves
+
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return f"must be first-start, all, or a date such as 2026-01-31, not {value!r}"
+    return None
+
+
 def _addresses(addresses: tuple[str, ...]) -> str | None:
     wrong = next((address for address in addresses if not _ADDRESS.fullmatch(address)), None)
     return None if wrong is None else f"must list bare addresses such as support@example.com, not {wrong!r}"
@@ -210,9 +222,60 @@ class Eval:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplySettings:
+    """Who words the replies."""
+
+    mode: Literal["approved", "reviewed"] = setting(
+        "approved",
+        "`approved`: a model chooses among the sentences of the instruction files, and nothing it writes goes out; "
+        "`reviewed`: it writes freely, and every reply is stored as a draft for a person to send.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyLimits:
+    """Most mails that are answered; what comes on top is handed over. They count for all agents on one ledger."""
+
+    per_address: int = number(5, "Replies in 24 hours to one address.", 1, 10_000)
+    per_thread: int = number(3, "Replies in 24 hours in one conversation.", 1, 10_000)
+    per_hour: int = number(200, "Replies in an hour in all.", 1, 1_000_000)
+
+
+Mode = Literal["answer", "drafts", "observe"]
+SenderCheck = Literal["off", "neutral", "hold"]
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSettings:
     """How the agent watches its mailbox."""
 
+    mode: Mode = setting(
+        "answer",
+        "`answer` sends replies and creates tickets; `drafts` puts replies into the Drafts folder for a person to "
+        "send; `observe` only logs what it would have done.",
+    )
+    answer_since: str = setting(
+        "first-start",
+        "Mails that came before are left alone: `first-start` (the first `run` on this ledger), a date such as "
+        "`2026-01-31` (UTC), or `all`.",
+        _answer_since,
+    )
+    max_age_days: float | None = number(
+        None, "Mails older than so many days are left alone; `null`: none is.", 0, 36_500, above=True
+    )
+    skip_seen: bool = setting(False, "Whether mails that somebody has read are left alone, too.")
+    limits: ReplyLimits = setting(ReplyLimits(), "Most mails that are answered.")
+    sender_check: SenderCheck = setting(
+        "off",
+        "What becomes of a mail whose sender is not proved: `off`, as any other; `neutral`, a reply without status, "
+        "date or ticket; `hold`, it is handed over.",
+    )
+    authserv_id: str | None = setting(
+        None, "The name by which your mail server signs `Authentication-Results`; no other is believed.", not_blank
+    )
+    trusted_forms: tuple[str, ...] = setting(
+        (), "Senders whose `Reply-To` is answered: the web forms of your own site.", _addresses
+    )
     own_addresses: tuple[str, ...] = setting(
         (), "Further addresses of our own; mail from them is never answered.", _addresses
     )
@@ -228,6 +291,13 @@ class AgentSettings:
     mail_budget_s: float = number(60.0, "Seconds that one mail may take, all retries included.", 0, 3600, above=True)
     poll_interval_s: float = number(30.0, "Seconds between two polls of the inbox.", 0, 86_400, above=True)
     max_mail_bytes: int = number(25_000_000, "Largest mail that is read, in bytes.", 1000, 100_000_000)
+
+    def __post_init__(self) -> None:
+        if self.sender_check != "off" and self.authserv_id is None:
+            raise ValueError(
+                f"has sender_check: {self.sender_check} but no authserv_id; add the name that stands first in the "
+                "Authentication-Results header of your mails"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +337,7 @@ class Config:
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
     instructions: InstructionSettings = setting(InstructionSettings(), "The files that say how the agent answers.")
     llm: Llm = setting(Llm(), "The language model.")
+    reply: ReplySettings = setting(ReplySettings(), "Who words the replies.")
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")

@@ -166,13 +166,14 @@ def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int
                 first_line + template.line - 1,
                 "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or remove it",
             )
-    if not any(condition.automatic for condition in scenario.trigger):
+    unanswered = next((each for each in scenario.trigger if each.automatic or each.hand_over), None)
+    if unanswered is None:
         yield from _template_problems(scenario, first_line)
     elif scenario.templates:
-        yield (
-            first_line + scenario.templates[0].line - 1,
-            "answers mail that machines sent, which must never be answered (RFC 3834). Remove the <reply>",
+        why = (
+            "machines sent, which must never be answered (RFC 3834)" if unanswered.automatic else "is left for a person"
         )
+        yield first_line + scenario.templates[0].line - 1, f"answers mail that {why}. Remove the <reply>"
 
 
 def _template_problems(scenario: ScenarioInstruction, first_line: int) -> Iterator[tuple[int, str]]:
@@ -199,6 +200,9 @@ def _possible_facts(situation: Situation) -> Iterator[dict[str, str | None]]:
     if situation.warranty_status is None:
         # Without exactly one serial number and an answer from the warranty system nothing is known.
         yield dict.fromkeys(FACTS)
+        return
+    if situation.warranty_status == "withheld":
+        yield {**dict.fromkeys(FACTS), "warranty_status": "withheld"}
         return
     for date, coverage in itertools.product((None, "2030-01-01"), (None, "full")):
         yield {

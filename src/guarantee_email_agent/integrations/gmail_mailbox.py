@@ -20,7 +20,7 @@ from guarantee_email_agent.integrations.call_errors import (
     service_error,
 )
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
@@ -33,8 +33,8 @@ GMAIL_CALLS: Final = {
 }
 
 MAX_LISTED: Final = 50  # it fetches every mail found at the same time, which Gmail allows to some number only
-LABELS: Final[Mapping[Outcome, str]] = {
-    outcome: f"warranty-agent-{outcome.replace('_', '-')}" for outcome in get_args(Outcome)
+LABELS: Final[Mapping[MailMark, str]] = {
+    outcome: f"warranty-agent-{outcome.replace('_', '-')}" for outcome in get_args(MailMark)
 }
 DOMAIN: Final = "gmail-mcp-server.invalid"
 """Of the Message-IDs that stand in for the real ones, which the server leaves out (RFC 2606)."""
@@ -63,7 +63,7 @@ class GmailMailbox:
         self._session = session
         self._clock = clock
         self._timeout_s = timeout_s
-        self._label_ids: dict[Outcome, str] = {}
+        self._label_ids: dict[MailMark, str] = {}
 
     async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
         """The latest ones, since the server cannot turn a page; the oldest of them first."""
@@ -96,7 +96,7 @@ class GmailMailbox:
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:  # noqa: ARG002 - nothing to look for
         return "unknown"
 
-    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
         label = await self._label_id(outcome)
         try:
             await self._call("modify_email", {"messageId": mail_id, "addLabelIds": [label]})
@@ -126,7 +126,7 @@ class GmailMailbox:
             raise malformed_error(self._session.name, "search_emails", "is not as expected")
         return list(dict.fromkeys(found))
 
-    async def _label_id(self, outcome: Outcome) -> str:
+    async def _label_id(self, outcome: MailMark) -> str:
         if outcome not in self._label_ids:
             found = _LABEL_ID.search(await self._call("get_or_create_label", {"name": LABELS[outcome]}))
             if found is None:

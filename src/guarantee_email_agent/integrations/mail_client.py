@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, GmailMailbox
 from guarantee_email_agent.integrations.mcp_mailbox import CALLS, McpMailbox
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Reply, SentState
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
@@ -41,7 +41,7 @@ class MailClient:
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         return await self._call(lambda mailbox: mailbox.find_sent(message_id, wait_s))
 
-    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call(lambda mailbox: mailbox.mark(mail_id, outcome))
 
     async def count_by_outcome(self) -> dict[str, int]:

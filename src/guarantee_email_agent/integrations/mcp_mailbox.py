@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 
 from guarantee_email_agent.integrations.call_errors import forbid_repeat, malformed_error
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
 from guarantee_email_agent.utils.errors import IntegrationError
 
 CALLS: Final = {
@@ -58,7 +58,7 @@ class McpMailbox:
             raise self._malformed("find_sent", "state")
         return known
 
-    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call("mark", {"id": mail_id, "outcome": outcome})
 
     async def count_by_outcome(self) -> dict[str, int]:

@@ -15,8 +15,11 @@ from typing import Any, Final, Literal, Protocol
 from guarantee_email_agent.instructions.router import WarrantyStatus
 from guarantee_email_agent.utils.errors import IntegrationError
 
-Outcome = Literal["answered", "not_answered", "quarantined", "unknown"]
-"""What became of a mail."""
+MailMark = Literal["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]
+"""What became of a mail, as the mailbox keeps it. `drafted`: a reply to it waits for a person to send it."""
+
+Outcome = MailMark | Literal["observed"]
+"""The same as the ledger keeps it. `observed`: it was only said what would have been done, so the mail has no mark."""
 
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
@@ -73,7 +76,7 @@ class Mailbox(ReplySender, Protocol):
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """Whether a reply went out. wait_s: how long its copy may take to come before it counts as not sent."""
 
-    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
 
     async def count_by_outcome(self) -> dict[str, int]:

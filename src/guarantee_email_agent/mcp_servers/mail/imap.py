@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapIdle
@@ -110,7 +110,7 @@ class ImapMailbox:
 
         return self._inbox.run(work)
 
-    def mark(self, mail_id: str, outcome: Outcome) -> None:
+    def mark(self, mail_id: str, outcome: MailMark) -> None:
         def work(client: IMAPClient) -> None:
             uid = self._uid(mail_id)
             flags = client.add_flags([uid], [KEYWORDS[outcome]]).get(uid)

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
-KEYWORDS: Final[Mapping[Outcome, str]] = {
+KEYWORDS: Final[Mapping[MailMark, str]] = {
     "answered": "$AgentAnswered",
+    "drafted": "$AgentDrafted",
+    "handed_over": "$AgentHandedOver",
     "not_answered": "$AgentNotAnswered",
     "quarantined": "$AgentQuarantined",
     "unknown": "$AgentUnknown",
@@ -48,7 +50,7 @@ class MailStore(Protocol):
     def find_sent(self, message_id: str) -> SentState:
         """Whether a reply was sent, as far as can be seen now."""
 
-    def mark(self, mail_id: str, outcome: Outcome) -> None:
+    def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Say what became of a mail; it is no longer listed. Raises mail_not_found."""
 
     def count_by_outcome(self) -> Mapping[str, int]:

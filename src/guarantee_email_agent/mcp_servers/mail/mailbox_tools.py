@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from guarantee_email_agent.integrations.ports import Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
@@ -91,12 +91,14 @@ class FoundSent(ToolOutput):
 
 class Mark(ToolArguments):
     id: _MailId
-    outcome: Outcome
+    outcome: MailMark
 
 
 class Tally(ToolOutput):
     unprocessed: _Count
     answered: _Count
+    drafted: _Count
+    handed_over: _Count
     not_answered: _Count
     quarantined: _Count
     unknown: _Count

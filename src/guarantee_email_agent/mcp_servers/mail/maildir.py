@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
@@ -91,7 +91,7 @@ class Maildir:
 
         return self._with_file(mail_id, "read", read)
 
-    def mark(self, mail_id: str, outcome: Outcome) -> None:
+    def mark(self, mail_id: str, outcome: MailMark) -> None:
         with _os_errors_as_tool_errors("mark a mail in", self._directory):
             letters = self._letters.allocate(KEYWORDS.values())
         ours = {letters[keyword] for keyword in KEYWORDS.values()}
@@ -166,7 +166,7 @@ class Maildir:
     def close(self) -> None:
         pass
 
-    def _outcomes(self) -> Mapping[str, Outcome]:
+    def _outcomes(self) -> Mapping[str, MailMark]:
         """By the letter of its keyword."""
         letters = self._letters.load()
         return {letters[keyword]: outcome for outcome, keyword in KEYWORDS.items() if keyword in letters}
