@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 MAX_PATHS = 20_000
@@ -26,10 +27,12 @@ def compile_safe_regex(source: str) -> re.Pattern[str]:
     from re import _parser  # type: ignore[attr-defined]
 
     try:
-        # In a group of its own, as it will be used: flags for the whole pattern are refused there.
-        compiled = re.compile(f"(?:{source})", re.IGNORECASE)
-        tree = _parser.parse(source, re.IGNORECASE)
-    except (re.error, RecursionError, OverflowError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # `[[A]`: will mean something else in a later Python
+            # In a group of its own, as it will be used: flags for the whole pattern are refused there.
+            compiled = re.compile(f"(?:{source})", re.IGNORECASE)
+            tree = _parser.parse(source, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError, FutureWarning) as error:
         raise UnsafeRegexError(f"does not compile ({error})") from None
     if compiled.groupindex:
         raise UnsafeRegexError("names a group. Write (?:…) instead of (?P<name>…)")
