@@ -17,7 +17,7 @@ MAX_PART_BYTES = 4_000_000  # one text part as sent, before base64 or quoted-pri
 MAX_HTML_CHARS = 1_000_000  # all HTML of a mail; styles and markup are most of it
 MAX_BODY_CHARS = 200_000  # the text that is labelled and searched for a serial number
 MAX_SUBJECT_CHARS = 1_000  # RFC 5322 §2.1.1 allows 998 a line
-MAX_HEADER_CHARS = 10_000  # one header, unfolded
+MAX_HEADER_CHARS = 10_000  # one header, unfolded; a value of that length was cut
 MAX_HEADERS = 1_000
 MAX_MIME_DEPTH = 20
 MAX_PARTS = 200
@@ -38,6 +38,9 @@ REPLY_OR_FORWARD_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:"
 
 DERIVED_ID_SUFFIX = "@missing.message-id>"
 """Ends a Message-ID that we derived for a mail without one; no other program knows the mail by it."""
+
+SEVERAL_AUTHORS = "the mail has more than one author; the first counts"
+"""The problem of a mail whose From holds several addresses, which nobody can vouch for."""
 
 _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
 

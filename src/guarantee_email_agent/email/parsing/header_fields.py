@@ -47,11 +47,14 @@ def parse_header_fields(data: bytes, start: int, end: int, problems: list[str]) 
         count += 1
         if count > MAX_HEADERS:
             continue
-        if len(folded) - folded.count(b"\n") > MAX_HEADER_CHARS:
+        is_cut = len(folded) - folded.count(b"\n") > MAX_HEADER_CHARS
+        if is_cut:
             problems.append(f"a header is longer than {MAX_HEADER_CHARS} characters and was cut")
         # Each line break goes with a blank, so twice the limit holds every value that is not too long.
         value = b" ".join([line.strip() for line in folded[: 2 * MAX_HEADER_CHARS].split(b"\n")])[:MAX_HEADER_CHARS]
-        fields.setdefault(match[1].decode("ascii").lower(), []).append(replace_controls(decode_bytes(value, None)[0]))
+        text = replace_controls(decode_bytes(value, None)[0])
+        # As in a mapping, blanks at the end must not hide that a value was cut.
+        fields.setdefault(match[1].decode("ascii").lower(), []).append(text.ljust(MAX_HEADER_CHARS) if is_cut else text)
     if count > MAX_HEADERS:
         problems.append(f"the mail has more than {MAX_HEADERS} headers; the rest was left out")
     return fields, position

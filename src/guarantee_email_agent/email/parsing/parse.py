@@ -24,6 +24,7 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_NAME_CHARS,
     MAX_RECIPIENTS,
     MAX_SUBJECT_CHARS,
+    SEVERAL_AUTHORS,
     Email,
 )
 from guarantee_email_agent.email.parsing.quoting import label_spans
@@ -135,7 +136,7 @@ def _sender(value: object, problems: list[str]) -> str:
     found = parse_addresses(value)
     if found:
         if len(found) > 1:
-            problems.append("the mail has more than one author; the first counts")
+            problems.append(SEVERAL_AUTHORS)
         return found[0]
     if value.rstrip().endswith("<>"):
         problems.append("the sender is the null address")
@@ -242,7 +243,9 @@ def _iterate_headers(given: object, problems: list[str]) -> Iterator[tuple[str, 
 
 def _header_value(value: object, problems: list[str]) -> str:
     if isinstance(value, str):
-        return replace_controls(_truncate(value, MAX_HEADER_CHARS, "a header", problems))
+        kept = replace_controls(_truncate(value, MAX_HEADER_CHARS, "a header", problems))
+        # Blanks at the end must not hide that a value was cut: the rest may have said the opposite.
+        return kept if len(value) <= MAX_HEADER_CHARS else kept.ljust(MAX_HEADER_CHARS)
     if isinstance(value, bool):  # what YAML 1.1 makes of "Auto-Submitted: no"
         return "yes" if value else "no"
     # The name alone can decide that a mail must not be answered, so it stays.
