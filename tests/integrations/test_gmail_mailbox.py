@@ -77,14 +77,14 @@ async def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmai
     await mail.mark("aaa1", "answered")
     await mail.mark("aaa2", "not_answered")
     assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
-    counts = {"unprocessed": 1, "answered": 1, "not_answered": 1, "quarantined": 0, "unknown": 0}
+    counts = dict.fromkeys(("unprocessed", *LABELS), 0) | {"unprocessed": 1, "answered": 1, "not_answered": 1}
     assert await mail.count_by_outcome() == counts
     await mail.list_unprocessed(1000)
     assert {call["given"]["maxResults"] for call in gmail.calls if call["tool"] == "search_emails"} == {MAX_LISTED}
 
 
 def test_labels_have_names_that_gmails_search_finds() -> None:
-    outcomes = ("answered", "not-answered", "quarantined", "unknown")
+    outcomes = ("answered", "drafted", "handed-over", "not-answered", "quarantined", "unknown")
     assert sorted(LABELS.values()) == [f"warranty-agent-{outcome}" for outcome in outcomes]
 
 

@@ -89,7 +89,7 @@ async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> 
     await services.mail.mark(entry.id, "answered")
     assert await services.mail.list_unprocessed() == []
     counts = await services.mail.count_by_outcome()
-    assert counts == {"unprocessed": 0, "answered": 1, "not_answered": 0, "quarantined": 0, "unknown": 0}
+    assert {name: count for name, count in counts.items() if count} == {"answered": 1}
     assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
 
 

@@ -23,7 +23,7 @@ TOOLS = {
 MAIL_ID = {"type": "string", "minLength": 1, "maxLength": 300}
 MESSAGE_ID = {"type": "string", "minLength": 3, "maxLength": 902}
 KEY = {"type": "string", "minLength": 1, "maxLength": 200}
-OUTCOMES = {"type": "string", "enum": ["answered", "not_answered", "quarantined", "unknown"]}
+OUTCOMES = {"type": "string", "enum": ["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]}
 
 
 def integer(minimum: int, maximum: int, default: int) -> dict[str, Any]:

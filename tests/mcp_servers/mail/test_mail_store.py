@@ -116,10 +116,10 @@ def test_a_second_mark_replaces_the_first(inbox: Inbox, first: str) -> None:
 
 
 def test_every_mail_is_counted_once(inbox: Inbox) -> None:
-    inbox.deliver(*[RAW] * 6)
+    inbox.deliver(*[RAW] * (len(KEYWORDS) + 2))
     for mail_id, outcome in zip(ids(inbox.store), [*KEYWORDS, "answered"], strict=False):
         inbox.store.mark(mail_id, outcome)  # type: ignore[arg-type]
-    assert inbox.store.count_by_outcome() == counts(unprocessed=1, answered=2, not_answered=1, quarantined=1, unknown=1)
+    assert inbox.store.count_by_outcome() == counts(**dict.fromkeys(KEYWORDS, 1), unprocessed=1) | {"answered": 2}
 
 
 def test_a_second_reply_with_the_same_id_is_not_sent(inbox: Inbox) -> None:

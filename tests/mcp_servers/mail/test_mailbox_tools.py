@@ -137,8 +137,8 @@ def test_waiting_for_mail_wakes_and_keeps_nobody(inbox: Inbox) -> None:
             "mark",
             {"id": "1", "outcome": "done"},
             (
-                "mail_invalid_argument: mark: 'outcome': Input should be 'answered', 'not_answered', 'quarantined' or "
-                "'unknown'"
+                "mail_invalid_argument: mark: 'outcome': Input should be 'answered', 'drafted', 'handed_over', "
+                "'not_answered', 'quarantined' or 'unknown'"
             ),
         ),
         (
