@@ -36,6 +36,15 @@ from guarantee_email_agent.email.parsing.addresses import parse_address, parse_a
         "\ufeffjane@example.com\u200b",
         '"jane"@example.com',
         "Team: jane@example.com;",
+        "Jane Doe jane@example.com",
+        '"Jane Doe" jane@example.com',
+        "Jane jane@example.com",
+        "=?utf-8?q?J=C3=A4ne?= jane@example.com",
+        "李 明 jane@example.com",
+        "Jane <jane @example.com>",
+        "Jane <jane@ example.com>",
+        "Jane < jane@example . com >",
+        "jane @ example.com",
     ],
 )
 def test_one_address_in_any_form(value: str) -> None:
@@ -78,7 +87,12 @@ def test_unusual_addresses_are_kept_as_they_are(address: str) -> None:
         "<" * 50,
         "jane@example.com bob@example.com",
         "jane doe@example.com",
-        "Jane jane@example.com",
+        "Jane <jane doe@example.com>",
+        "Jane doe@example.com",
+        "van der berg@example.com",
+        "Jane Doe@example.com",
+        '"Support Team x"@example.com',
+        "jane@example.com Jane jane@example.com",
     ],
 )
 def test_what_is_no_usable_address(value: str) -> None:

@@ -26,6 +26,13 @@ from guarantee_email_agent.email.parsing.header_fields import (
         ("=?utf-8?b?R3LD?= =?utf-8?b?vMOfZQ==?=", "Grüße"),  # split within a character
         ("=?utf-8*de?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),  # RFC 2231 §5
         ("=?nonsense?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
+        ("=?utf-8?q?Grüße_=C3=BC?=", "Grüße ü"),  # raw 8-bit, read as UTF-8
+        ("=?iso-8859-1?q?Grüße_=FC?=", "Grüße ü"),
+        ("=?iso-8859-2?q?Ł=F3d¼?=", "=?iso-8859-2?q?Ł=F3d¼?="),  # no charset has both letters
+        ("=?iso-8859-2?q?£ód=BC?=", "Łódź"),  # raw ISO 8859-2, read as Windows-1252
+        ("=?koi8-r?q?äÒÅÌØ?=", "Дрель"),
+        ("=?idna?q?ü?=", "ü"),
+        ("=?utf-8?b?R3LDvMOfZQü?=", "=?utf-8?b?R3LDvMOfZQü?="),
         ("=?utf-8?x?abc?=", "=?utf-8?x?abc?="),
         ("=?utf-8?b?a?=", "=?utf-8?b?a?="),
         ("=?utf-8?q?open", "=?utf-8?q?open"),

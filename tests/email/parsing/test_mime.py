@@ -152,6 +152,38 @@ def test_attachments_count_by_their_name_alone(part: bytes, name: str) -> None:
     assert (mail.attachments, mail.new_text) == ((name,), "serial SN12345")
 
 
+def test_an_inline_text_with_a_file_name_is_read_and_named() -> None:
+    part = b'Content-Type: text/plain\nContent-Disposition: inline; filename="note.txt"\n\nand SN54321\n'
+    mail = parse_email(HEAD + multipart("mixed", TEXT, part))
+    assert (mail.new_text, mail.attachments) == ("serial SN12345\n\n\nand SN54321", ("note.txt",))
+
+
+@pytest.mark.parametrize("kind", ["text/csv", "text/vcard", "text/calendar"])
+def test_an_inline_file_that_is_no_plain_text_counts_by_its_name(kind: str) -> None:
+    part = f"Content-Type: {kind}\nContent-Disposition: inline; filename=a.b\n\nSN54321\n".encode()
+    mail = parse_email(HEAD + multipart("mixed", TEXT, part))
+    assert (mail.new_text, mail.attachments) == ("serial SN12345", ("a.b",))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ("format=flowed; delsp=yes", "serial SN12345"),
+        ("format=Flowed; DelSp=Yes", "serial SN12345"),
+        ("format=flowed", "serial SN12 345"),
+        ("format=fixed; delsp=yes", "serial SN12 \n345"),
+    ],
+)
+def test_flowed_lines_are_joined(parameters: str, text: str) -> None:
+    mail = parse_email(HEAD + f"Content-Type: text/plain; {parameters}\n\nserial SN12 \n345\n".encode())
+    assert mail.new_text == text
+
+
+def test_raw_letters_in_an_encoded_subject() -> None:
+    raw = HEAD.replace(b"Drill", b"=?iso-8859-2?Q?\xa3\xf3d=BC?=") + TEXT
+    assert parse_email(raw).subject == "Łódź"
+
+
 def test_the_parts_of_a_digest_are_mails() -> None:
     mail = parse_email(HEAD + multipart("digest", b"\n" + HEAD + b"\nSN99999"))
     assert (mail.attachments, mail.new_text) == (("unnamed.eml",), "")

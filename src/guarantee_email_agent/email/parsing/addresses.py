@@ -21,6 +21,7 @@ _COMMON = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", re.ASCII)
 _NAMED = rf'(?:"[^"\\]*" ?|[^"\\<>(),;:@]*)<({_BARE})>'
 _FOLD = r"\r?\n[ \t]"
 _UNPAIRED = str.maketrans('"(', "  ")
+_QUOTED_BLANK = "\0"  # in place of a blank in a quoted string: "jane doe"@example.com is no name with an address
 _SCAN_CHARS = 10_000  # of one header value, in the slow parser
 
 
@@ -44,6 +45,7 @@ def parse_address(value: str) -> str | None:
 def parse_addresses(value: str) -> list[str]:
     """All addresses of a value in order: mailboxes, groups (RFC 5322 §3.4), comments, quoted names, `mailto:`.
 
+    Blanks around the "@" of an address mean nothing (RFC 5322 §4.4). `Jane Doe jane@example.com` counts, too.
     What holds no usable address is left out. Only the first line counts, unless the value is properly folded
     (RFC 5322 §2.2.3): a line break must not smuggle in another header.
     """
@@ -51,8 +53,8 @@ def parse_addresses(value: str) -> list[str]:
         return [address]
     value = re.sub(_FOLD, " ", strip_invisible(value[:_SCAN_CHARS]).strip())
     value = value.partition("\n")[0].partition("\r")[0]
-    # Of several words outside angle brackets none is taken: "jane doe@example.com" is not doe's.
-    return [address for mailbox in _split_mailboxes(value) if (address := parse_address(mailbox))]
+    mailboxes = _split_mailboxes(value)
+    return [address for mailbox in mailboxes if (address := parse_address(mailbox) or _address_after_name(mailbox))]
 
 
 def strip_comments(value: str) -> str:
@@ -90,7 +92,7 @@ def _split_mailboxes(value: str) -> list[str]:
             if character == '"':
                 in_quotes = False
             else:
-                target.append(character)
+                target.append(_QUOTED_BLANK if character == " " else character)
         elif character == "(":
             comments += 1
         elif comments:
@@ -115,5 +117,25 @@ def _split_mailboxes(value: str) -> list[str]:
 
 
 def _mailbox_text(outside: list[str], inside: list[str] | None) -> str:
-    # A source route or "mailto:" may stand before the address.
-    return "".join(outside) if inside is None else "".join(inside).rpartition(":")[2]
+    text = "".join(outside if inside is None else inside)
+    if inside is not None:
+        # A source route or "mailto:" may stand before the address.
+        text = ".".join([word.strip(" \t") for word in text.rpartition(":")[2].split(".")])
+    return "@".join([half.strip(" \t") for half in text.split("@")])
+
+
+def _address_after_name(mailbox: str) -> str | None:
+    """The address of `Jane Doe jane@example.com`, whose angle brackets were forgotten.
+
+    "jane doe@example.com" is not doe's, so the words before must look like a name: capitalised (the address not), and
+    two of them, an encoded word (RFC 2047), or one that the address repeats.
+    """
+    name, _, last = mailbox.rpartition(" ")
+    words = name.replace(_QUOTED_BLANK, " ").split()
+    if not words or "@" in name or last[:1].isupper() or any(word[0].islower() for word in words):
+        return None
+    address = parse_address(last)
+    if address is None:
+        return None
+    is_repeated = len(words[0]) > 1 and words[0].lower() in address.partition("@")[0].lower()
+    return address if len(words) > 1 or is_repeated or words[0].startswith("=?") else None

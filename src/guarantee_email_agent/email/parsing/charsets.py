@@ -47,6 +47,18 @@ def decode_bytes(data: bytes, charset: str | None) -> tuple[str, str | None]:
     return data.decode(name or "latin-1", "replace"), problem
 
 
+def encode_undecoded(text: str, charset: str) -> bytes | None:
+    """The bytes of a text that came as raw 8-bit and was read without its charset; None if there is no telling.
+
+    What is no UTF-8 was read as Windows-1252, which leads back to the bytes; UTF-8 has to be encoded as it is declared.
+    """
+    name = _codec_name(charset)
+    for candidate in ("utf-8",) if name == "utf-8" else ("cp1252", name or "utf-8"):
+        with suppress(UnicodeError):
+            return text.encode(candidate)
+    return None
+
+
 def _codec_name(charset: str) -> str | None:
     """Python's name of the codec for a charset label, None if there is none."""
     charset = charset.strip("\"' \t")

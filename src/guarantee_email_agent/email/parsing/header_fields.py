@@ -11,7 +11,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, a2b_qp
 
 from guarantee_email_agent.email.normalize import replace_controls
-from guarantee_email_agent.email.parsing.charsets import decode_bytes
+from guarantee_email_agent.email.parsing.charsets import decode_bytes, encode_undecoded
 from guarantee_email_agent.email.parsing.email import MAX_HEADER_CHARS, MAX_HEADERS
 
 # RFC 2047 §2; spaces inside the encoded text are forbidden there and sent all the same.
@@ -70,7 +70,7 @@ def decode_encoded_words(value: str) -> str:
     text: list[str] = []
     charset, pending, position = "", b"", 0
     for match in _ENCODED_WORD.finditer(value):
-        content = _decode_word(match[2], match[3])
+        content = _decode_word(match[1], match[2], match[3])
         if content is None:
             continue
         gap = value[position : match.start()]
@@ -84,10 +84,13 @@ def decode_encoded_words(value: str) -> str:
     return "".join([*text, decode_bytes(pending, charset)[0], value[position:]])
 
 
-def _decode_word(encoding: str, content: str) -> bytes | None:
+def _decode_word(charset: str, encoding: str, content: str) -> bytes | None:
+    if encoding in "Qq":
+        # RFC 2047 §4.2 wants ASCII; some programs leave the letters of their charset as they are.
+        data = content.encode("ascii") if content.isascii() else encode_undecoded(content, charset)
+        return None if data is None else a2b_qp(data, header=True)
     try:
-        data = content.encode("ascii")
-        return a2b_qp(data, header=True) if encoding in "Qq" else a2b_base64(data + b"==")
+        return a2b_base64(content.encode("ascii") + b"==")
     except (Base64Error, UnicodeEncodeError):
         return None
 

@@ -26,6 +26,7 @@ from guarantee_email_agent.email.parsing.email import (
     MAX_PART_BYTES,
     MAX_PARTS,
 )
+from guarantee_email_agent.email.parsing.flowed import join_flowed_lines
 from guarantee_email_agent.email.parsing.header_fields import (
     Fields,
     parse_header_fields,
@@ -97,11 +98,17 @@ class _MimeParser:
             if (groups := self._parse_multipart(kind, value, start, end, depth)) is not None:
                 return groups
             kind = "text/plain"
-        name = self._attachment_name(fields, value, kind, is_root=depth == 0)
-        if name is None:
-            return [[self._decode_text(fields, value, kind, start, end)]]
-        self.mail.attachments.append(name)
-        return []
+        disposition = fields.get("content-disposition", [""])[0]
+        name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
+        name = normalize_file_name(name, MAX_NAME_CHARS)
+        shown = parse_main_value(disposition)
+        is_text = kind.startswith("text/") and shown != "attachment" and (depth == 0 or not name)
+        # RFC 2183 §2.1: what is inline is shown with the mail, whatever its name.
+        is_text = is_text or (kind in ("text/plain", "text/html") and shown == "inline")
+        if (name and depth) or not is_text:
+            extension = "eml" if kind == "message/rfc822" else kind.partition("/")[2]
+            self.mail.attachments.append(name or f"unnamed.{extension}")
+        return [[self._decode_text(fields, value, kind, start, end)]] if is_text else []
 
     def _parse_multipart(self, kind: str, value: str, start: int, end: int, depth: int) -> list[list[TextPart]] | None:
         """The texts of the parts inside; None if there are no parts to be found."""
@@ -144,15 +151,6 @@ class _MimeParser:
             self.mail.problems.append("a multipart is not closed; the mail may be cut")
             yield part_start, end
 
-    def _attachment_name(self, fields: Fields, value: str, kind: str, *, is_root: bool) -> str | None:
-        """The name of a part that is no text to be read; None for text."""
-        disposition = fields.get("content-disposition", [""])[0]
-        name = parse_parameters(disposition).get("filename") or parse_parameters(value).get("name") or ""
-        name = normalize_file_name(name, MAX_NAME_CHARS)
-        if kind.startswith("text/") and parse_main_value(disposition) != "attachment" and (is_root or not name):
-            return None
-        return name or ("unnamed.eml" if kind == "message/rfc822" else f"unnamed.{kind.partition('/')[2]}")
-
     def _decode_text(self, fields: Fields, value: str, kind: str, start: int, end: int) -> TextPart:
         data = self.data[start:end]
         if len(data) > MAX_PART_BYTES:
@@ -160,9 +158,12 @@ class _MimeParser:
             data = data[:MAX_PART_BYTES]
         encoding = parse_main_value(fields.get("content-transfer-encoding", [""])[0])
         data = self._decode_transfer_encoding(data, encoding)
-        text, problem = decode_bytes(data, parse_parameters(value).get("charset"))
+        parameters = parse_parameters(value)
+        text, problem = decode_bytes(data, parameters.get("charset"))
         if problem:
             self.mail.problems.append(problem)
+        if kind == "text/plain" and parameters.get("format", "").lower() == "flowed":
+            text = join_flowed_lines(text, delete_space=parameters.get("delsp", "").lower() == "yes")
         subtype: Subtype = "html" if kind in ("text/html", "text/xhtml") else "plain"
         remaining = self.remaining_chars[subtype]
         self.remaining_chars[subtype] = max(remaining - len(text), 0)
