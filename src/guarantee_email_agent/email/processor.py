@@ -16,6 +16,7 @@ from guarantee_email_agent.email.processor_models import ModelSettings, Processi
 from guarantee_email_agent.email.reply import compose_reply
 from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER, MissingFactError, select_template
 from guarantee_email_agent.integrations.ports import (
@@ -128,7 +129,8 @@ class EmailProcessor:
     async def _triage(self, email: Email, instructions: Instructions) -> Triage:
         answer = await self._ask(triage_request(email, instructions), is_triage)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
-        return Triage(answer["intent"], verify_serial_numbers(candidates, email))
+        lexicon = parse_lexicon(instructions.main_body)
+        return Triage(answer["intent"], verify_serial_numbers(candidates, email, lexicon))
 
     async def _check_warranty(self, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
         if triage.intent != "warranty" or triage.serial_count != "one":

@@ -5,41 +5,156 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.whole_numbers import WholeNumber, find_whole_numbers
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.interpreter.serial_numbers import (
+    canonical_serial_number,
+    extract_answer,
+    extract_serial_numbers,
+    mentions_serial_number,
+)
 
-_ASCII_PUNCTUATION = {code: None for code in range(128) if not chr(code).isalnum()}
-_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
+MAX_CANDIDATE_LENGTH = 60
+MIN_LENGTH_WITHOUT_LABEL = 5
+MIN_DIGITS_WITHOUT_LABEL = 3
+MAX_WORDS_OF_SENTENCE = 40
+MAX_PARTS = 20
+
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
+_DIGIT = re.compile(r"[0-9]")
+_SENTENCE_END = re.compile(r"[?!;\n]|[.](?=\s)")
+_BARE_DIGITS = re.compile(r"[1-9][0-9]{5,13}")
+_CITY = re.compile(r"[ \t]{1,3}[^\W\d_a-z][^\W\d_]")
+_OTHER_SHAPES = re.compile(
+    r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"  # a date without separators
+    r"|(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])(?:19|20)[0-9]{2}"
+    r"|1Z[0-9A-Z]{16}|[A-Z]{2}[0-9]{9}[A-Z]{2}"  # parcels: UPS; UPU S10
+    r"|[A-Z]{2}[0-9]{2}[A-Z]{4}[0-9A-Z]{6,26}"  # an IBAN whose bank has a name
+    r"|[A-Z]{1,2}[0-9][A-Z0-9]?[0-9][A-Z]{2}|[0-9]{4}[A-Z]{2}|[A-Z][0-9][A-Z][0-9][A-Z][0-9]"  # postcodes: GB, NL, CA
+    r"|[-A-Z0-9._/]{1,60}[.][A-Z]{2,6}"  # a file or a domain
+)
+_POSTCODE = re.compile(
+    r"(?:[ABDEFHILNPS]|AT|BE|CH|CZ|DE|DK|ES|FI|FIN|FR|HU|IT|NL|PL|PT|RO|SE|SK)-[0-9]{2,3}-?[0-9]{2,3}"
+)
 
 
-def verify_serial_numbers(candidates: Sequence[str], email: Email) -> tuple[str, ...]:
-    """The different serial numbers among `candidates` that really stand in the mail, upper case.
+def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexicon) -> tuple[str, ...]:
+    """The different serial numbers that `candidates` point at, spelled as in the mail, upper case.
 
-    What stands in the newly written text (and in a subject of its own) counts before what stands in quoted text or the
-    signature. A model's invention stands nowhere, and is dropped.
+    A candidate counts where it is a whole number of the mail (`find_whole_numbers`) that no other label claims. Without
+    a label of its own it needs a shape that phone numbers, dates, postcodes and the like do not have. Newly written
+    text (and a subject of its own) counts before quoted text, and that before the signature. Where a text labels a
+    serial number and no candidate is that one, none counts.
     """
-    if not candidates:
+    written = dict.fromkeys(
+        spelling
+        for candidate in candidates
+        if len(candidate) <= MAX_CANDIDATE_LENGTH
+        and _PLAUSIBLE.fullmatch(spelling := normalize_text(candidate).strip().upper())
+    )
+    if not written:
         return ()
-    new, rest = email.new_text, f"{email.quoted_text} {email.signature_text}"
+    quoted = email.quoted_text
     if email.is_answer:
-        rest = f"{email.subject} {rest}"
+        tiers = (email.new_text, f"{email.subject}\n\n{quoted}", email.signature_text)
     else:
-        new = f"{email.subject} {new}"
-    new, rest = _alphanumeric(new), _alphanumeric(rest)
-    in_new: dict[str, str] = {}
-    in_rest: dict[str, str] = {}
-    for candidate in candidates:
-        written = candidate.strip().upper()
-        if not _PLAUSIBLE.fullmatch(written):
+        tiers = (f"{email.subject}\n\n{email.new_text}", quoted, email.signature_text)
+    asked = bool(quoted)
+    for text in tiers:
+        if not _DIGIT.search(text := normalize_text(text)):
             continue
-        key = _alphanumeric(written)
-        if key in new:
-            in_new.setdefault(key.removeprefix("SN"), written)
-        elif key in rest:
-            in_rest.setdefault(key.removeprefix("SN"), written)
-    return tuple((in_new or in_rest).values())
+        words = tokenize(text)
+        asked = asked and mentions_serial_number(tokenize(quoted), lexicon)
+        given, labelled = _numbers_given(words, lexicon, asked)
+        kept = {
+            key: _spelling(given[key], words, candidate)
+            for candidate in reversed(written)
+            if (key := canonical_serial_number(candidate)) in given
+        }
+        if labelled and not labelled & kept.keys():
+            return ()
+        if kept:
+            return tuple(reversed(kept.values()))
+        asked = False
+    return ()
 
 
-def _alphanumeric(text: str) -> str:
-    upper = text.upper()
-    return upper.translate(_ASCII_PUNCTUATION) if text.isascii() else _NOT_ALPHANUMERIC.sub("", upper)
+def _numbers_given(words: TokenizedText, lexicon: Lexicon, is_answer: bool) -> tuple[dict[str, WholeNumber], set[str]]:
+    """The numbers of a text that may be serial numbers, and which of them carry a label that says so; by their keys.
+
+    is_answer: the text answers the question for a serial number, so a lone number needs no label.
+    """
+    numbers = find_whole_numbers(words, lexicon)
+    extracted = extract_serial_numbers(words, lexicon)
+    spellings = extracted.numbers if extracted.labelled else ()
+    if is_answer and not spellings:
+        spellings = extract_answer(words, lexicon)
+    announced = dict.fromkeys(map(canonical_serial_number, spellings))
+
+    free: list[tuple[str, WholeNumber, bool]] = []
+    claimed: set[str] = set()
+    is_claimed = False
+    for index, number in enumerate(numbers):
+        # A label's claim goes on over the digits beside: "tel. 030 231 25014".
+        is_claimed = (
+            is_claimed and number.is_beside_last and number.is_digits
+        ) or not extracted.other_words.isdisjoint(range(number.first, number.end))
+        key = canonical_serial_number(number.text)
+        if is_claimed:
+            claimed.add(key)
+        elif number.text and lexicon.labelled.fullmatch(number.text):
+            is_alone = not number.is_beside_last and (
+                index + 1 == len(numbers) or not numbers[index + 1].is_beside_last
+            )
+            free.append((key, number, is_alone))
+
+    # A label whose number was read in part still speaks of the whole.
+    whole = {key for key, _, _ in free}
+    parts = [key for key in announced if key not in whole][:MAX_PARTS]
+    given: dict[str, WholeNumber] = {}
+    labelled: set[str] = set()
+    for key, number, is_alone in free:
+        if key in announced or any(part in key for part in parts):
+            labelled.add(key)
+        elif key in claimed or not _may_stand_unlabelled(number, words, lexicon, is_alone):
+            continue
+        given.setdefault(key, number)
+    return given, labelled
+
+
+def _may_stand_unlabelled(number: WholeNumber, words: TokenizedText, lexicon: Lexicon, is_alone: bool) -> bool:
+    text = number.text
+    if lexicon.self_labelled.fullmatch(text):
+        return True
+    if lexicon.never.fullmatch(text) or _OTHER_SHAPES.fullmatch(text):
+        return False
+    if number.is_digits:
+        return (
+            is_alone and _BARE_DIGITS.fullmatch(text) is not None and _speaks_of_serial_number(number, words, lexicon)
+        )
+    if _POSTCODE.fullmatch(text) and _CITY.match(words.text, words.ends[number.end - 1]):
+        return False
+    signs = sum(map(str.isalnum, text))
+    return signs >= MIN_LENGTH_WITHOUT_LABEL and len(_DIGIT.findall(text)) >= MIN_DIGITS_WITHOUT_LABEL
+
+
+def _speaks_of_serial_number(number: WholeNumber, words: TokenizedText, lexicon: Lexicon) -> bool:
+    """Whether the sentence around a number has a label of serial numbers, none of others, and does not deny it."""
+    first, end, count = number.first, number.end, len(words.folded)
+    while first and number.first - first < MAX_WORDS_OF_SENTENCE and not _SENTENCE_END.search(words.gap_before(first)):
+        first -= 1
+    while end < count and end - number.end < MAX_WORDS_OF_SENTENCE and not _SENTENCE_END.search(words.gap_before(end)):
+        end += 1
+    sentence = tokenize(words.text[words.starts[first] : words.ends[end - 1]])
+    kinds = {label.payload for label in lexicon.labels.find(sentence)}
+    return bool(kinds & {"serial", "weak"}) and "other" not in kinds and lexicon.denials.isdisjoint(sentence.folded)
+
+
+def _spelling(number: WholeNumber, words: TokenizedText, candidate: str) -> str:
+    """The number as the mail has it; with its label where that is SN, as many serial numbers begin, and asked for."""
+    if candidate.startswith("SN") and not number.text.startswith("SN") and words.folded[number.first - 1] == "sn":
+        return f"SN{number.text}"
+    return number.text

@@ -46,11 +46,13 @@ _NOT_ALPHANUMERIC = re.compile(r"[^A-Z0-9]+")
 class ExtractedNumbers:
     """What one text gives. `numbers` are distinct, upper case, in order of appearance.
 
-    labelled: they carry a label of their own, or a prefix that is one.
+    labelled: they carry a label of their own, or a prefix that is one. other_words: those that another label, a link or
+    an example claims; no serial number stands there.
     """
 
     numbers: tuple[str, ...]
     labelled: bool
+    other_words: frozenset[int] = frozenset()
 
 
 def canonical_serial_number(serial_number: str) -> str:
@@ -102,6 +104,7 @@ class _Extractor:
 
     def extract(self) -> ExtractedNumbers:
         self._exclude_other_numbers()
+        other_words = self._after_example | self._taken
         self._extract_prefixed()
         self._extract_labelled()
         if not self._found:
@@ -111,7 +114,8 @@ class _Extractor:
             self._extract_same_shape()
         else:
             self._extract_unlabelled()
-        return ExtractedNumbers(deduplicate(self._found[first].text for first in sorted(self._found)), labelled)
+        numbers = deduplicate(self._found[first].text for first in sorted(self._found))
+        return ExtractedNumbers(numbers, labelled, other_words)
 
     def extract_answer(self) -> tuple[str, ...]:
         self._exclude_other_numbers()
