@@ -12,7 +12,7 @@ BODY = """<situation>x</situation>
 smok*, on fire, flames
 </hand-over>
 <hand-over reason="injury" description="somebody was hurt">
-hospital, BURN + elbow, burn* + hand*, burn* + arm
+hospital, BURN + elbow|knee, burn* + hand*, burn* + arm
 </hand-over>
 <hand-over-exceptions>
 no flames, non-smoking
@@ -41,6 +41,7 @@ def test_reasons_stand_in_the_order_of_the_file() -> None:
         pytest.param("I burned my left hand.", ("injury",), id="both of a pair"),
         pytest.param("My hands got burned.", ("injury",), id="in any order"),
         pytest.param("I burned my arm.", ("injury",), id="one phrase in two pairs"),
+        pytest.param("A burn on the knee.", ("injury",), id="any of several words in a pair"),
         pytest.param("It burned.", (), id="one of a pair"),
         pytest.param("Burn on my hand", ("injury",), id="a shorter phrase counts beside a longer one"),
         pytest.param("The toast is burned. My hand mixer works.", (), id="in two sentences"),

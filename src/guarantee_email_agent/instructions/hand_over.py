@@ -13,6 +13,7 @@ from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
     PhraseMatcher,
     PhrasePattern,
+    TokenizedText,
     parse_phrase,
     tokenize,
 )
@@ -34,7 +35,7 @@ class HandOverReason:
 
 
 class _Part(NamedTuple):
-    """A phrase's share in a reason: `pair` numbers the entry `first + second`, `side` tells which of them it is."""
+    """A phrase's share in a reason: `pair` numbers the entry `a|b + c|d`, `side` tells which half of it."""
 
     reason: str
     pair: int | None = None
@@ -42,7 +43,6 @@ class _Part(NamedTuple):
 
 
 _Parts = tuple[_Part, ...]
-_Phrase = tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]
 _EXCEPTION: _Parts = ()
 
 
@@ -57,24 +57,21 @@ class HandOverLexicon:
         """The names of the reasons whose phrases stand in `text`, in the order of the file; linear in its length."""
         words = tokenize(text)
         found = set[str]()
-        seen: dict[tuple[int, int], tuple[int, int]] = {}
-        exception_end = index = sentence = 0
-        for match in self._phrases.find(words, shorter=True):
-            if match.payload is _EXCEPTION:
-                exception_end = max(exception_end, match.end)
-            if match.end <= exception_end:
+        seen: dict[tuple[int, int], int] = {}
+        exception_end = 0
+        for first, end, parts in self._phrases.find(words, shorter=True):
+            if parts is _EXCEPTION:
+                exception_end = max(exception_end, end)
+            if end <= exception_end:
                 continue
-            while index < match.first:
-                index += 1
-                sentence += bool(_SENTENCE_END.search(words.gap_before(index)))
-            for reason, pair, side in match.payload:
+            for reason, pair, side in parts:
                 if pair is None:
                     found.add(reason)
-                    continue
-                seen[pair, side] = (sentence, index)
-                other = seen.get((pair, 1 - side))
-                if other is not None and other[0] == sentence and index - other[1] <= MAX_WORDS_APART:
-                    found.add(reason)
+                elif reason not in found:
+                    seen[pair, side] = first
+                    other = seen.get((pair, 1 - side))
+                    if other is not None and first - other <= MAX_WORDS_APART and _in_one_sentence(words, other, first):
+                        found.add(reason)
         return tuple(reason.name for reason in self.reasons if reason.name in found)
 
 
@@ -86,32 +83,40 @@ def parse_hand_over(text: str) -> HandOverLexicon:
     phrase, and for a phrase that cannot be used.
     """
     reasons: dict[str, HandOverReason] = {}
-    parts: dict[_Phrase, list[_Part]] = {}
-    exceptions: dict[_Phrase, tuple[int, str]] = {}
+    parts: dict[str, list[_Part]] = {}
+    lines: dict[str, int] = {}
+    exceptions: dict[str, int] = {}
     pairs = 0
     for element in parse_elements(text):
         if element.name == EXCEPTION_ELEMENT:
-            exceptions.update((_parse(line, source), (line, source)) for line, source in _entries(element))
+            exceptions.update((source, line) for line, source in _entries(element))
         if element.name != REASON_ELEMENT:
             continue
         reason = _parse_reason(element)
         if reason.name in reasons:
             raise _error(element.line, f"reason '{reason.name}' stands twice. Put all its phrases into one element")
         reasons[reason.name] = reason
+        alone = _Part(reason.name)
         for line, source in _entries(element):
-            first, plus, second = source.partition("+")
-            for side, half in enumerate((first, second) if plus else (first,)):
-                part = _Part(reason.name, pairs if plus else None, side)
-                parts.setdefault(_parse(line, half.strip()), []).append(part)
-            pairs += bool(plus)
-    for phrase, (line, source) in exceptions.items():
-        if phrase in parts:
+            if "+" not in source:
+                parts.setdefault(source, []).append(alone)
+                lines.setdefault(source, line)
+                continue
+            pairs += 1
+            for side, half in enumerate(source.split("+", 1)):
+                for alternative in half.split("|"):
+                    parts.setdefault(phrase := alternative.strip(), []).append(_Part(reason.name, pairs, side))
+                    lines.setdefault(phrase, line)
+    for source, line in exceptions.items():
+        if source in parts:
             raise _error(line, f"phrase '{source}' is an exception and stands for a reason, too. Remove one of them")
-    payloads = {**{phrase: tuple(held) for phrase, held in parts.items()}, **dict.fromkeys(exceptions, _EXCEPTION)}
-    return HandOverLexicon(
-        tuple(reasons.values()),
-        PhraseMatcher(PhrasePattern(words, gaps, payload) for (words, gaps), payload in payloads.items()),
-    )
+    patterns = [_parse(lines[source], source, tuple(held)) for source, held in parts.items()]
+    patterns += [_parse(line, source, _EXCEPTION) for source, line in exceptions.items()]
+    return HandOverLexicon(tuple(reasons.values()), PhraseMatcher(patterns))
+
+
+def _in_one_sentence(words: TokenizedText, first: int, last: int) -> bool:
+    return not any(_SENTENCE_END.search(words.gap_before(index)) for index in range(first + 1, last + 1))
 
 
 def _parse_reason(element: Element) -> HandOverReason:
@@ -130,24 +135,23 @@ def _parse_reason(element: Element) -> HandOverReason:
 
 
 def _entries(element: Element) -> Iterator[tuple[int, str]]:
-    """(line, entry) pairs: what stands between commas and line ends, in one spelling."""
+    """(line, entry) pairs: what stands between commas and line ends, in one case and with single blanks."""
     if element.children:
         child = element.children[0]
         raise _error(child.line, f"<{child.name}> inside <{element.name}>: only lines of text may stand there")
     if not element.text.strip(", \t\n"):
         raise _error(element.line, f"<{element.name}> is empty. Write at least one phrase")
     for line, text in element.numbered_lines():
-        for entry in text.split(","):
-            if entry.strip():
-                yield line, " ".join(entry.split())
+        for entry in text.casefold().split(","):
+            if words := entry.split():
+                yield line, " ".join(words)
 
 
-def _parse(line: int, source: str) -> _Phrase:
+def _parse(line: int, source: str, payload: _Parts) -> PhrasePattern[_Parts]:
     try:
-        pattern = parse_phrase(source, None)
+        return parse_phrase(source, payload)
     except InvalidPhraseError as error:
         raise _error(line, f"phrase '{source}' {error}") from None
-    return pattern.words, pattern.separators
 
 
 def _error(line: int, message: str) -> MarkupError:

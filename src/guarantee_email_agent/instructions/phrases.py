@@ -8,7 +8,7 @@ stands for blanks, a hyphen, a dot or a line break, so that `serial no` finds `S
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ Payload = TypeVar("Payload")
 _WORD = re.compile(r"[^\W_]+")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
+_NEXT_KEY_LENGTH = 2
 _MAX_GAP = 4
 _MAX_CACHED_WORDS = 20_000
 _LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
@@ -87,17 +88,21 @@ class PhrasePattern(Generic[Payload]):
     payload: Payload
 
 
+class _Candidates(NamedTuple, Generic[Payload]):
+    """Phrases that begin with one word: those of this word alone, and the others by the start of their next word."""
+
+    single: Sequence[PhrasePattern[Payload]]
+    by_next_word: Mapping[str, Sequence[PhrasePattern[Payload]]]
+
+
 class PhraseMatcher(Generic[Payload]):
     """Looks for many phrases at once: a word is compared with the phrases that may begin with it."""
 
     def __init__(self, phrases: Iterable[PhrasePattern[Payload]]) -> None:
-        self._cache: dict[str, tuple[PhrasePattern[Payload], ...]] = {}
+        self._cache: dict[str, _Candidates[Payload] | None] = {}
         self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
         for phrase in phrases:
             self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
-        for candidates in self._by_key.values():
-            # The longest phrase wins where several begin at one word.
-            candidates.sort(key=lambda phrase: (-len(phrase.words), -sum(len(word) for word, _ in phrase.words)))
 
     def find(self, words: TokenizedText, *, shorter: bool = False) -> list[PhraseMatch[Payload]]:
         """Every place where a phrase begins, in order; matches may overlap.
@@ -105,33 +110,52 @@ class PhraseMatcher(Generic[Payload]):
         shorter: where several begin at one word, all of them and not the longest alone, longest first.
         """
         matches: list[PhraseMatch[Payload]] = []
-        cache = self._cache
-        for index, word in enumerate(words.folded):
-            phrases = cache.get(word)
-            if phrases is None:
-                phrases = self._candidates(word)
-            for phrase in phrases:
-                if _rest_matches(phrase, words, index):
-                    matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
+        cache, folded = self._cache, words.folded
+        last = len(folded) - 1
+        for index, word in enumerate(folded):
+            candidates = cache[word] if word in cache else self._candidates(word)
+            if candidates is None:
+                continue
+            found = False
+            if index < last and candidates.by_next_word:
+                for phrase in candidates.by_next_word.get(folded[index + 1][:_NEXT_KEY_LENGTH], ()):
+                    if _rest_matches(phrase, words, index):
+                        matches.append(PhraseMatch(index, index + len(phrase.words), phrase.payload))
+                        found = True
+                        if not shorter:
+                            break
+            if shorter or not found:
+                for phrase in candidates.single:
+                    matches.append(PhraseMatch(index, index + 1, phrase.payload))
                     if not shorter:
                         break
         return matches
 
-    def _candidates(self, word: str) -> tuple[PhrasePattern[Payload], ...]:
-        """The phrases that may begin with `word`; cached, since mails share most of their words."""
-        phrases = tuple(
+    def _candidates(self, word: str) -> _Candidates[Payload] | None:
+        """The phrases that may begin with `word`, longest first; cached, since mails share most of their words."""
+        phrases = [
             phrase
             for phrase in self._by_key.get(word[:_KEY_LENGTH], ())
             if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
-        )
+        ]
+        phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
+        by_next_word: dict[str, list[PhrasePattern[Payload]]] = {}
+        single = []
+        for phrase in phrases:
+            if len(phrase.words) == 1:
+                single.append(phrase)
+            else:
+                by_next_word.setdefault(phrase.words[1][0][:_NEXT_KEY_LENGTH], []).append(phrase)
         if len(self._cache) >= _MAX_CACHED_WORDS:
             self._cache.clear()
-        self._cache[word] = phrases
-        return phrases
+        self._cache[word] = candidates = _Candidates(single, by_next_word) if phrases else None
+        return candidates
 
 
 def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     """Raises InvalidPhraseError."""
+    if source.isalnum():
+        return PhrasePattern(((fold(source), False),), (), payload)
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise InvalidPhraseError("has no word in it")
@@ -139,7 +163,7 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     separators: list[str] = []
     for position, match in enumerate(matches):
         word, is_prefix = fold(match[1]), bool(match[2])
-        shortest = 2 if position else _KEY_LENGTH
+        shortest = _NEXT_KEY_LENGTH if position else _KEY_LENGTH
         if is_prefix and len(word) < shortest:
             raise InvalidPhraseError(f"has a '*' after fewer than {shortest} letters and would match far too much")
         words.append((word, is_prefix))
@@ -150,8 +174,6 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
 
 def _rest_matches(phrase: PhrasePattern[Payload], words: TokenizedText, index: int) -> bool:
     length = len(phrase.words)
-    if length == 1:
-        return True
     if index + length > len(words.folded):
         return False
     for offset in range(1, length):
