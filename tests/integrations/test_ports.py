@@ -52,25 +52,52 @@ def test_an_answer_without_a_status_is_malformed(raw: dict[str, object]) -> None
         parse_warranty_answer(raw)
 
 
-@pytest.mark.parametrize("name", ["expiration_date", "coverage"])
+@pytest.mark.parametrize("value", [20311231, ["2031-12-31"], "2099", "soon", "2031-12-31\nBcc: c@example.com", "valid"])
+def test_a_date_that_is_none_is_malformed(value: object) -> None:
+    with pytest.raises(IntegrationError, match="has an unusable expiration_date") as caught:
+        parse_warranty_answer({"status": "valid", "expiration_date": value})
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("value", [7, ["full"], True])
+def test_a_coverage_that_is_no_text_is_malformed(value: object) -> None:
+    with pytest.raises(IntegrationError, match="has an unusable coverage"):
+        parse_warranty_answer({"status": "valid", "coverage": value})
+
+
 @pytest.mark.parametrize(
     "value",
     [
-        20311231,
-        ["full"],
-        "2031-12-31\nBcc: c@example.com",
-        "x" * 41,
-        "https://example.com/?a=b",
-        "<b>full</b>",
-        "{ticket_number}",
-        "your warranty is valid",
-        "expired",
+        *("full\nBcc: c@example.com", "x" * 41, "https://example.com/?a=b", "<b>full</b>", "{ticket_number}"),
+        *("your warranty is valid", "expired", "fu\u200bll", "\uff46\uff55\uff4c\uff4c", "f\u0443ll", "voll für immer"),
     ],
 )
-def test_what_could_not_be_repeated_to_a_customer_is_malformed(name: str, value: object) -> None:
-    with pytest.raises(IntegrationError, match=f"has an unusable {name}") as caught:
-        parse_warranty_answer({"status": "valid", name: value})
-    assert not caught.value.retryable
+def test_a_coverage_that_could_not_be_repeated_to_a_customer_is_left_out(value: str) -> None:
+    answer = parse_warranty_answer({"status": "valid", "expiration_date": "2031-12-31", "coverage": value})
+    assert answer == WarrantyAnswer("valid", "2031-12-31", None)
+
+
+def test_gives_the_address_to_which_the_device_is_registered() -> None:
+    assert (
+        parse_warranty_answer({"status": "valid", "owner_email": "Jane@example.com"}).owner_email == "Jane@example.com"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, "", 7, "jane", "jane@localhost", "Jane <jane@example.com>", "jane@example.com, bob@example.com"),
+        *(
+            "jane@example.com\n",
+            "jane@ex\u0430mple.com",
+            "@example.com",
+            "j" * 250 + "@example.com",
+            ["jane@example.com"],
+        ),
+    ],
+)
+def test_an_address_that_is_none_is_left_out(value: object) -> None:
+    assert parse_warranty_answer({"status": "valid", "owner_email": value}).owner_email is None
 
 
 @pytest.mark.parametrize("number", ["T-1", "MOCK-TICKET-001", "#4711", "JIRA/88"])
@@ -78,7 +105,7 @@ def test_gives_the_number_of_a_ticket(number: str) -> None:
     assert parse_ticket_id({"ticket_id": number, "status": "created"}) == number
 
 
-BAD_NUMBERS = (None, 7, "", "T 1", "T-1\n", "T-1\nBcc: c@example.com", "x" * 65, "<b>T-1</b>", "{T-1}")
+BAD_NUMBERS = (None, 7, "", "T 1", "T-1\n", "T-1\nBcc: c@example.com", "x" * 65, "<b>T-1</b>", "{T-1}", "T-１", "Т-1")
 
 
 @pytest.mark.parametrize("raw", [None, "T-1", {}, *({"ticket_id": number} for number in BAD_NUMBERS)])

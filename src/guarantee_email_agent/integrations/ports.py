@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from guarantee_email_agent.instructions.router import WarrantyStatus
+from guarantee_email_agent.integrations.written_date import is_date
 from guarantee_email_agent.utils.errors import IntegrationError
 
 MailMark = Literal["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]
@@ -24,9 +25,10 @@ Outcome = MailMark | Literal["observed"]
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
 
-TICKET_ID: Final = re.compile(r"[\w./#-]{1,64}")
+TICKET_ID: Final = re.compile(r"[A-Za-z0-9._/#-]{1,64}")
 
-_PLAIN_VALUE: Final = re.compile(r"[\w .,:/+()-]{1,40}")
+_PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9 .,:/+()_-]{1,40}")
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
 _STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
 _STATUSES: Final[Mapping[str, WarrantyStatus]] = {"valid": "valid", "expired": "expired", "not_found": "not_found"}
 
@@ -108,35 +110,53 @@ class TicketingSystem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WarrantyAnswer:
-    """What the warranty system knows of one serial number; dates and coverage in its own words."""
+    """What the warranty system knows of one serial number; dates and coverage in its own words.
+
+    owner_email: the bare address to which the device is registered, where the service names one.
+    """
 
     status: WarrantyStatus
     expiration_date: str | None
     coverage: str | None
+    owner_email: str | None = None
 
 
 def parse_warranty_answer(raw: object) -> WarrantyAnswer:
-    """Raises IntegrationError `warranty_api_malformed` for anything that could not be repeated to a customer."""
+    """Raises IntegrationError `warranty_api_malformed` for an answer without a status, a date that is none, or a
+    coverage that is no text.
+
+    A coverage that could not be repeated to a customer, and an address that is none, are left out.
+    """
     if not isinstance(raw, Mapping):
         raise _malformed_error("warranty_api", "is no mapping")
     status = raw.get("status")
     if not isinstance(status, str) or not status.strip():
         raise _malformed_error("warranty_api", "has no status")
     known = _STATUSES.get(status.strip().casefold().replace(" ", "_").replace("-", "_"), "other")
-    return WarrantyAnswer(known, _quotable_value(raw, "expiration_date"), _quotable_value(raw, "coverage"))
+    expiration_date, coverage = _text_value(raw, "expiration_date"), _text_value(raw, "coverage")
+    if expiration_date is not None and not is_date(expiration_date):
+        raise _malformed_error("warranty_api", "has an unusable expiration_date")
+    if coverage is not None and not is_quotable(coverage):
+        coverage = None
+    return WarrantyAnswer(known, expiration_date, coverage, _owner_email(raw))
 
 
-def _quotable_value(raw: Mapping[str, object], name: str) -> str | None:
+def _text_value(raw: Mapping[str, object], name: str) -> str | None:
     value = raw.get(name)
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or not is_quotable(value):
+    if not isinstance(value, str):
         raise _malformed_error("warranty_api", f"has an unusable {name}")
     return value
 
 
+def _owner_email(raw: Mapping[str, object]) -> str | None:
+    value = raw.get("owner_email")
+    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else None
+
+
 def is_quotable(value: str) -> bool:
-    """Whether a date or coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
+    """Whether a coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
     return _PLAIN_VALUE.fullmatch(value) is not None and _STATUS_WORD.search(value) is None
 
 
