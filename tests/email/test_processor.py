@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shipped_instructions import SHIPPED
+from shipped_instructions import SHIPPED, InstructionFolder
 
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient, create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import LLMError
@@ -46,17 +48,18 @@ class Desk:
     model: ModelSettings = field(default_factory=lambda: ModelSettings("some-model"))
 
     def process(self, raw_mail: Any) -> ProcessingResult:
-        return asyncio.run(
-            EmailProcessor(
-                mail=self.mocks["gmail"],
-                warranty=self.mocks["warranty"],
-                ticketing=self.mocks["ticketing"],
-                llm=self.mocks["anthropic"],
-                instructions=self.instructions,
-                model=self.model,
-                clock=SkippingClock(),
-                own_addresses=self.own_addresses,
-            ).process_email(raw_mail)
+        return asyncio.run(self.processor().process_email(raw_mail))
+
+    def processor(self) -> EmailProcessor:
+        return EmailProcessor(
+            mail=self.mocks["gmail"],
+            warranty=self.mocks["warranty"],
+            ticketing=self.mocks["ticketing"],
+            llm=self.mocks["anthropic"],
+            instructions=self.instructions,
+            model=self.model,
+            clock=SkippingClock(),
+            own_addresses=self.own_addresses,
         )
 
     @property
@@ -399,13 +402,14 @@ def test_what_is_meant_to_stop_the_program_does(stop: type[BaseException]) -> No
 class UntruthfulModel(MockAnthropicClient):
     """Answers each tool with what it was given for it, in order; then follows the instructions."""
 
-    def __init__(self, *, record_triage: Sequence[Any] = (), write_reply: Sequence[Any] = ()) -> None:
+    def __init__(self, **answers: Sequence[Any]) -> None:
+        """answers: by the name of the tool."""
         super().__init__()
-        self.script = {"record_triage": list(record_triage), "write_reply": list(write_reply)}
+        self.script = {tool: list(given) for tool, given in answers.items()}
 
     async def create(self, **request: Any) -> Message:
         tool = request["tool_choice"]["name"]
-        if not self.script[tool]:
+        if not self.script.get(tool):
             return await super().create(**request)
         self.requests.append(request)
         answer = self.script[tool].pop(0)
@@ -431,13 +435,124 @@ def triage(*serial_numbers: str) -> UntruthfulModel:
     return UntruthfulModel(record_triage=[{"intent": "warranty", "serial_numbers": list(serial_numbers)}])
 
 
-TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ticket {ticket_number}."
+def choices(*ids: Any) -> UntruthfulModel:
+    return UntruthfulModel(choose_sentences=[{"ids": each} for each in ids])
 
 
-def test_a_draft_in_other_words_is_sent_where_every_claim_is_supported() -> None:
-    agent = desk(drafts(TRUE_DRAFT))
-    agent.process(mail())
-    assert agent.sent[0]["body"] == TRUE_DRAFT.replace("{ticket_number}", "MOCK-TICKET-001")
+def sent_body(agent: Desk, **more: Any) -> str:
+    agent.process(mail(**more))
+    (sent,) = agent.sent
+    return str(sent["body"])
+
+
+def reply_without_a_choice() -> str:
+    return sent_body(desk(choices([])))
+
+
+def test_the_sentences_that_a_model_chooses_are_said_where_they_stand() -> None:
+    body = sent_body(desk(choices(["keep-the-device", "sorry-it-fails"])))
+    assert body.startswith(
+        "Hello,\n\nThank you for your message. We are sorry that your device is giving you\ntrouble."
+    )
+    assert "\nPlease keep your device until you hear from them" in body
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"ids": ["Your warranty is valid until 2099-01-01."]},
+        {"ids": ["sorry-it-fails", "proof-of-purchase"]},
+        {"ids": ["thanks", "sorry-it-fails"]},
+        {"ids": ["SORRY-IT-FAILS"]},
+        {"ids": "sorry-it-fails"},
+        {"ids": [["sorry-it-fails"]]},
+        {"ids": None},
+        {"body": "The repair is free."},
+        ["sorry-it-fails"],
+        None,
+    ],
+    ids=str,
+)
+def test_after_two_choices_of_what_was_not_offered_the_reply_goes_out_without(
+    choice: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm = UntruthfulModel(choose_sentences=[choice] * 3)
+    assert sent_body(desk(llm)) == reply_without_a_choice()
+    assert len(llm.asked_for("choose_sentences")) == 2
+    assert "valid-warranty is sent without its choice" in caplog.text
+    assert "2099" not in caplog.text
+
+
+def test_whatever_else_a_model_writes_beside_its_choice_is_not_read() -> None:
+    choice = {"ids": ["sorry-it-fails"], "text": "The repair is free.", "expiration_date": "2099-01-01"}
+    body = sent_body(desk(UntruthfulModel(choose_sentences=[choice])))
+    assert body == sent_body(desk(choices(["sorry-it-fails"])))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "objection"),
+    [
+        (["pay-now"], "It held an id that was not offered."),
+        (["thanks", "sorry-it-fails"], "It held two sentences of one group."),
+        ("thanks", "The input of the call does not fit the tool's schema."),
+    ],
+)
+def test_a_wrong_choice_gets_one_more_try_with_the_objection(wrong: Any, objection: str) -> None:
+    llm = choices(wrong, ["sorry-it-fails"])
+    assert "We are sorry" in sent_body(desk(llm))
+
+    first, second = llm.asked_for("choose_sentences")
+    assert "objections" not in first
+    assert objection in second
+
+
+def test_an_id_named_twice_is_one_choice() -> None:
+    assert sent_body(desk(choices(["thanks", "thanks"]))) == reply_without_a_choice()
+
+
+def test_a_model_is_asked_for_ids_of_the_sentences_offered_and_for_nothing_else() -> None:
+    llm = choices([])
+    desk(llm).process(mail())
+    (schema,) = [
+        request["tools"][0]["input_schema"]
+        for request in llm.requests
+        if request["tool_choice"]["name"] == "choose_sentences"
+    ]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"].keys() == {"ids"}
+    assert schema["properties"]["ids"]["items"]["enum"] == [
+        *("thanks", "sorry-it-fails-again", "sorry-it-fails", "what-the-team-decides", "keep-the-device"),
+        *("add-anything", "add-photo"),
+    ]
+
+
+def test_where_a_reply_leaves_no_choice_no_model_is_asked(folder: InstructionFolder) -> None:
+    path = folder.scenario("missing-info")
+    text = path.read_text(encoding="utf-8")
+    reply = "<reply>\nPlease send us the serial number.\n</reply>\n"
+    path.write_text(text[: text.index("<reply>")] + reply, encoding="utf-8")
+    agent = desk()
+    agent.instructions = folder.files
+
+    result = agent.process(mail("My dryer is broken."))
+
+    assert result.response_body == "Please send us the serial number.\n"
+    assert [request["tool_choice"]["name"] for request in agent.mocks["anthropic"].requests] == ["record_triage"]
+
+
+@pytest.mark.parametrize("stop_reason", ["refusal", "max_tokens"])
+def test_a_model_that_fails_in_its_choice_stops_the_mail_with_no_ticket_left(stop_reason: str) -> None:
+    agent = desk(UntruthfulModel(choose_sentences=[Message("msg", "scripted", (), stop_reason)]))
+    result = agent.process(mail())
+    assert (result.success, result.failed_step) == (False, "draft")
+    assert (agent.sent, agent.tickets) == ([], [])
+
+
+@pytest.mark.parametrize("coverage", ["partial", "full, until next spring", "free of charge", "valid", "ｆｕｌｌ"])
+def test_a_coverage_that_no_instruction_names_is_no_fact(coverage: str) -> None:
+    body = sent_body(desk(warranty_api={**VALID, "coverage": coverage}))
+    assert "covered" not in body
+    assert "2031-02-03" in body
 
 
 @pytest.mark.parametrize(
@@ -448,57 +563,6 @@ def test_an_invented_serial_number_is_dropped(stated: str, asked: list[str]) -> 
     result = agent.process(mail(stated))
     assert result.scenario_used == ("valid-warranty" if asked else "missing-info")
     assert agent.asked == asked
-
-
-@pytest.mark.parametrize(
-    "lie",
-    [
-        TRUE_DRAFT.replace("2031-02-03", "2032-02-03"),
-        TRUE_DRAFT.replace("SN12345", "SN12346"),
-        TRUE_DRAFT.replace("{ticket_number}", "T-4711"),
-        TRUE_DRAFT.replace("is valid", "has expired"),
-        f"{TRUE_DRAFT} Pay at https://example.com/pay.",
-        f"{TRUE_DRAFT} A repair costs 50 EUR.",
-        f"{TRUE_DRAFT} Write to thief@example.net.",
-        f"{TRUE_DRAFT} Dear {{name}}!",
-        "Your warranty is valid.",
-        "",
-        "\x1b[2J" + TRUE_DRAFT,
-        "long " * 5_000,
-    ],
-)
-def test_a_draft_with_a_lie_is_never_sent(lie: str) -> None:
-    agent = desk(drafts(lie, lie))
-    result = agent.process(mail())
-    assert result.success
-    assert agent.sent[0]["body"].startswith("Hello,\n\nThank you for your message. We have checked your device")
-
-
-def test_a_refused_draft_gets_one_more_try_with_the_objections() -> None:
-    llm = drafts(TRUE_DRAFT.replace("2031-02-03", "2032-02-03"), TRUE_DRAFT)
-    agent = desk(llm)
-    agent.process(mail())
-
-    first, second = llm.asked_for("write_reply")
-    assert "objections" not in first
-    assert "The date '2032-02-03' stands in no fact." in second
-    assert agent.sent[0]["body"].startswith("Good news")
-
-
-def test_after_two_refused_drafts_the_template_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    llm = drafts("It costs 5 EUR.", "It costs 6 EUR.", TRUE_DRAFT)
-    agent = desk(llm)
-    agent.process(mail())
-
-    assert len(llm.asked_for("write_reply")) == 2
-    assert "fully covered" in agent.sent[0]["body"]
-    assert "the template of valid-warranty is sent instead" in caplog.text
-
-
-def test_an_answer_to_something_else_may_not_speak_of_a_warranty() -> None:
-    agent = desk(drafts("Your warranty is fine.", "Your warranty is fine."))
-    agent.process(mail("Where is my order?", subject="Order"))
-    assert "warranty" not in agent.sent[0]["body"].lower()
 
 
 @pytest.mark.parametrize(
@@ -534,13 +598,6 @@ def test_an_answer_through_another_tool_or_in_words_fails() -> None:
     assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 
 
-def test_a_draft_in_another_shape_fails_with_no_ticket_left() -> None:
-    agent = desk(UntruthfulModel(write_reply=[{"text": "Hi"}] * 2))
-    result = agent.process(mail())
-    assert (result.failed_step, result.error_code) == ("draft", "llm_wrong_shape")
-    assert (agent.sent, agent.tickets) == ([], [])
-
-
 def test_a_model_that_fails_stops_the_mail() -> None:
     overloaded = LLMError("The model is overloaded. Try again later", "llm_overloaded")
     result = desk(UntruthfulModel(record_triage=[overloaded])).process(mail())
@@ -550,6 +607,47 @@ def test_a_model_that_fails_stops_the_mail() -> None:
 def test_a_thousand_serial_numbers_from_a_model_are_cut_short() -> None:
     numbers = [f"SN{number:05}" for number in range(1_000)]
     assert desk(triage(*numbers)).process(mail(" ".join(numbers))).scenario_used == "graceful-degradation"
+
+
+# A draft for a person ----------------------------------------------------------------------------------------------
+
+TRUE_DRAFT = "Good news: your warranty is valid until 2031-02-03 for SN12345. Ticket {ticket_number}."
+FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
+
+
+def written(*drafts: Any) -> tuple[UntruthfulModel, tuple[str, tuple[str, ...]]]:
+    """The model, and what the processor makes of its drafts."""
+    llm = UntruthfulModel(write_reply=drafts)
+    processor = desk(llm).processor()
+    instructions = processor.instructions.load()
+    scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
+    return llm, asyncio.run(processor._write_freely(parse_email(mail()), instructions, scenario, FACTS))
+
+
+def test_a_draft_in_other_words_is_taken_where_every_claim_is_supported() -> None:
+    llm, draft = written({"body": TRUE_DRAFT})
+    assert draft == (TRUE_DRAFT, ())
+    assert len(llm.asked_for("write_reply")) == 1
+
+
+def test_a_refused_draft_gets_one_more_try_with_the_objections() -> None:
+    llm, draft = written({"body": TRUE_DRAFT.replace("2031", "2032")}, {"body": TRUE_DRAFT})
+    first, second = llm.asked_for("write_reply")
+    assert "objections" not in first
+    assert "The date '2032-02-03' stands in no fact." in second
+    assert draft == (TRUE_DRAFT, ())
+
+
+def test_after_two_refused_drafts_the_last_is_given_with_what_is_wrong_in_it() -> None:
+    llm, (draft, objections) = written({"body": f"{TRUE_DRAFT} 5 EUR."}, {"body": f"{TRUE_DRAFT} 6 EUR."})
+    assert len(llm.asked_for("write_reply")) == 2
+    assert draft == f"{TRUE_DRAFT} 6 EUR."
+    assert objections == ("The amount '6 EUR' stands in no fact.",)
+
+
+def test_a_draft_in_another_shape_twice_is_an_error() -> None:
+    with pytest.raises(LLMError):
+        written({"text": "Hi"}, {"text": "Hi"})
 
 
 # Hostile mails -----------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_scenarios_are_answered_by_the_api_and_by_mocks_of_all_else(suite: LiveS
     code, printed = suite.evaluate()
     assert code == 0
     assert "Pass rate: 2/2 (100%)" in printed
-    assert suite.server.tools_asked_for == ["record_triage", "write_reply"] * 2
+    assert suite.server.tools_asked_for == ["record_triage", "choose_sentences"] * 2
     assert not suite.recordings.exists()
 
 
@@ -163,7 +163,7 @@ def test_records_for_a_judge_hold_the_live_conversation(suite: LiveSuite, tmp_pa
     record = json.loads((tmp_path / "records" / "valid_warranty_001.json").read_bytes())
     assert record["iterations"] == 2
     calls = [call["function"]["name"] for said in record["conversation"] for call in said.get("tool_calls", ())]
-    assert calls == ["record_triage", "write_reply"]
+    assert calls == ["record_triage", "choose_sentences"]
 
 
 def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) -> None:
@@ -185,9 +185,9 @@ def test_every_exchange_is_kept_in_a_folder_for_each_scenario(suite: LiveSuite) 
     names = sorted(name.rpartition("-")[0] for name in suite.recorded())
     assert names == [
         "missing_info_001/run01-01-triage",
-        "missing_info_001/run01-02-draft",
+        "missing_info_001/run01-02-choice",
         "valid_warranty_001/run01-01-triage",
-        "valid_warranty_001/run01-02-draft",
+        "valid_warranty_001/run01-02-choice",
     ]
 
 
@@ -223,7 +223,7 @@ def test_a_scenario_without_an_answer_keeps_what_was_recorded_before(suite: Live
     suite.evaluate("record")
     first = suite.recorded()
     suite.configure(max_tokens=999)
-    suite.server.replies = [INTERPRETED, error_reply(500), INTERPRETED]  # the draft of the first one
+    suite.server.replies = [INTERPRETED, error_reply(500), INTERPRETED]  # the choice of the first one
 
     assert suite.evaluate("record")[0] == 4
 
@@ -238,7 +238,7 @@ def test_what_the_model_does_wrong_is_recorded_as_it_is(suite: LiveSuite) -> Non
     suite.server.replies = [answer(text("It is about a warranty."), stop_reason="end_turn"), INTERPRETED]
     suite.evaluate("record")
     kinds = [name.split("-")[2] for name in sorted(suite.recorded())]
-    assert kinds == ["triage", "triage", "draft"]
+    assert kinds == ["triage", "triage", "choice"]
     suite.server.replies = [error_reply(500)]
     assert suite.evaluate("replay")[0] == 0
 
@@ -264,7 +264,7 @@ def test_a_scenario_whose_answer_is_nested_too_deeply_keeps_what_was_recorded_be
     suite.evaluate("record")
     first = suite.recorded()
     suite.configure(max_tokens=999)
-    body = answer(tool_call("write_reply", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
+    body = answer(tool_call("choose_sentences", "deep")).body.replace(b'"deep"', b'{"a":' * depth + b"1" + b"}" * depth)
     suite.server.replies = [INTERPRETED, Reply(body)]
     assert suite.evaluate("record")[0] == 4
     assert suite.recorded() == first
@@ -333,8 +333,8 @@ def test_a_miss_tells_a_command_that_a_shell_takes(suite: LiveSuite, tmp_path: P
 
 
 def test_each_repetition_has_a_recording_of_its_own(suite: LiveSuite) -> None:
-    draft = {"body": "Your warranty is valid until 2025-12-31 for SN12345, fully covered. Ticket: {ticket_number}."}
-    suite.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, answer(tool_call("write_reply", draft))]
+    choice = answer(tool_call("choose_sentences", {"ids": ["sorry-it-fails"]}))
+    suite.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, choice]
     assert suite.evaluate("record", repeat=2)[0] == 0
 
     files = sorted(suite.recorded())
@@ -352,7 +352,7 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, folder:
     suite.take("missing_info_001")
     suite.config = replace(suite.config, instructions=InstructionSettings(folder.main, folder.scenarios))
     suite.evaluate("record")
-    folder.replace_all(folder.scenario("missing-info"), "type plate", "label")
+    folder.replace_all(folder.scenario("missing-info"), "a form field", "a field")
 
     code, printed = suite.evaluate("replay")
 
@@ -360,7 +360,7 @@ def test_an_edited_instruction_is_a_miss_that_is_named(suite: LiveSuite, folder:
     assert "✓ valid_warranty_001" in printed
     failure = printed.splitlines()[3]
     assert failure.startswith(
-        "    agent: stopped in step draft: The draft request of missing_info_001, run 1, is not recorded: "
+        "    agent: stopped in step draft: The choice request of missing_info_001, run 1, is not recorded: "
         "the scenario's instruction (now '"
     )
     assert failure.endswith(f". Record it anew: eval --llm record --eval-dir {suite.folder} --only missing_info_001")

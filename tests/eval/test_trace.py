@@ -67,10 +67,11 @@ class TestRecord:
         roles = [message["role"] for message in conversation]
         assert roles == ["system", "user", "assistant", "system", "system", "user", "assistant"]
         assert all(isinstance(message["content"], str) for message in conversation if message["role"] != "assistant")
-        ((triage,), (draft,)) = [message["tool_calls"] for message in conversation if message["role"] == "assistant"]
+        ((triage,), (choice,)) = [message["tool_calls"] for message in conversation if message["role"] == "assistant"]
         assert (triage["type"], triage["function"]["name"]) == ("function", "record_triage")
         assert json.loads(triage["function"]["arguments"])["serial_numbers"] == ["SN12345"]
-        assert "warranty is valid" in json.loads(draft["function"]["arguments"])["body"]
+        assert choice["function"]["name"] == "choose_sentences"
+        assert json.loads(choice["function"]["arguments"]) == {"ids": []}
 
     def test_a_service_that_fails_is_noted_at_every_attempt(self, run: Run) -> None:
         _, record = run({"warranty_api": {"error": "timeout"}})

@@ -56,10 +56,85 @@ NESTED = '<if coverage="full"> b<if expiration_date="known"> c</if> d</if>'
         # No gap of blank lines is left, and no white space around the reply.
         ('a\n\n<if coverage="full">b</if>\n\nc', {"coverage": None}, "a\n\nc\n"),
         ("\n\n  Hello,\n\nyes.  \n\n", {}, "Hello,\n\nyes.\n"),
+        # What stands on a line of its own takes the line with it.
+        ('a\n<if coverage="full">b</if>\nc', {}, "a\nb\nc\n"),
+        ('a\n<if coverage="full">b</if>\nc', {"coverage": None}, "a\nc\n"),
+        ('a\n<if coverage="full">b</if>\n<if coverage="full">c</if>\nd', {"coverage": None}, "a\nd\n"),
+        ('a <if coverage="full">b</if> c', {"coverage": None}, "a c\n"),
+        ('a <if coverage="full">b</if>\nc', {"coverage": None}, "a\nc\n"),
+        ('a<if coverage="Full"> b</if>', {}, "a b\n"),
     ],
 )
 def test_what_a_template_says(text: str, facts: dict[str, str | None], reply: str) -> None:
     assert rendered(text, **facts) == reply
+
+
+SENTENCES = """\
+Hello,
+
+<choose>
+<sentence id="thanks">Thank you.</sentence>
+<sentence id="sorry" use="a fault" hints="broken, leak*">
+We are sorry.
+</sentence>
+<sentence id="full" coverage="full" use="cover">All is covered.</sentence>
+</choose>
+
+Valid until {expiration_date}.
+<optional id="photo" use="a photo"
+    hints="photo*">Send a photo of {serial_number}.</optional>
+<if coverage="full"><optional id="cost" use="costs">Nothing to pay.</optional></if>
+Bye"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "coverage", "reply"),
+    [
+        ((), "full", "Hello,\n\nThank you.\n\nValid until 2031-02-03.\nBye\n"),
+        (("sorry",), "full", "Hello,\n\nWe are sorry.\n\nValid until 2031-02-03.\nBye\n"),
+        (("full",), "full", "Hello,\n\nAll is covered.\n\nValid until 2031-02-03.\nBye\n"),
+        (
+            ("photo", "cost"),
+            "full",
+            "Hello,\n\nThank you.\n\nValid until 2031-02-03.\nSend a photo of SN12345.\nNothing to pay.\nBye\n",
+        ),
+        # What the facts do not allow is not said, even where it is chosen.
+        (("full", "cost"), None, "Hello,\n\nThank you.\n\nValid until 2031-02-03.\nBye\n"),
+        (("unknown",), None, "Hello,\n\nThank you.\n\nValid until 2031-02-03.\nBye\n"),
+    ],
+)
+def test_a_reply_says_what_was_chosen_and_the_first_of_each_choice_otherwise(
+    chosen: tuple[str, ...], coverage: str | None, reply: str
+) -> None:
+    (template,) = parse_templates(f"<reply>{SENTENCES}</reply>")
+    assert template.render({**FACTS, "coverage": coverage}, chosen) == reply
+
+
+@pytest.mark.parametrize(
+    ("coverage", "offered"),
+    [
+        ("full", [("thanks", 1), ("sorry", 1), ("full", 1), ("photo", None), ("cost", None)]),
+        (None, [("thanks", 1), ("sorry", 1), ("photo", None)]),
+    ],
+)
+def test_what_the_facts_allow_is_offered_by_group(coverage: str | None, offered: list[tuple[str, int | None]]) -> None:
+    (template,) = parse_templates(f"<reply>{SENTENCES}</reply>")
+    facts = {**FACTS, "coverage": coverage}
+    assert [(each.sentence.id, each.group) for each in template.offered(facts)] == offered
+
+
+def test_where_one_sentence_of_a_choice_is_left_there_is_none() -> None:
+    choice = '<choose><sentence id="a">A</sentence><sentence id="b" use="b" coverage="full">B</sentence></choose>'
+    (template,) = parse_templates(f"<reply>{choice}</reply>")
+    assert template.offered({**FACTS, "coverage": None}) == ()
+    assert template.render({**FACTS, "coverage": None}) == "A\n"
+
+
+def test_a_sentence_tells_when_it_fits_and_by_which_phrases() -> None:
+    (template,) = parse_templates(f"<reply>{SENTENCES}</reply>")
+    photo = template.offered(FACTS)[3].sentence
+    assert (photo.use, photo.hints) == ("a photo", ("photo*",))
+    assert photo.render(FACTS) == "Send a photo of SN12345."
 
 
 def test_a_placeholder_without_a_fact_is_named() -> None:
@@ -87,11 +162,46 @@ def test_an_unknown_placeholder_is_reported_with_its_line_and_the_known_ones(nam
         ),
         ("<reply></reply>", 1, "<reply> is empty"),
         ("<reply> \n </reply>", 1, "<reply> is empty"),
-        ("<reply>\na\n<b>c</b></reply>", 3, "<b> is not known inside <reply>"),
+        (
+            "<reply>\na\n<b>c</b></reply>",
+            3,
+            "<b> cannot stand inside <reply>. What may is: text, <if>, <choose>, <optional>",
+        ),
         ("<reply><if>a</if></reply>", 1, "<if> has no condition"),
         ('<reply colour="red">a</reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
         ('<reply>a<if colour="red">b</if></reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
         ('<reply><if coverage=" , ">a</if></reply>', 1, "has no value"),
+        ("<reply>a\n<optional>b</optional></reply>", 2, "<optional> needs an id of up to 40 lower-case letters"),
+        ('<reply><optional id="A b" use="u">b</optional></reply>', 1, "<optional> needs an id"),
+        (f'<reply><optional id="{"x" * 41}" use="u">b</optional></reply>', 1, "<optional> needs an id"),
+        ('<reply><optional id="a">b</optional></reply>', 1, 'id="a"> does not say when it fits. Add use="'),
+        ('<reply>\n<optional id="a" use="u"> </optional></reply>', 2, '<optional id="a"> is empty'),
+        ('<reply><optional id="a" use="u" when="x">b</optional></reply>', 1, "Of its own it has id, use, hints"),
+        ('<reply><optional id="a" use="u" hints="a, f*">b</optional></reply>', 1, "hint 'f*' has a '*' after fewer"),
+        ('<reply><if coverage="full" id="a">b</if></reply>', 1, "<if id=…>: unknown fact"),
+        (
+            '<reply><optional id="a" use="u">b</optional>\n<optional id="a" use="u">c</optional></reply>',
+            2,
+            "the id 'a' stands twice in this <reply>",
+        ),
+        (
+            '<reply><optional id="a" use="u">\n<optional id="b" use="u">b</optional></optional></reply>',
+            2,
+            "<optional> cannot stand inside <optional>. What may is: text, <if>",
+        ),
+        ('<reply><sentence id="a">b</sentence></reply>', 1, "<sentence> cannot stand inside <reply>"),
+        ("<reply>\n<choose>\n</choose></reply>", 2, "<choose> needs at least two <sentence>s"),
+        ('<reply><choose><sentence id="a">b</sentence></choose></reply>', 1, "needs at least two <sentence>s"),
+        ('<reply><choose>\n\nor <sentence id="a">b</sentence></choose></reply>', 3, "text stands in <choose> outside"),
+        ("<reply><choose>\n<if coverage='full'>b</if></choose></reply>", 2, "<if> cannot stand inside <choose>"),
+        ('<reply><choose coverage="full"></choose></reply>', 1, "<choose> takes no attributes"),
+        (
+            '<reply><choose><sentence id="a">b</sentence>\n<sentence id="b">b</sentence></choose></reply>',
+            2,
+            '<sentence id="b"> does not say when it fits',
+        ),
+        # The lines of an attribute count, too.
+        ('<reply><optional id="a"\nuse="u"\nhints="b">b\n</optional>\n{c}</reply>', 5, "unknown placeholder {c}"),
     ],
 )
 def test_a_template_that_cannot_be_used_is_reported_with_its_line(text: str, line: int, message: str) -> None:
@@ -114,14 +224,17 @@ def test_no_template_may_fit() -> None:
     assert select_template(templates, {"warranty_status": "valid"}) is None
 
 
+def test_the_words_for_a_coverage_are_those_that_conditions_name() -> None:
+    (template,) = parse_templates(
+        '<reply coverage="known">a<if coverage="Full, unknown">b</if>'
+        '<optional id="c" use="u" coverage="parts only">c</optional></reply>'
+    )
+    assert template.coverage_words() == {"full", "parts only"}
+
+
 def test_literal_text_is_every_word_of_the_author() -> None:
     (template,) = parse_templates('<reply>one {serial_number} two<if coverage="full"> three</if></reply>')
     assert template.literal_text().split() == ["one", "two", "three"]
-
-
-def test_placeholders_are_found_inside_conditions_too() -> None:
-    (template,) = parse_templates('<reply>{serial_number}<if coverage="full"> {ticket_number}</if></reply>')
-    assert template.placeholders() == {"serial_number", "ticket_number"}
 
 
 def test_other_elements_are_no_templates() -> None:

@@ -11,8 +11,9 @@ from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.template import parse_templates
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter, classify_intent
-from guarantee_email_agent.llm.prompts import draft_request, triage_request
+from guarantee_email_agent.llm.prompts import choice_request, draft_request, triage_request
 from guarantee_email_agent.utils.errors import LLMError
 
 VALID = Situation(False, "warranty", "one", "valid")
@@ -270,6 +271,53 @@ def test_what_else_decides_the_intent(
     assert classify_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon) == intent
 
 
+# Choice ------------------------------------------------------------------------------------------------------------
+
+REPLY = """<reply>
+<choose>
+<sentence id="thanks">Thank you.</sentence>
+<sentence id="again" use="it failed before" hints="broken again">Sorry again.</sentence>
+<sentence id="sorry" use="a fault" hints="broken, leak*, zepsu*">Sorry.</sentence>
+</choose>
+<optional id="photo" use="a photo" hints="photo*, s/n plate">Send it.</optional>
+<optional id="never" use="something else">Never.</optional>
+</reply>"""
+
+
+def chosen(instructions: Instructions, body: str, **more: Any) -> list[str]:
+    (template,) = parse_templates(REPLY)
+    request = choice_request(
+        parse_email(raw_mail(body, **more)), instructions, instructions.route(VALID), FACTS, template.offered(FACTS)
+    )
+    return list(ask(request)["ids"])
+
+
+@pytest.mark.parametrize(
+    ("body", "ids"),
+    [
+        ("Is it under warranty?", []),
+        ("It is BROKEN.", ["sorry"]),
+        ("It leaks, as the photos show.", ["sorry", "photo"]),
+        ("It is broken again.", ["again"]),
+        ("Zepsuła się.", ["sorry"]),
+        ("See the S/N\nplate.", ["photo"]),
+        ("unbroken", []),
+        ("", []),
+    ],
+)
+def test_chooses_by_hints(body: str, ids: list[str], instructions: Instructions) -> None:
+    assert chosen(instructions, body) == ids
+
+
+def test_a_hint_counts_in_the_subject_but_not_in_one_that_repeats_an_earlier_mail(instructions: Instructions) -> None:
+    assert chosen(instructions, "Please help.", subject="Broken fan") == ["sorry"]
+    assert chosen(instructions, "Please help.", subject="Re: Broken fan") == []
+
+
+def test_a_hint_does_not_count_in_quoted_text(instructions: Instructions) -> None:
+    assert chosen(instructions, "Any news?\n\n> My fan is broken.") == []
+
+
 # Draft -------------------------------------------------------------------------------------------------------------
 
 
@@ -313,7 +361,7 @@ def test_a_tool_it_does_not_know_is_an_error(instructions: Instructions) -> None
     assert caught.value.code == "llm_offline_request"
 
 
-@pytest.mark.parametrize("tool", ["record_triage", "write_reply"])
+@pytest.mark.parametrize("tool", ["record_triage", "choose_sentences", "write_reply"])
 def test_a_request_without_a_mail_or_facts_is_an_error(tool: str, instructions: Instructions) -> None:
     request = triage_request(parse_email(raw_mail("x")), instructions)
     with pytest.raises(LLMError, match="the request holds no"):

@@ -28,7 +28,7 @@ from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, Eva
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import TokenUsage
-from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL
+from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import language_model
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -107,7 +107,7 @@ def test_a_mail_is_answered_with_two_calls_and_counted(desk: Desk) -> None:
 
     assert (result.success, result.scenario_used) == (True, "valid-warranty")
     assert "2031-02-03" in desk.sent[0]["body"]
-    assert desk.server.tools_asked_for == [TRIAGE_TOOL, DRAFT_TOOL]
+    assert desk.server.tools_asked_for == [TRIAGE_TOOL, CHOICE_TOOL]
     assert desk.tokens == TokenUsage(24, 10, 14, 6)
     assert desk.cost_usd == pytest.approx((24 * 3 + 10 * 15 + 14 * 0.3 + 6 * 3.75) / 1_000_000)
     assert set(USAGE.values()) == {12, 5, 7, 3}
@@ -116,10 +116,10 @@ def test_a_mail_is_answered_with_two_calls_and_counted(desk: Desk) -> None:
 def test_the_instructions_are_marked_for_the_prompt_cache_and_the_mail_is_not(desk: Desk) -> None:
     desk.process()
 
-    triage, draft = desk.server.requests
+    triage, choice = desk.server.requests
     ephemeral = {"type": "ephemeral"}
     assert [block["cache_control"] for block in triage["system"]] == [ephemeral]
-    assert [block["cache_control"] for block in draft["system"]] == [ephemeral, ephemeral]
+    assert [block["cache_control"] for block in choice["system"]] == [ephemeral, ephemeral]
     for request in desk.server.requests:
         # At most four breakpoints are allowed; the tools stand before the first one, so they are cached with it.
         assert json.dumps(request).count('"cache_control"') == len(request["system"]) <= 4
@@ -142,7 +142,7 @@ def test_a_tool_is_forced_with_temperature_zero(desk: Desk) -> None:
 
     assert [request["tool_choice"] for request in desk.server.requests] == [
         {"type": "tool", "name": TRIAGE_TOOL},
-        {"type": "tool", "name": DRAFT_TOOL},
+        {"type": "tool", "name": CHOICE_TOOL},
     ]
     assert {request["temperature"] for request in desk.server.requests} == {0.0}
     assert {headers["anthropic-version"] for headers in desk.server.headers} == {"2023-06-01"}
@@ -163,7 +163,7 @@ FAILURES: dict[str, tuple[Reply, str, str]] = {
 
 
 @pytest.mark.parametrize("reply", [reply for reply, _, _ in FAILURES.values()], ids=FAILURES)
-@pytest.mark.parametrize("position", [0, 1], ids=["triage", "draft"])
+@pytest.mark.parametrize("position", [0, 1], ids=["triage", "choice"])
 def test_one_failure_is_healed_without_a_trace(desk: Desk, reply: Reply, position: int) -> None:
     desk.server.replies = [*[INTERPRETED] * position, reply, INTERPRETED]
 
@@ -179,7 +179,7 @@ def test_one_failure_is_healed_without_a_trace(desk: Desk, reply: Reply, positio
     ("wrong", "objection"),
     [
         (answer(text("The intent is warranty."), stop_reason="end_turn"), "It was text, and no call of the tool."),
-        (answer(tool_call(DRAFT_TOOL, {"body": "Hi"})), "It was a call of another tool."),
+        (answer(tool_call(CHOICE_TOOL, {"ids": []})), "It was a call of another tool."),
         (answer(tool_call(TRIAGE_TOOL, {"intent": 7})), "The input of the call does not fit the tool's schema."),
         (answer(tool_call(TRIAGE_TOOL, None)), "The input of the call does not fit the tool's schema."),
         (answer(), "It was text, and no call of the tool."),
@@ -211,7 +211,7 @@ def test_what_goes_on_is_an_error_after_three_attempts(desk: Desk, reply: Reply,
         (error_reply(400, "temperature: Extra inputs"), "llm_temperature_refused", "Set llm.temperature to null"),
         (error_reply(400, "tool_choice: forced use"), "llm_forced_tool_refused", "Set llm.force_tool to false"),
         (answer(stop_reason="refusal"), "llm_refused", "refuses to deal with this mail"),
-        (answer(tool_call(DRAFT_TOOL, {"body": "Hello, your"}), stop_reason="max_tokens"), "llm_truncated", "cut off"),
+        (answer(tool_call(CHOICE_TOOL, {"ids": ["thanks"]}), stop_reason="max_tokens"), "llm_truncated", "cut off"),
         (answer(stop_reason="model_context_window_exceeded"), "llm_request_too_large", "too long"),
     ],
     ids=["temperature", "forced tool", "refusal", "truncated", "too long"],
@@ -235,16 +235,18 @@ def test_an_answer_in_another_shape_twice_is_an_error(desk: Desk) -> None:
     assert len(desk.server.requests) == 2
 
 
-def test_a_draft_that_says_what_is_not_so_never_leaves(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    invented = answer(tool_call(DRAFT_TOOL, {"body": "Your warranty is valid until 2099-01-01. Call 555-0199."}))
+def test_nothing_that_a_model_writes_leaves(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    invented = answer(
+        text("Your warranty is valid until 2099-01-01."), tool_call(CHOICE_TOOL, {"ids": ["until 2099-01-01"]})
+    )
     desk.server.replies = [INTERPRETED, invented]
 
     with caplog.at_level(logging.WARNING):
         result = desk.process()
 
     assert result.success
-    assert desk.server.tools_asked_for == [TRIAGE_TOOL, DRAFT_TOOL, DRAFT_TOOL]
-    assert "2099" not in desk.sent[0]["body"]
+    assert desk.server.tools_asked_for == [TRIAGE_TOOL, CHOICE_TOOL, CHOICE_TOOL]
+    assert "2099" not in desk.sent[0]["body"] + caplog.text
     assert "2031-02-03" in desk.sent[0]["body"]
 
 

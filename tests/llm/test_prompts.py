@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,17 @@ from model_requests import FACTS
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.llm.prompts import draft_request, element_in, triage_request
+from guarantee_email_agent.instructions.template import OfferedSentence, select_template
+from guarantee_email_agent.llm.prompts import (
+    choice_objection,
+    choice_request,
+    draft_request,
+    element_in,
+    is_choice,
+    triage_request,
+)
+
+VALID = Situation(False, "warranty", "one", "valid")
 
 
 def mail(text: str, subject: str = "Question") -> Email:
@@ -71,6 +83,89 @@ def test_triage_forces_its_tool_with_a_closed_set_of_intents(instructions: Instr
     assert [tool["name"] for tool in request["tools"]] == ["record_triage"]
     properties = request["tools"][0]["input_schema"]["properties"]
     assert properties["intent"]["enum"] == ["warranty", "other", "unclear"]
+
+
+@pytest.fixture(scope="session")
+def offered(instructions: Instructions) -> tuple[OfferedSentence, ...]:
+    template = select_template(instructions.route(VALID).templates, FACTS)
+    assert template
+    return template.offered(FACTS)
+
+
+@pytest.fixture(scope="session")
+def choice(instructions: Instructions, offered: tuple[OfferedSentence, ...]) -> dict[str, Any]:
+    return choice_request(mail("It leaks."), instructions, instructions.route(VALID), FACTS, offered)
+
+
+def test_a_choice_gets_manners_and_situation_without_the_words_for_reading(choice: dict[str, Any]) -> None:
+    manners, scenario = (block["text"] for block in choice["system"])
+    assert [f"<{name}>" in manners for name in ("role", "rules", "choosing")] == [True, True, True]
+    assert [f"<{name}>" in manners for name in ("triage", "writing", "serial-labels")] == [False, False, False]
+    assert ("<situation>" in scenario, "<what-to-write>" in scenario, "<reply" in scenario) == (True, False, False)
+    assert len(manners) + len(scenario) < 3_000
+
+
+def test_a_choice_gets_facts_sentences_and_mail(choice: dict[str, Any], offered: tuple[OfferedSentence, ...]) -> None:
+    content = user_text(choice)
+    assert element_in(content, "facts") == {"scenario": "valid-warranty", **FACTS}
+    assert element_in(content, "mail")["new_text"] == "It leaks."
+    sentences = element_in(content, "sentences")
+    assert [sentence["id"] for sentence in sentences] == [each.sentence.id for each in offered]
+    assert sentences[0] == {"id": "thanks", "group": 1, "text": "Thank you for your message."}
+    assert sentences[3].keys() == {"id", "text", "use", "hints"}
+
+
+def test_a_choice_is_of_the_ids_offered_and_holds_no_free_text(choice: dict[str, Any]) -> None:
+    (tool,) = choice["tools"]
+    assert choice["tool_choice"] == {"type": "tool", "name": "choose_sentences"}
+    ids = [sentence["id"] for sentence in element_in(user_text(choice), "sentences")]
+    assert tool["input_schema"] == {
+        "type": "object",
+        "properties": {"ids": {"type": "array", "items": {"type": "string", "enum": ids}}},
+        "required": ["ids"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_scenario_without_prose_leaves_no_empty_block(
+    instructions: Instructions, offered: tuple[OfferedSentence, ...]
+) -> None:
+    scenario = replace(instructions.route(VALID), body="<reply>a</reply>")
+    assert len(choice_request(mail("It leaks."), instructions, scenario, FACTS, offered)["system"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_one"),
+    [
+        ({"ids": []}, True),
+        ({"ids": ["a", "b"]}, True),
+        ({"ids": "a"}, False),
+        ({"ids": [1]}, False),
+        ({"ids": None}, False),
+        ({}, False),
+        (["a"], False),
+        (None, False),
+    ],
+)
+def test_a_choice_is_a_list_of_ids(answer: object, is_one: bool) -> None:
+    assert is_choice(answer) == is_one
+
+
+@pytest.mark.parametrize(
+    ("ids", "objection"),
+    [
+        ([], None),
+        (["thanks", "add-photo", "keep-the-device"], None),
+        (["thanks", "thanks"], None),
+        (["thanks", "sorry-it-fails"], "It held two sentences of one group."),
+        (["proof-of-purchase"], "It held an id that was not offered."),
+        ([""], "It held an id that was not offered."),
+    ],
+)
+def test_what_was_not_offered_cannot_be_chosen(
+    ids: list[str], objection: str | None, offered: tuple[OfferedSentence, ...]
+) -> None:
+    assert choice_objection(ids, offered) == objection
 
 
 def test_a_draft_gets_main_and_scenario_instruction_and_the_facts(instructions: Instructions) -> None:

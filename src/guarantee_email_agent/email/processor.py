@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,13 @@ from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER, MissingFactError, select_template
+from guarantee_email_agent.instructions.template import (
+    FACTS,
+    TICKET_PLACEHOLDER,
+    MissingFactError,
+    OfferedSentence,
+    select_template,
+)
 from guarantee_email_agent.integrations.ports import (
     ReplySender,
     TicketingSystem,
@@ -29,8 +35,12 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
 from guarantee_email_agent.llm.prompts import (
+    CHOICE_TOOL,
     MAX_SERIAL_NUMBERS,
+    choice_objection,
+    choice_request,
     draft_request,
+    is_choice,
     is_draft,
     is_triage,
     triage_request,
@@ -44,6 +54,7 @@ logger = logging.getLogger(__name__)
 
 RawEmail = Mapping[str, object] | bytes | Email
 DEFAULT_RETRY = RetryPolicy()
+MAX_CHOICES = 2
 MAX_DRAFTS = 2
 
 
@@ -114,7 +125,7 @@ class EmailProcessor:
         progress.record(scenario_used=scenario.name)
 
         progress.step = "draft"
-        facts = _reply_facts(triage, answer)
+        facts = _reply_facts(triage, answer, instructions.coverage_words)
         draft = await self._draft(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
@@ -145,22 +156,60 @@ class EmailProcessor:
     async def _draft(
         self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
     ) -> str:
-        """The model's reply if the facts support every claim in it, else the instruction's own template."""
+        """The scenario's reply with the sentences that a model chose; every word of it stands in the instructions."""
+        template = select_template(scenario.templates, facts)
+        if template is None:
+            message = f"{scenario.name} has no reply for these facts. Add one to the instruction file"
+            raise ProcessingError(message, "draft_template")
+        chosen: Sequence[str] = ()
+        if offered := template.offered(facts):
+            request = choice_request(email, instructions, scenario, facts, offered)
+            chosen = await self._choose(request, offered, scenario)
+        try:
+            return template.render(facts, chosen)
+        except MissingFactError as error:
+            message = f"The reply of {scenario.name} cannot be filled in: {error}"
+            raise ProcessingError(message, "draft_template") from None
+
+    async def _choose(
+        self, request: Mapping[str, Any], offered: Sequence[OfferedSentence], scenario: ScenarioInstruction
+    ) -> Sequence[str]:
+        """Ids of the sentences that the model chose; none where it chose what it may not, twice."""
+        for _ in range(MAX_CHOICES):
+            answer = await self.llm.messages.create(**self.model.parameters(), **request)
+            try:
+                ids: Sequence[str] = tool_input(answer, CHOICE_TOOL, is_choice)["ids"]
+                objection = choice_objection(ids, offered)
+            except WrongShapeError as error:
+                objection = error.objection
+            if objection is None:
+                return ids
+            request = with_objection(request, objection)
+        logger.warning("A model chose what was not offered, twice; %s is sent without its choice", scenario.name)
+        return ()
+
+    async def _write_freely(
+        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
+    ) -> tuple[str, tuple[str, ...]]:
+        """The model's own draft, for a person to send, and what in it the facts do not support.
+
+        It is written once more where there is an objection to it.
+        """
         grounding = GroundingFacts(
             facts,
             approved_text=scenario.approved_text,
             has_ticket=scenario.ticket is not None,
             allows_warranty_mentions=scenario.allows_warranty_mentions,
         )
+        draft = ""
         objections: tuple[str, ...] = ()
         for _ in range(MAX_DRAFTS):
             request = draft_request(email, instructions, scenario, facts, objections)
-            reply = str((await self._ask(request, is_draft))["body"])
-            objections = find_unsupported_claims(reply, grounding) + find_missing_facts(reply, grounding)
+            draft = str((await self._ask(request, is_draft))["body"])
+            objections = find_unsupported_claims(draft, grounding) + find_missing_facts(draft, grounding)
             if not objections:
-                return reply
-        logger.warning("A draft is not grounded twice; the template of %s is sent instead", scenario.name)
-        return _render_template(scenario, grounding)
+                break
+        return draft, objections
 
     async def _create_ticket(
         self,
@@ -223,29 +272,19 @@ def _message_id_of(raw_email: RawEmail) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _reply_facts(triage: Triage, answer: WarrantyAnswer | None) -> dict[str, str | None]:
-    """What a reply may say. A date means something for a known number only, and coverage for a valid warranty."""
+def _reply_facts(
+    triage: Triage, answer: WarrantyAnswer | None, coverage_words: frozenset[str]
+) -> dict[str, str | None]:
+    """What a reply may say. A date means something for a known number only, and coverage for a valid warranty.
+
+    coverage_words: those that the instruction files know; any other says nothing.
+    """
     if answer is None:
         return dict.fromkeys(FACTS)
+    coverage = answer.coverage.casefold() if answer.coverage and answer.status == "valid" else None
     return {
         "serial_number": triage.serial_numbers[0],
         "warranty_status": answer.status,
         "expiration_date": answer.expiration_date if answer.status in ("valid", "expired") else None,
-        "coverage": answer.coverage.casefold() if answer.coverage and answer.status == "valid" else None,
+        "coverage": coverage if coverage in coverage_words else None,
     }
-
-
-def _render_template(scenario: ScenarioInstruction, grounding: GroundingFacts) -> str:
-    """Raises ProcessingError where the template says what the facts do not."""
-    template = select_template(scenario.templates, grounding.facts)
-    try:
-        reply = template.render(grounding.facts) if template else ""
-    except MissingFactError as error:
-        message = f"The template of {scenario.name} cannot be filled in: {error}"
-        raise ProcessingError(message, "draft_template") from None
-    if claims := find_unsupported_claims(reply, grounding):
-        raise ProcessingError(
-            f"The template of {scenario.name} says what the facts do not: {claims[0]} Correct the instruction file",
-            "draft_not_grounded",
-        )
-    return reply

@@ -58,7 +58,13 @@ class Instructions:
 
     main_body: str
     scenarios: tuple[ScenarioInstruction, ...]
+    coverage_words: frozenset[str] = field(init=False, repr=False, compare=False)
+    """What a reply may say of coverage: the words, in lower case, that some condition names."""
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        templates = (template for scenario in self.scenarios for template in scenario.templates)
+        object.__setattr__(self, "coverage_words", frozenset().union(*(each.coverage_words() for each in templates)))
 
     def route(self, situation: Situation) -> ScenarioInstruction:
         if (scenario := self._routes.get(situation)) is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +16,9 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
-from guarantee_email_agent.instructions.template import FACTS, MissingFactError, parse_templates, select_template
+from guarantee_email_agent.instructions.reply_checks import reply_problems
+from guarantee_email_agent.instructions.router import all_situations, is_triggered
+from guarantee_email_agent.instructions.template import Placeholder, parse_templates
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -161,56 +161,20 @@ def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int
         if name in TICKET_FIELDS_OF_CODE:
             yield 1, f"ticket.{name} is decided by the agent from the mail and the warranty system. Remove it"
     for template in scenario.templates:
-        if "ticket_number" in template.placeholders() and scenario.ticket is None:
-            yield (
-                first_line + template.line - 1,
-                "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or remove it",
-            )
+        for part in template.all_parts() if scenario.ticket is None else ():
+            if isinstance(part, Placeholder) and part.name == "ticket_number":
+                problem = "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or"
+                yield first_line + part.line - 1, f"{problem} remove it"
     unanswered = next((each for each in scenario.trigger if each.automatic or each.hand_over), None)
     if unanswered is None:
-        yield from _template_problems(scenario, first_line)
+        problems = reply_problems(scenario.trigger, scenario.templates, has_ticket=scenario.ticket is not None)
+        for line, problem in problems:
+            yield first_line + line - 1 if line else 1, problem
     elif scenario.templates:
         why = (
             "machines sent, which must never be answered (RFC 3834)" if unanswered.automatic else "is left for a person"
         )
         yield first_line + scenario.templates[0].line - 1, f"answers mail that {why}. Remove the <reply>"
-
-
-def _template_problems(scenario: ScenarioInstruction, first_line: int) -> Iterator[tuple[int, str]]:
-    """Every situation that triggers the scenario, with every mix of known and unknown facts, must give a reply."""
-    for situation in all_situations():
-        if not is_triggered(scenario.trigger, situation):
-            continue
-        for facts in _possible_facts(situation):
-            template = select_template(scenario.templates, facts)
-            if template is None:
-                status = facts["warranty_status"]
-                yield 1, "has no <reply>" + (f" for warranty_status {status}. Add one" if status else ". Add one")
-                continue
-            try:
-                template.render(facts)
-            except MissingFactError as error:
-                yield (
-                    first_line + template.line - 1,
-                    f"{error} where '{situation}'. Put it inside <if {error.name}=\"known\">…</if>",
-                )
-
-
-def _possible_facts(situation: Situation) -> Iterator[dict[str, str | None]]:
-    if situation.warranty_status is None:
-        # Without exactly one serial number and an answer from the warranty system nothing is known.
-        yield dict.fromkeys(FACTS)
-        return
-    if situation.warranty_status == "withheld":
-        yield {**dict.fromkeys(FACTS), "warranty_status": "withheld"}
-        return
-    for date, coverage in itertools.product((None, "2030-01-01"), (None, "full")):
-        yield {
-            "serial_number": "SN12345",
-            "warranty_status": situation.warranty_status,
-            "expiration_date": date,
-            "coverage": coverage,
-        }
 
 
 def _routing_problems(scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:

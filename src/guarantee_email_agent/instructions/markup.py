@@ -26,12 +26,16 @@ class MarkupError(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element: `content` holds text and child elements in the order in which they stand."""
+    """One element: `content` holds text and child elements in the order in which they stand.
+
+    line: of its opening tag. content_lines: the line on which each part of the content begins.
+    """
 
     name: str
     attributes: Mapping[str, str]
     line: int
     content: list[str | Element] = field(default_factory=list)
+    content_lines: list[int] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -70,11 +74,17 @@ def parse_elements(text: str) -> tuple[Element, ...]:
             raise _error(parser.CurrentLineNumber, f"elements nest deeper than {MAX_DEPTH}. Flatten them")
         element = Element(name, attributes, parser.CurrentLineNumber)
         stack[-1].content.append(element)
+        stack[-1].content_lines.append(element.line)
         stack.append(element)
+
+    def add_text(text: str) -> None:
+        stack[-1].content.append(text)
+        # The parser hands over buffered text once it stands behind it.
+        stack[-1].content_lines.append(parser.CurrentLineNumber - text.count("\n"))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: stack.pop()
-    parser.CharacterDataHandler = lambda text: stack[-1].content.append(text)
+    parser.CharacterDataHandler = add_text
     try:
         parser.Parse(f"<{_ROOT}>{text}</{_ROOT}>", True)
     except ExpatError as error:

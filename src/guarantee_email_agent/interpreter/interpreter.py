@@ -8,11 +8,12 @@ broken one spoils it, as with a real model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, parse_phrase, tokenize
 from guarantee_email_agent.instructions.router import Intent
 from guarantee_email_agent.instructions.template import MissingFactError, parse_templates, select_template
 from guarantee_email_agent.interpreter.serial_numbers import (
@@ -21,7 +22,7 @@ from guarantee_email_agent.interpreter.serial_numbers import (
     mentions_serial_number,
 )
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
-from guarantee_email_agent.llm.prompts import DRAFT_TOOL, TRIAGE_TOOL, element_in
+from guarantee_email_agent.llm.prompts import CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
 
 WEIGHT_OF_SERIAL_NUMBER = 3
@@ -39,7 +40,7 @@ class InstructionInterpreter(ModelClient):
         tool_choice: Mapping[str, Any],
         **_: Any,
     ) -> Message:
-        """Answer a triage or a draft request through its tool.
+        """Answer a triage, a choice or a draft request through its tool.
 
         Raises LLMError for a request it cannot answer: another tool, or instructions without what it needs.
         """
@@ -49,6 +50,8 @@ class InstructionInterpreter(ModelClient):
         try:
             if tool == TRIAGE_TOOL:
                 answer = _triage(texts, content)
+            elif tool == CHOICE_TOOL:
+                answer = _choose_sentences(content)
             elif tool == DRAFT_TOOL:
                 answer = _draft(texts, content)
             else:
@@ -114,6 +117,29 @@ def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[
             return found.numbers
         unlabelled = unlabelled or found.numbers
     return unlabelled
+
+
+def _choose_sentences(content: str) -> dict[str, Any]:
+    """The sentences with a hint that stands in what the customer newly wrote; of a group, the first."""
+    mail, sentences = element_in(content, "mail"), element_in(content, "sentences")
+    if not isinstance(mail, dict) or not isinstance(sentences, list):
+        raise _request_error("the request holds no mail or no sentences")
+    # The subject of an answer repeats what somebody wrote earlier.
+    subject = "" if mail.get("is_answer") else mail.get("subject", "")
+    words = tokenize(f"{subject}\n\n{mail.get('new_text', '')}")
+    chosen: dict[str, str] = {}
+    for sentence in sentences:
+        sentence_id, group = sentence["id"], sentence.get("group")
+        key = sentence_id if group is None else f"group {group}"
+        if key not in chosen and _hint_matcher(tuple(sentence.get("hints", ()))).find(words):
+            chosen[key] = sentence_id
+    return {"ids": list(chosen.values())}
+
+
+@lru_cache(maxsize=256)
+def _hint_matcher(hints: tuple[str, ...]) -> PhraseMatcher[None]:
+    """The hints were checked when the instructions were loaded."""
+    return PhraseMatcher(parse_phrase(hint, None) for hint in hints)
 
 
 def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:

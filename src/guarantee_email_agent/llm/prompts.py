@@ -1,4 +1,4 @@
-"""The two requests the agent makes of a model: triage a mail, and draft a reply.
+"""The requests the agent makes of a model: triage a mail, choose a reply's sentences, or draft one for a person.
 
 A mail travels as JSON inside a `<mail>` element with every `<` escaped, so nothing that a customer writes can close
 the element or pass for one of ours.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.router import INTENTS
+from guarantee_email_agent.instructions.template import OfferedSentence
 
 TRIAGE_TOOL = "record_triage"
+CHOICE_TOOL = "choose_sentences"
 DRAFT_TOOL = "write_reply"
 MAX_SERIAL_NUMBERS = 50
 
@@ -30,6 +34,12 @@ _TRIAGE_TOOL_DEFINITION: Mapping[str, Any] = {
         "additionalProperties": False,
     },
 }
+_CHOICE_TOOL_DESCRIPTION = (
+    "Choose the sentences that fit the mail, by their ids. At most one of those with the same group; where none of a "
+    "group is chosen, its first is taken. One without a group is left out unless it is chosen."
+)
+_MAIN_ELEMENTS_FOR_CHOICE = ("role", "rules", "choosing")
+_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", "what-to-write")
 _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
     "name": DRAFT_TOOL,
     "description": "Hand over the finished reply as plain text, without a subject line.",
@@ -50,6 +60,16 @@ def is_triage(answer: object) -> bool:
         and isinstance(numbers := answer.get("serial_numbers"), Sequence)
         and not isinstance(numbers, str)
         and all(isinstance(number, str) for number in numbers)
+    )
+
+
+def is_choice(answer: object) -> bool:
+    """Whether a model's input of the choice tool fits its schema, but for which ids were offered."""
+    return (
+        isinstance(answer, Mapping)
+        and isinstance(ids := answer.get("ids"), Sequence)
+        and not isinstance(ids, str)
+        and all(isinstance(sentence_id, str) for sentence_id in ids)
     )
 
 
@@ -82,6 +102,52 @@ class MailText(Protocol):
 def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
     return _request([instructions.main_body], _mail_element(email), _TRIAGE_TOOL_DEFINITION)
+
+
+def choice_request(
+    email: MailText,
+    instructions: Instructions,
+    scenario: ScenarioInstruction,
+    facts: Mapping[str, str | None],
+    offered: Sequence[OfferedSentence],
+) -> dict[str, Any]:
+    """Which of the sentences offered fit the mail. There is no free text in the answer.
+
+    The words by which the interpreter reads a mail, most of the main file, stay out of it.
+    """
+    elements = [
+        _elements_text(instructions.main_body, _MAIN_ELEMENTS_FOR_CHOICE, ()),
+        _elements_text(scenario.body, (), _SCENARIO_ELEMENTS_NOT_FOR_CHOICE),
+    ]
+    sentences = [_sentence_data(each, facts) for each in offered]
+    content = "\n".join(
+        (
+            _element("facts", {"scenario": scenario.name, **facts}),
+            _element("sentences", sentences),
+            _mail_element(email),
+        )
+    )
+    ids = {"type": "array", "items": {"type": "string", "enum": [each["id"] for each in sentences]}}
+    tool = {
+        "name": CHOICE_TOOL,
+        "description": _CHOICE_TOOL_DESCRIPTION,
+        "input_schema": {
+            "type": "object",
+            "properties": {"ids": ids},
+            "required": ["ids"],
+            "additionalProperties": False,
+        },
+    }
+    return _request([text for text in elements if text], content, tool)
+
+
+def choice_objection(ids: Sequence[str], offered: Sequence[OfferedSentence]) -> str | None:
+    """What is wrong with a choice, for the model that made it."""
+    groups = {each.sentence.id: each.group for each in offered}
+    if not groups.keys() >= set(ids):
+        return "It held an id that was not offered."
+    chosen_groups = [group for sentence_id in set(ids) if (group := groups[sentence_id]) is not None]
+    return "It held two sentences of one group." if len(chosen_groups) > len(set(chosen_groups)) else None
 
 
 def draft_request(
@@ -119,6 +185,28 @@ def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> 
         "tools": [tool],
         "tool_choice": {"type": "tool", "name": tool["name"]},
     }
+
+
+def _sentence_data(offered: OfferedSentence, facts: Mapping[str, str | None]) -> dict[str, Any]:
+    sentence = offered.sentence
+    data = {
+        "id": sentence.id,
+        "group": offered.group,
+        "text": sentence.render(facts),
+        "use": sentence.use,
+        "hints": list(sentence.hints),
+    }
+    return {name: value for name, value in data.items() if value}
+
+
+@lru_cache(maxsize=64)
+def _elements_text(body: str, only: tuple[str, ...], without: tuple[str, ...]) -> str:
+    """Top-level elements of an instruction text: those named `only`, where any are, and none of `without`."""
+    return "\n\n".join(
+        f"<{element.name}>\n{element.text.strip()}\n</{element.name}>"
+        for element in parse_elements(body)
+        if (element.name in only or not only) and element.name not in without
+    )
 
 
 def _element(name: str, value: object) -> str:

@@ -15,6 +15,7 @@ _SETTINGS: Final = {"model": "llm.model", "max_tokens": "llm.max_tokens", "tempe
 _ELEMENTS: Final = {
     "mail": "the mail",
     "facts": "the facts",
+    "sentences": "the sentences to choose from",
     "objections-to-your-last-draft": "the objections to the last draft",
     "objections-to-your-last-answer": "the objection to the last answer",
 }

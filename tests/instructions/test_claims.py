@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.instructions.claims import false_claim
+from guarantee_email_agent.instructions.phrases import fold
+from guarantee_email_agent.instructions.router import Situation, WarrantyStatus
+
+
+def claim(text: str, status: WarrantyStatus | None, coverage: str | None = None) -> str | None:
+    found = false_claim(fold(text), Situation(False, "warranty", "one" if status else "none", status), coverage)
+    return found[1] if found else None
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "words"),
+    [
+        ("valid", "Your warranty has expired.", "expired"),
+        ("valid", "Your warranty is no longer\nvalid.", "no longer valid"),
+        ("valid", "It is invalid.", "invalid"),
+        ("valid", "The warranty HAS ENDED.", "has ended"),
+        ("valid", "It is not in our records.", "not in our records"),
+        ("valid", "Ihre Garantie ist abgelaufen.", "abgelaufen"),
+        ("expired", "Your warranty is valid.", "valid"),
+        ("expired", "An invalidated warranty.", "invalidated"),
+        ("expired", "Your device is still covered.", "still covered"),
+        ("expired", "It is under warranty.", "is under warranty"),
+        ("expired", "The warranty is active.", "is active"),
+        ("expired", "Die Garantie ist gültig.", "gultig"),
+        ("expired", "La garantía es válida.", "valida"),
+        ("not_found", "It has expired.", "expired"),
+        ("not_found", "It is valid.", "valid"),
+        ("other", "Your warranty is still valid.", "is still valid"),
+        ("withheld", "It is not in our records.", "not in our records"),
+        (None, "Your device is covered.", "is covered"),
+    ],
+)
+def test_words_that_are_false_in_a_state_are_found(status: WarrantyStatus | None, text: str, words: str) -> None:
+    assert claim(text, status) == words
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ("valid", "Your warranty is valid, and your device is covered until 2031-01-01."),
+        ("expired", "We are sorry that the warranty has expired. It is no longer under warranty."),
+        ("not_found", "It is not in our records. Please check the number."),
+        (None, "As soon as we have it, we will check your warranty."),
+    ],
+)
+def test_what_is_true_in_a_state_is_no_false_claim(status: WarrantyStatus | None, text: str) -> None:
+    assert claim(text, status) is None
+
+
+@pytest.mark.parametrize(("coverage", "words"), [(None, "fully covered"), ("parts", "fully covered"), ("full", None)])
+def test_fully_covered_is_true_for_full_coverage_alone(coverage: str | None, words: str | None) -> None:
+    assert claim("Your device is not fully  covered.", "valid", coverage) == words
+
+
+@pytest.mark.parametrize("text", ["Your warranty", "guaranteed", "Ihre Garantie", "Państwa gwarancja", "it is covered"])
+def test_who_asks_about_something_else_is_told_of_no_warranty(text: str) -> None:
+    assert false_claim(fold(text), Situation(False, "other", "none"), None)
+
+
+def test_the_place_of_a_claim_is_known() -> None:
+    assert false_claim("it is expired", Situation(False, "warranty", "one", "valid"), None) == (6, "expired")

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.instructions.reply_checks import reply_problems
+from guarantee_email_agent.instructions.router import Condition
+from guarantee_email_agent.instructions.template import parse_templates
+
+VALID = Condition(intent="warranty", serial_numbers="one", warranty_status=("valid",))
+EXPIRED = Condition(intent="warranty", serial_numbers="one", warranty_status=("expired",))
+NOT_FOUND = Condition(intent="warranty", serial_numbers="one", warranty_status=("not_found",))
+NO_NUMBER = Condition(intent="warranty", serial_numbers="none")
+OTHER = Condition(intent="other")
+DATE = '<if expiration_date="known">{expiration_date}</if>'
+WHERE_VALID = "where 'intent: warranty, serial_numbers: one, warranty_status: valid'."
+
+
+def problems(trigger: Condition, text: str, *, has_ticket: bool = False) -> list[tuple[int | None, str]]:
+    return reply_problems((trigger,), parse_templates(text), has_ticket=has_ticket)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reply"),
+    [
+        (VALID, f"Valid: {{serial_number}} {DATE}"),
+        (VALID, f"{{serial_number}} {DATE}<if coverage='full'> fully covered</if>"),
+        (
+            VALID,
+            '{serial_number} <if expiration_date="known">{expiration_date}</if><if expiration_date="unknown">-</if>',
+        ),
+        (EXPIRED, f"{{serial_number}} has expired {DATE}"),
+        (NOT_FOUND, "{serial_number} is not in our records"),
+        (NO_NUMBER, "Please send us the serial number"),
+        (OTHER, "Our general support team will help"),
+        # Each of the alternatives carries the number.
+        (
+            NOT_FOUND,
+            (
+                '<choose><sentence id="a">A {serial_number}</sentence>'
+                '<sentence id="b" use="u">{serial_number} B</sentence></choose>'
+            ),
+        ),
+    ],
+)
+def test_a_reply_that_carries_the_facts_and_claims_nothing_false_is_fine(trigger: Condition, reply: str) -> None:
+    assert problems(trigger, f"<reply>{reply}</reply>") == []
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reply", "name"),
+    [
+        (VALID, f"valid {DATE}", "serial_number"),
+        (VALID, "valid {serial_number}", "expiration_date"),
+        (EXPIRED, "expired {serial_number}", "expiration_date"),
+        (NOT_FOUND, "unknown", "serial_number"),
+        (NOT_FOUND, '<optional id="a" use="u">{serial_number}</optional> b', "serial_number"),
+        (NOT_FOUND, '<if coverage="full">{serial_number}</if> b', "serial_number"),
+        (
+            NOT_FOUND,
+            '<choose><sentence id="a">{serial_number}</sentence><sentence id="b" use="u">b</sentence></choose>',
+            "serial_number",
+        ),
+    ],
+)
+def test_required_sentences_have_to_carry_the_facts(trigger: Condition, reply: str, name: str) -> None:
+    ((line, problem),) = problems(trigger, f"\n<reply>\n{reply}</reply>")
+    assert line == 2
+    assert problem.startswith(f"the reply does not always hold {{{name}}} where 'intent: warranty")
+    assert problem.endswith("Write it into the reply, outside of <optional>")
+
+
+def test_where_a_ticket_is_opened_its_number_has_to_be_told() -> None:
+    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}</reply>", has_ticket=True)
+    assert (line, "{ticket_number}" in problem) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reply", "line", "words"),
+    [
+        (EXPIRED, f"{{serial_number}} {DATE}\nBut it is\nvalid.", 3, "valid"),
+        (EXPIRED, f'{{serial_number}} {DATE}\n\n<optional id="a" use="u">Valid</optional>', 3, "valid"),
+        (
+            EXPIRED,
+            (
+                f"{{serial_number}} {DATE}\n<choose>\n<sentence id='a'>a</sentence>\n"
+                "<sentence id='b'\n use='u'>b, valid</sentence></choose>"
+            ),
+            5,
+            "valid",
+        ),
+        (VALID, f"{{serial_number}} {DATE}\nfully\ncovered", 2, "fully covered"),
+        (VALID, f"{{serial_number}} {DATE}<if expiration_date='unknown'>\nexpired</if>", 2, "expired"),
+        (NO_NUMBER, "Your device is covered.", 1, "is covered"),
+        (OTHER, "Hello,\n\nyour warranty", 3, "warranty"),
+        # A claim that only the words around a sentence make one.
+        (VALID, f'{{serial_number}} {DATE} <optional id="a" use="u">no longer</optional> valid', 1, "no longer valid"),
+        # Or a condition in the middle of it.
+        (EXPIRED, f'{{serial_number}} {DATE} va<if serial_number="known">lid</if>', 1, "valid"),
+    ],
+)
+def test_a_sentence_that_is_false_in_its_state_is_found_with_its_line(
+    trigger: Condition, reply: str, line: int, words: str
+) -> None:
+    ((found, problem),) = problems(trigger, f"<reply>{reply}</reply>")
+    assert found == line
+    assert problem.startswith(f"'{words}' is not so where 'intent: ")
+    assert problem.endswith("Write it in other words, or under a condition")
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["{expiration_date}", '<optional id="a" use="u">{expiration_date}</optional>'],
+)
+def test_a_fact_that_may_be_missing_needs_a_condition_in_any_sentence(place: str) -> None:
+    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}\n{place}</reply>")
+    assert line == 2
+    remedy = 'Put it inside <if expiration_date="known">…</if>'
+    assert problem == f"{{expiration_date}} has no value {WHERE_VALID} {remedy}"
+
+
+def test_a_situation_without_a_reply_is_named_without_a_line() -> None:
+    text = '<reply warranty_status="expired">{serial_number}</reply>'
+    assert problems(VALID, text) == [(None, f"has no <reply> for warranty_status valid {WHERE_VALID} Add one")]
+
+
+def test_a_choice_without_a_sentence_for_some_facts_is_found() -> None:
+    choice = (
+        '<choose><sentence id="a" coverage="full">a</sentence>'
+        '<sentence id="b" coverage="part" use="u">b</sentence></choose>'
+    )
+    ((line, problem),) = problems(VALID, f"<reply>{{serial_number}} {DATE}\n{choice}</reply>")
+    assert (line, problem.partition(" where ")[0]) == (2, "no <sentence> of the <choose> fits")
+
+
+def test_one_mistake_is_told_once_however_many_situations_it_spoils() -> None:
+    assert len(problems(OTHER, "<reply>your warranty</reply>")) == 1
