@@ -45,6 +45,34 @@ QUOTED_TO_THE_END = {
     "sv gmail": "Den mån 5 jan. 2026 kl 10:00 skrev Support <support@example.com>:",
     "cs gmail": "po 5. 1. 2026 v 10:00 odesílatel Support <support@example.com> napsal:",
     "unknown language": "2026年1月5日(月) 10:00 Support <support@example.com>:",
+    "nl apple": "Op 5 jan. 2026, om 10:00 heeft Support <support@example.com> het volgende geschreven:",
+    "zoho": "---- On Mon, 05 Jan 2026 10:00:00 +0100 support@example.com wrote ----",
+    "zoho with a name": "---- On Mon, 05 Jan 2026 10:00:00 +0100 Support &lt;support@example.com&gt; wrote ----",
+    "android, between dashes": "---- Support Team wrote ----",
+    "without its colon": "On Mon, 5 Jan 2026 10:00:00 +0100 Support <support@example.com> wrote",
+    "en thunderbird, a name in lower case": "On 05/01/2026 10:00, support_team wrote:",
+    "en with a broken address": "On Mon, Jan 5, 2026 at 10:00 AM Support\n\n<\nmailto:support@example.com\n> wrote:",
+    "no gmail": "man. 5. jan. 2026 kl. 10:00 skrev Support <support@example.com>:",
+    "no gmail, the bracket wrapped": "man. 5. jan. 2026 kl. 10:00 skrev Support <support@example.com\n>:",
+    "no apple": "Den 5. jan. 2026 kl. 10:00 skrev Support <support@example.com>:",
+    "da apple": "Den 5. jan. 2026 kl. 10.00 skrev Support <support@example.com>:",
+    "fi gmail": "ma 5. tammikuuta 2026 klo 10.00 Support\n<support@example.com> kirjoitti:",
+    "fi apple": "Support <support@example.com> kirjoitti 5.1.2026 kello 10.00:",
+    "hu gmail": "Support <support@example.com> ezt írta (időpont: 2026. jan. 5., H, 10:00):",
+    "hu thunderbird": "2026. 01. 05. 10:00 keltezéssel, Support írta:",
+    "ro gmail": "lun., 5 ian. 2026 la 10:00, Support <support@example.com> a scris:",
+    "tr gmail": "Support <support@example.com>, 5 Oca 2026 Pzt, 10:00 tarihinde şunu yazdı:",
+    "el gmail": "Στις Δευ 5 Ιαν 2026 στις 10:00 π.μ., ο χρήστης Support <support@example.com> έγραψε:",
+    "ru gmail": "пн, 5 янв. 2026 г. в 10:00, Support <support@example.com>:",
+    "ru android": "5 янв. 2026 г. 10:00 пользователь Support <\nsupport@example.com> написал:",
+    "ru thunderbird": "05.01.2026 10:00, Support пишет:",
+    "ru yandex": "10:00, 5 января 2026 г., Support <support@example.com>:",
+    "uk gmail": "пн, 5 січ. 2026 р. о 10:00 Support <support@example.com> пише:",
+    "uk apple": "5 січ. 2026 р. о 10:00 Support <support@example.com> написав(ла):",
+    "vi gmail": "Vào Th 2, 5 thg 1, 2026 vào lúc 10:00 Support <support@example.com> đã viết:",
+    "zh gmail": "Support <support@example.com> 于2026年1月5日周一 10:00写道:",
+    "zh apple": "在 2026年1月5日,10:00,Support <support@example.com> 写道:",
+    "ko gmail": "2026년 1월 5일 (월) 오전 10:00, Support <support@example.com>님이 작성:",
     "yahoo, text on the same line": f"On Mon, 5 Jan 2026 at 10:00, Support<support@example.com> wrote:   {OLD}",
     "en outlook": "From: Support <support@example.com>\nSent: Monday, 5 January 2026 10:00\nTo: Jane\nSubject: Drill",
     "en outlook with rule": "________________________________\nFrom: Support\nSent: Monday, 5 January 2026\nTo: Jane",
@@ -54,6 +82,24 @@ QUOTED_TO_THE_END = {
     "pl outlook": "Od: Support <support@example.com>\nWysłano: 5 stycznia 2026\nDo: Jane\nTemat: Wiertarka",
     "fr outlook": "De : Support <support@example.com>\nEnvoyé : lundi 5 janvier 2026\nÀ : Jane\nObjet : Perceuse",
     "es outlook": "De: Support <support@example.com>\nEnviado: lunes, 5 de enero de 2026\nPara: Jane\nAsunto: Taladro",
+    "en outlook.com, date first": "Date: Mon, 5 Jan 2026 10:00:00 +0100\nFrom: a@example.com\nTo: b@example.com",
+    "date and recipient alone": "Date: Mon, 5 Jan 2026 10:00:00 +0100\nTo: jane@example.com",
+    "sender and date alone": "From: support@example.com\nDate: Mon, 5 Jan 2026 10:00:00 +0100",
+    "en bold labels, the first one wrapped": "*From:* Support [mailto:\nsupport@example.com]\n"
+    "*Sent:* Monday, January 5, 2026 10:00 AM\n*To:* Jane",
+    "en outlook with a line of dashes": "------------------------------\n\nFrom: Support\nSent: Monday\nTo: Jane",
+    "fr sfr": "Message du : 05/01/2026 10:00\nDe : support@example.com\nA : jane@example.com\nSujet : Perceuse",
+    "da outlook": "Fra: Support\nSendt: 5. januar 2026 10:00\nTil: Jane\nEmne: Boremaskine",
+    "fi outlook": "Lähettäjä: Support\nLähetetty: maanantai 5. tammikuuta 2026\nVastaanottaja: Jane\nAihe: Pora",
+    "ru outlook": "От: Support\nОтправлено: 5 января 2026 г. 10:00\nКому: Jane\nТема: Дрель",
+    "uk outlook": "Від: Support\nНадіслано: 5 січня 2026 р. 10:00\nКому: Jane\nТема: Дриль",
+    "zh outlook": "发件人: Support\n发送时间: 2026年1月5日 10:00\n收件人: Jane\n主题: 电钻",
+    "de reply": "-----Antwort Nachricht-----",
+    "da original": "-------- Oprindelig besked --------",
+    "no original": "-----Opprinnelig melding-----",
+    "fi original": "-----Alkuperäinen viesti-----",
+    "ru original": "-------- Исходное сообщение --------",
+    "de david": "Original Message processed by david®",
     "en original": "-----Original Message-----",
     "de original": "-----Ursprüngliche Nachricht-----",
     "pl original": "-----Wiadomość oryginalna-----",
@@ -86,6 +132,62 @@ def test_after_marked_lines_the_text_is_new_again(mark: str) -> None:
     assert texts(body) == {"quoted": f"{mark}\n> {OLD}\n\n", "new": f"{NEW}\n"}
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "Jane wrote:",
+        "support team <support@example.com> wrote:",
+        "At 5/1/2026 10:00 AM, you wrote:",
+        "понедельник, 5 января 2026 г. пользователь Support написал:",
+        "20 жовт. 2026 р. 19:37 Support пише:",
+        "2026/1/5 Support <support@example.com>",
+        "On 5-Jan-2026, at 10:00 AM, Support <support@example.com> sent:",
+    ],
+)
+def test_an_attribution_that_only_its_marked_lines_prove(mark: str) -> None:
+    body = f"{NEW}\n\n{mark}\n> {OLD}\n"
+    assert texts(body) == {"new": f"{NEW}\n\n", "quoted": f"{mark}\n> {OLD}\n"}
+
+
+def test_an_attribution_above_everything_leaves_what_follows_new() -> None:
+    mark = "On Mon, Jan 5, 2026 at 10:00 AM Support <support@example.com> wrote:\n\n"
+    assert texts(f"{mark}{NEW}\n") == {"quoted": mark, "new": f"{NEW}\n"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [
+        ("It is SN12345. ", "On Mon, Jan 5, 2026 at 10:00 AM, Support <support@example.com> wrote:"),
+        ("I bought it on 5 May 2024. ", "On Mon, Jan 5, 2026 at 10:00 AM, support@example.com wrote:"),
+        ("It is SN12345", "--- On Mon, Jan 5, 2026 at 10:00 AM, support@example.com wrote:"),
+        ("  Ja, SN12345 ", "Am 05.01.2026 um 10:00 schrieb Support <support@example.com>:"),
+        ("It is SN12345. ", "On Mon, Jan 5, 2026 at 10:00 AM, Support <\nsupport@example.com>\nwrote:"),
+        ("long " * 400, "On Mon, Jan 5, 2026 at 10:00 AM, support@example.com wrote:"),
+    ],
+)
+def test_a_reply_on_the_attributions_own_line_is_new(reply: str, mark: str) -> None:
+    spans = label_spans(f"{NEW}\n{reply}{mark}\n> {OLD}\n")
+    assert [(span.kind, span.text) for span in spans] == [
+        ("new", f"{NEW}\n{reply}"),
+        ("quoted", f"{mark}\n> {OLD}\n"),
+    ]
+
+
+def test_a_link_that_was_broken_stays_with_the_marked_lines() -> None:
+    body = "> See (https://example.com/a\nb?c=d)\n> and\n (https://example.com/e) >\n> more\n"
+    assert texts(body) == {"quoted": body}
+
+
+@pytest.mark.parametrize("body", ["See <https://example.com/a\n> for SN12345", "Look:\n>>> SN12345 <<<\nThanks"])
+def test_a_bracket_at_the_start_of_a_line_marks_nothing(body: str) -> None:
+    assert texts(body) == {"new": body}
+
+
+def test_a_forwarded_mail_of_header_lines_alone_is_all_quoted() -> None:
+    body = f"From: Support\nSent: Monday, 5 January 2026 10:00\nTo: Jane\nSubject: Drill\n\n{OLD}\n"
+    assert texts(body) == {"quoted": body}
+
+
 def test_replies_between_quoted_lines_are_new() -> None:
     spans = label_spans("> Which model?\nBarista 300\n\n> Which number?\n> It is on the back.\nSN12345\n")
     assert [(span.kind, span.text) for span in spans] == [
@@ -115,6 +217,9 @@ def test_a_forwarded_mail_without_a_word_of_its_own_is_all_quoted() -> None:
         "--\nJane",
         "Sent from my iPhone",
         "Sent from Yahoo Mail on Android",
+        "Sent from my Verizon Wireless BlackBerry",
+        "Sent from TypeApp<https://example.com/r?b=26210>",
+        "Отправлено с iPhone",
         "Get Outlook for iOS",
         "Von meinem iPhone gesendet",
         "Gesendet mit der GMX Mail App",
@@ -137,6 +242,19 @@ def test_a_signature_ends_at_the_next_quotation() -> None:
     assert [span.kind for span in label_spans(body)] == ["new", "signature", "quoted"]
 
 
+def test_a_paragraph_below_the_phones_line_is_new() -> None:
+    body = f"{NEW}\n\nSent from my iPhone\nGet Outlook for iOS\n\nPS: it is SN12345\n"
+    assert [span.kind for span in label_spans(body)] == ["new", "signature", "new"]
+
+
+@pytest.mark.parametrize(
+    "line", ["Sent from my house, serial SN12345", "Sent from my desk, is much easier than from my phone."]
+)
+def test_a_sentence_that_starts_like_a_phones_line_is_new(line: str) -> None:
+    body = f"{NEW}\n\n{line}\n"
+    assert texts(body) == {"new": body}
+
+
 def test_text_below_the_phones_line_is_new_when_nothing_stands_above_it() -> None:
     assert texts(f"Sent from my iPhone\n\n{NEW}") == {"new": f"Sent from my iPhone\n\n{NEW}"}
 
@@ -151,11 +269,6 @@ def test_two_dashes_above_a_long_text_are_a_rule_and_no_signature() -> None:
     assert texts(body) == {"new": body}
 
 
-def test_a_line_that_may_hold_a_serial_number_is_no_signature() -> None:
-    body = f"{NEW}\nSent from my house, serial SN12345\n"
-    assert texts(body) == {"new": body}
-
-
 @pytest.mark.parametrize(
     "prose",
     [
@@ -165,6 +278,18 @@ def test_a_line_that_may_hold_a_serial_number_is_no_signature() -> None:
         "Am 05.01.2026 um 10:00 schrieb ich Ihnen.\nSeriennummer:\nSN12345",
         "From: Jane\nMessage: my drill, SN12345, is broken",
         "From: Jane\nTo: Support\nSerial number: SN12345",
+        "It broke.\n\nOn 5 January 2026 at 10:00 I wrote:\nthe serial number is SN12345",
+        "It broke.\n\nOn 05.01.2026 at 10:00 my son wrote:\nthe serial number is SN12345",
+        "It broke.\n\nThis is what jane@example.com wrote:\nSN12345",
+        "It broke.\n\nMy number is SN12345, Jane <jane@example.com> wrote:\nthank you",
+        "It broke.\n\nSN12345, bought 2024 at 10:00 from <shop@example.com>:\nit leaks",
+        "It broke.\n\n2024-05-01 Shop <shop@example.com>\nSN12345",
+        "It broke.\n\n---- My number ----\nSN12345",
+        "It broke.\n\n---- what I wrote ----\nSN12345",
+        "It broke.\n\nDate: Monday 5, January 2026\nTime: 7:00\nAddress: 1 Example Street\nSN12345",
+        "It broke.\n\nDate: 5 January 2026\nTo: the shop\nSN12345",
+        "New request:\nFrom: Jane\nDate: 5 January 2026\nSubject: Drill\nMessage: SN12345 is broken",
+        "From: Jane\nDate: 5 January 2026\nSubject: Drill\nSerial: SN12345",
         "Details:\n- bought 2026\n- serial:\n  SN12345",
         "---\nSN12345\n---",
         "-",
@@ -202,6 +327,13 @@ LINES = st.sampled_from(
         "-----Original Message-----",
         "Begin forwarded message:",
         "x <a@example.com> 2026:",
+        "new On 5 Jan 2026 10:00 a@example.com wrote:",
+        "  yes--- On 5 Jan 2026 10:00 a@example.com wrote:",
+        "> wrote:",
+        "x <https://example.com",
+        "---- On 5 Jan 2026 10:00 X wrote ----",
+        "On 5 Jan 2026 10:00 a@example.com wrote",
+        "Date: 5 Jan 2026 10:00",
         ":",
         "@",
         "@:",
@@ -215,3 +347,42 @@ def test_the_spans_are_the_body_and_neighbours_differ(body: str) -> None:
     spans = label_spans(body)
     assert "".join(span.text for span in spans) == body
     assert all(one.kind != other.kind for one, other in itertools.pairwise(spans))
+
+
+@settings(max_examples=200)
+@given(st.lists(LINES, max_size=30))
+def test_what_stands_above_every_mark_is_new(lines: list[str]) -> None:
+    body = "\n".join(["The number is SN12345", "", *lines])
+    first = label_spans(body)[0]
+    assert (first.kind, first.text.partition("\n")[0]) == ("new", "The number is SN12345")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "On :",
+        "@:",
+        "wrote:",
+        "> wrote:",
+        "On 5 May 2026 at 10:00 x <a@example.com> wrot:",
+        " on 5" * 19 + ":",
+        " on 5" * 200 + " wrote:",
+        "On @ wrote :",
+        "From: a",
+        "Date: 2026 10:00",
+        "<",
+        "> (https://example.com",
+        "-----",
+        "---- X wrote ----x",
+        "Sent from my <https://example.com",
+    ],
+)
+def test_two_hundred_kilobytes_of_starts_are_labelled_line_by_line(line: str) -> None:
+    body = f"{line}\n" * (200_000 // len(line))
+    assert "".join(span.text for span in label_spans(body)) == body
+
+
+@pytest.mark.parametrize("sign", "@>-5:. <(")
+def test_one_line_of_two_hundred_kilobytes_is_labelled(sign: str) -> None:
+    body = f"On {sign * 200_000} wrote:"
+    assert "".join(span.text for span in label_spans(body)) == body

@@ -47,7 +47,10 @@ _QUOTE_PREFIX = r"(?m)^[ \t]*>[> \t]*"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A run of whole lines of the body, in the sender's words: freshly written, quoted from earlier, or a signature."""
+    """A run of the body, in the sender's words: freshly written, quoted from earlier, or a signature.
+
+    Of whole lines, unless a line holds an answer and, behind it, the start of a quotation.
+    """
 
     kind: SpanKind
     text: str

@@ -1,0 +1,168 @@
+"""Find attributions: the line, or up to five, that a mail program writes above a quotation ("On …, Jane wrote:").
+
+One counts only where a program's sentence can be told from a customer's: it opens like one (by a phrase, a weekday or
+a date) or by nothing but a name, ends in the verb, and holds a mail address, a date with its time, or has ">" lines
+below it. Whatever is less stays what the customer wrote.
+"""
+
+from __future__ import annotations
+
+import re
+
+from guarantee_email_agent.email.parsing.quotation_phrases import phrases_of
+
+_OPENINGS = phrases_of("openings")
+_WEEKDAYS = phrases_of("weekdays")
+_VERBS = phrases_of("verbs")
+_INNER_VERBS = phrases_of("inner verbs")
+_FIRST_PERSONS = frozenset(phrases_of("first persons"))
+
+# As text and not compiled, here and below: few mails need them, and `re` keeps what it compiled.
+_ADDRESS = r"[^\s@<>]@[^\s@<>]"
+_ENDS_IN_ADDRESS = r"@[^\s@<>]+[>)\]]{1,3} ?:?$"
+_DATE = r"(?<!\d)(?:19|20)\d\d|(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d\d(?!\d)"
+_TIME = r"(?<!\d)\d{1,2} ?[:.h] ?\d\d(?!\d)"
+_DATE_AT_START = (  # "at" is Eudora's, and elsewhere stands further inside
+    r"(?:at )?\d{1,2}[./-] ?\d{1,2}[./-] ?(?:19|20)?\d\d(?!\d)|(?:19|20)\d\d[./-] ?\d{1,2}[./-] ?\d{1,2}(?!\d)"
+    r"|\d{1,2}\.? [^\W\d_]{3,12}\.?,? (?:de )?(?:19|20)\d\d|(?:19|20)\d\d ?[年년.]"
+    r"|\d{1,2}[:.]\d\d(?: [ap]m)?, "
+)
+# An opening within a line, before a date: "… reply On Wed, Apr 4, 2012 at 3:59 PM, bob@example.com wrote:".
+_INNER_OPENING = (
+    rf"(?i)(?<=[\s.,;!?)-])(?:{'|'.join(re.escape(phrase) for phrase in _OPENINGS if phrase.endswith(' '))})"
+    r"(?:[^\W\d_]{1,14}[.,]{0,2} ){0,3}\d"
+)
+_MAX_NAME_WORDS = 5
+_MAX_ABBREVIATION_CHARS = 4  # "Dr." may stand in a name, "broken." ends a sentence
+_MAX_CHARS = 600
+_MAX_LINES = 5
+_MAX_INNER_OPENINGS = 3
+
+
+def find_attribution(lines: list[str], number: int, *, is_marked: bool) -> tuple[int, int] | None:
+    """Where the attribution starts that ends in the line `number`: its line, and the column there.
+
+    Before the column stands what the customer wrote. is_marked: whether ">" lines follow the attribution.
+    """
+    joined, fallback = "", None
+    for first in range(number, max(number - _MAX_LINES, -1), -1):
+        line = lines[first].strip()
+        if first < number:
+            if not line and joined.startswith("< "):
+                continue  # Polymail puts the address on lines of its own
+            if not line or line[0] == ">" or line[-1] == ":":
+                break
+        text = f"{line} {joined}".rstrip()
+        joined = text[-_MAX_CHARS:]
+        cut = len(text) - len(joined)
+        if _is_attribution(joined, is_marked=is_marked):
+            if not cut and opens_attribution(joined.lower()):
+                return first, 0
+            if start := _find_inner_opening(joined, len(line) - cut, is_marked=is_marked):
+                indent = len(lines[first]) - len(lines[first].lstrip())
+                return first, indent + cut + start
+            if fallback is None and not cut and _opens_with_name(joined, may_be_lower=is_marked and "<" in joined):
+                fallback = first, 0
+        if cut:
+            break
+    return fallback
+
+
+def is_attribution_without_colon(stripped: str, *, is_marked: bool) -> bool:
+    """Whether the line is one that ends in the verb, or, above ">" lines, in the address after date and name."""
+    folded = stripped.lower()
+    if len(stripped) > _MAX_CHARS or not has_address(folded) or not opens_attribution(folded):
+        return False
+    if _before_closing_verb(stripped):
+        return has_date(folded) and has_time(folded)
+    return is_marked and bool(re.match(_DATE_AT_START, folded) and re.search(_ENDS_IN_ADDRESS, folded))
+
+
+def is_attribution_with_text(stripped: str) -> bool:
+    """Yahoo puts the earlier mail's text on the attribution's own line."""
+    if "@" not in stripped or not opens_attribution(start := stripped[:_MAX_CHARS].lower()):
+        return False
+    ends = [end for verb in _VERBS if (end := start.find(f" {verb}:")) > 0]
+    return bool(ends) and has_address(start[: min(ends)])
+
+
+def is_attribution_between_dashes(words: str) -> bool:
+    """Whether what stands between dashes is one: "---- On Wed, 24 Feb 2021 14:02:50 +0530 Jane wrote ----"."""
+    if len(words) > _MAX_CHARS or not _before_closing_verb(words):
+        return False
+    return _opens_with_name(words) or (has_date(words) and has_time(words) and opens_attribution(words.lower()))
+
+
+def opens_attribution(folded: str) -> bool:
+    """Whether a lower-case line starts as an attribution does: with a phrase, a weekday or a date."""
+    word, _, rest = folded.partition(" ")
+    is_weekday = len(word) <= 14 and word.startswith(_WEEKDAYS) and (word.endswith(",") or rest[:1].isdigit())
+    return is_weekday or folded.startswith(_OPENINGS) or re.match(_DATE_AT_START, folded) is not None
+
+
+def has_address(text: str) -> bool:
+    return "@" in text and re.search(_ADDRESS, text) is not None
+
+
+def has_date(text: str) -> bool:
+    return re.search(_DATE, text) is not None
+
+
+def has_time(text: str) -> bool:
+    return re.search(_TIME, text) is not None
+
+
+def _is_attribution(text: str, *, is_marked: bool) -> bool:
+    if before := _before_closing_verb(text):
+        # Without a mail address or marks the name must look like one: "On 5.1.2026 at 10:00 my son wrote:" is prose.
+        earlier, _, name = before.rpartition(" ")
+        is_named = earlier.endswith(",") or not name[0].islower()
+        return is_marked or has_address(text) or (is_named and has_date(text) and has_time(text))
+    if _find_inner_verb(text) >= 0:
+        return is_marked or has_address(text)
+    return has_address(text) and has_date(text) and re.search(_ENDS_IN_ADDRESS, text) is not None
+
+
+def _before_closing_verb(text: str) -> str:
+    """What stands before the verb that the text ends in; empty without one, or where somebody says "I wrote"."""
+    stripped = text.rstrip(" :")
+    folded = stripped.lower()
+    if not folded.endswith(_VERBS):
+        return ""
+    length = max([len(verb) for verb in _VERBS if folded.endswith(verb)])
+    before = stripped[: len(stripped) - length].rstrip()
+    return "" if before.rpartition(" ")[2].lower() in _FIRST_PERSONS else before
+
+
+def _find_inner_verb(text: str) -> int:
+    folded = text.lower()
+    return min([start for verb in _INNER_VERBS if (start := folded.find(verb)) >= 0], default=-1)
+
+
+def _opens_with_name(text: str, *, may_be_lower: bool = False) -> bool:
+    """Whether nothing but a name stands before the mail address or the verb."""
+    before = text.partition("<")[0]
+    if before == text and (verb := _find_inner_verb(text)) >= 0:
+        before = text[:verb]
+    elif before == text:
+        before = _before_closing_verb(text)
+    words = before.split()
+    return len(words) <= _MAX_NAME_WORDS and all(_is_name_word(word, may_be_lower=may_be_lower) for word in words)
+
+
+def _is_name_word(word: str, *, may_be_lower: bool) -> bool:
+    if "@" in word:
+        return True
+    is_sentence_end = word[-1] in "!?;:" or (word[-1] == "." and len(word) > _MAX_ABBREVIATION_CHARS)
+    is_lower = word[0].islower() and not may_be_lower
+    return not (is_lower or is_sentence_end or any(map(str.isdigit, word)))
+
+
+def _find_inner_opening(joined: str, limit: int, *, is_marked: bool) -> int:
+    """Where an attribution starts behind other text, before `limit`; 0 if none does. The last one counts."""
+    starts = [match.start() for match in re.finditer(_INNER_OPENING, joined) if match.start() < limit]
+    for start in reversed(starts[-_MAX_INNER_OPENINGS:]):
+        rest = joined[start:]
+        if has_date(rest) and (has_address(rest) or has_time(rest)) and _is_attribution(rest, is_marked=is_marked):
+            return len(joined[:start].rstrip(" -")) if joined[:start].rstrip().endswith("--") else start
+    return 0

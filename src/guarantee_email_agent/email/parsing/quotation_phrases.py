@@ -1,0 +1,340 @@
+"""What mail programs write around an earlier mail, and below a mail of their own: one table for each language.
+
+Lower case, and as `normalize_text` leaves it. Plain phrases and no patterns, since a look-up costs less than a
+microsecond a line and nothing at start-up.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Usage = Literal[
+    "openings",  # how an attribution starts: "on " of "On Mon, 5 Jan 2026 at 10:00, Jane wrote:"
+    "weekdays",  # or with which day, at least its first letters: "pon., 5 sty 2026 o 10:00 Jane napisała:"
+    "verbs",  # how it ends, before the colon
+    "inner verbs",  # what stands further inside: "schrieb Jane <jane@example.com>:"
+    "first persons",  # who says it of himself before the verb: then it is no program's sentence
+    "dividers",  # between dashes: "-----Original Message-----"
+    "forward lines",  # on a line of their own that ends in a colon
+    "from",  # the labels of the header lines that are repeated above an earlier mail
+    "date",
+    "to",
+    "subject",
+    "form",  # labels of a web form's mail, which repeats header lines above what the customer typed
+    "signatures",  # how a line starts that a phone or program adds by itself
+]
+
+# Each value holds phrases between "|".
+LANGUAGES: dict[str, dict[Usage, str]] = {
+    "en": {
+        "openings": "on |in a message dated ",
+        "weekdays": "mon|tue|wed|thu|fri|sat|sun",
+        "verbs": "wrote|writes",
+        "inner verbs": " wrote | sent:",
+        "first persons": "i|we",
+        "dividers": "original message|original appointment|reply message|forwarded message|forwarded mail",
+        "forward lines": "begin forwarded message",
+        "from": "from",
+        "date": "date|sent",
+        "to": "to|cc|reply-to",
+        "subject": "subject",
+        "form": "message|message body|your message|comment|comments|phone",
+        "signatures": "sent from my|sent from a mobile|sent from mobile|sent from an android|sent from an iphone|"
+        "sent from iphone|sent from ipad|sent from mail for|sent from outlook|sent from yahoo|sent from aol|"
+        "sent from the all-new aol|sent from proton|sent from samsung|sent from gmail|sent from windows|"
+        "sent from bluemail|sent from spark|sent from typeapp|sent via the samsung|sent via blackberry|"
+        "sent with proton|sent with airmail|sent with spark|sent using outlook|get outlook for",
+    },
+    "de": {
+        "openings": "am ",
+        "weekdays": "mo|di|mi|do|fr|sa|so",
+        "verbs": "schrieb|schreibt",
+        "inner verbs": " schrieb ",
+        "dividers": "ursprüngliche nachricht|originalnachricht|original-nachricht|original nachricht|"
+        "antwort nachricht|weitergeleitete nachricht|weitergeleitete mail",
+        "forward lines": "anfang der weitergeleiteten nachricht|anfang der weitergeleiteten e-mail",
+        "from": "von|absender",
+        "date": "datum|gesendet",
+        "to": "an|kopie|antwort an",
+        "subject": "betreff",
+        "form": "nachricht|ihre nachricht|mitteilung|telefon",
+        "signatures": "von meinem|von meiner|diese nachricht wurde von meinem|gesendet von mei|gesendet von mail|"
+        "gesendet von outlook|gesendet von yahoo|gesendet von gmx|gesendet mit der|gesendet mit proton|"
+        "gesendet aus der|gesendet von der|holen sie sich outlook|outlook für android|outlook für ios|"
+        "laden sie outlook",
+    },
+    "fr": {
+        "openings": "le ",
+        "weekdays": "lun|mar|mer|jeu|ven|sam|dim",
+        "verbs": "a écrit",
+        "dividers": "message d'origine|message original|message transféré",
+        "forward lines": "début du message réexpédié|début du message transféré",
+        "from": "de|expéditeur",
+        "date": "date|envoyé|envoyé le|message du",
+        "to": "à|a|pour|copie|copie à",
+        "subject": "objet|sujet",
+        "form": "message|votre message|téléphone",
+        "signatures": "envoyé de mon|envoyé depuis mon|envoyé depuis ma|envoyé à partir de|envoyé depuis l'|"
+        "envoyé avec proton|envoyé depuis outlook|envoyé depuis yahoo|télécharger outlook|obtenez outlook",
+    },
+    "es": {
+        "openings": "el ",
+        "weekdays": "lun|mar|mié|jue|vie|sáb|dom",
+        "verbs": "escribió",
+        "dividers": "mensaje original|mensaje reenviado",
+        "forward lines": "inicio del mensaje reenviado",
+        "from": "de|remitente",
+        "date": "fecha|enviado|enviado el",
+        "to": "para|cc",
+        "subject": "asunto",
+        "form": "mensaje|su mensaje|teléfono",
+        "signatures": "enviado desde mi|enviado desde el|enviado desde outlook|enviado desde yahoo|obtener outlook",
+    },
+    "it": {
+        "openings": "il |in data ",
+        "weekdays": "lun|mar|mer|gio|ven|sab|dom",
+        "verbs": "ha scritto",
+        "dividers": "messaggio originale|messaggio inoltrato",
+        "forward lines": "inizio messaggio inoltrato",
+        "from": "da|mittente",
+        "date": "data|inviato",
+        "to": "a|cc",
+        "subject": "oggetto",
+        "form": "messaggio|telefono",
+        "signatures": "inviato da|inviato dal mio|inviato con|ottieni outlook",
+    },
+    "nl": {
+        "openings": "op ",
+        "weekdays": "ma|di|wo|do|vr|za|zo",
+        "verbs": "schreef|geschreven",
+        "inner verbs": " schreef ",
+        "dividers": "oorspronkelijk bericht|origineel bericht|doorgestuurd bericht",
+        "forward lines": "begin doorgestuurd bericht",
+        "from": "van|afzender",
+        "date": "datum|verzonden",
+        "to": "aan|cc",
+        "subject": "onderwerp",
+        "form": "bericht|uw bericht|telefoon",
+        "signatures": "verzonden vanaf|verzonden met|verzonden via|verstuurd vanaf|outlook voor",
+    },
+    "pt": {
+        "openings": "em |no dia ",
+        "weekdays": "seg|ter|qua|qui|sex|sáb|dom",
+        "verbs": "escreveu",
+        "dividers": "mensagem original|mensagem encaminhada",
+        "forward lines": "início da mensagem encaminhada",
+        "from": "de|remetente",
+        "date": "data|enviada|enviada em|enviado",
+        "to": "para|cc",
+        "subject": "assunto",
+        "form": "mensagem|telefone",
+        "signatures": "enviado do meu|enviado do yahoo|obter o outlook",
+    },
+    "pl": {
+        "openings": "dnia |w dniu ",
+        "weekdays": "pon|wt|śr|czw|pt|sob|niedz",
+        "verbs": "napisał|napisała|napisał(a)|napisał(-a)|napisal|napisala|napisal(a)|pisze|pisał|pisała|pisał(a)",
+        "inner verbs": " napisał | napisał(a) ",
+        "dividers": "wiadomość oryginalna|oryginalna wiadomość|treść oryginalnej wiadomości|wiadomość przekazana|"
+        "przekazana wiadomość|treść przekazanej wiadomości",
+        "forward lines": "początek przekazywanej wiadomości|początek przekazanej wiadomości",
+        "from": "od|nadawca",
+        "date": "data|wysłano",
+        "to": "do|dw",
+        "subject": "temat",
+        "form": "wiadomość|treść|treść wiadomości|telefon",
+        "signatures": "wysłane z|wysłano z|wysłane ze|wysłana z|wysłane przy użyciu|wysłane za pomocą|pobierz outlook|"
+        "pobierz aplikację outlook",
+    },
+    "cs": {
+        "openings": "dne ",
+        "weekdays": "po|út|st|čt|pá|so|ne",
+        "verbs": "napsal|napsala|napsal(a)",
+        "inner verbs": " napsal ",
+        "dividers": "původní zpráva|přeposlaná zpráva",
+        "from": "od",
+        "date": "datum|odesláno",
+        "to": "komu|kopie",
+        "subject": "předmět",
+        "form": "zpráva",
+        "signatures": "odesláno z",
+    },
+    "sk": {
+        "openings": "dňa ",
+        "weekdays": "po|ut|st|št|pi|so|ne",
+        "verbs": "napísal|napísala|napísal(a)",
+        "dividers": "pôvodná správa",
+        "from": "od",
+        "date": "dátum|odoslané",
+        "to": "komu|kópia",
+        "subject": "predmet",
+        "form": "správa",
+        "signatures": "odoslané z",
+    },
+    "sv": {
+        "openings": "den |på ",
+        "weekdays": "mån|tis|ons|tors|fre|lör|sön",
+        "verbs": "skrev",
+        "inner verbs": " skrev ",
+        "dividers": "ursprungligt meddelande|originalmeddelande|vidarebefordrat meddelande",
+        "forward lines": "vidarebefordrat brev",
+        "from": "från",
+        "date": "datum|skickat",
+        "to": "till|kopia",
+        "subject": "ämne",
+        "form": "meddelande",
+        "signatures": "skickat från",
+    },
+    "da": {
+        "openings": "den |d. ",
+        "weekdays": "man|tir|ons|tor|fre|lør|søn",
+        "verbs": "skrev|skrev følgende",
+        "inner verbs": " skrev ",
+        "dividers": "oprindelig meddelelse|oprindelig besked|videresendt besked|videresendt meddelelse",
+        "forward lines": "start på videresendt besked",
+        "from": "fra",
+        "date": "dato|sendt",
+        "to": "til|kopi",
+        "subject": "emne",
+        "form": "besked|meddelelse",
+        "signatures": "sendt fra",
+    },
+    "no": {
+        "openings": "den |på ",
+        "weekdays": "man|tir|ons|tor|fre|lør|søn",
+        "verbs": "skrev|skrev følgende",
+        "inner verbs": " skrev ",
+        "dividers": "opprinnelig melding|original melding|videresendt melding",
+        "forward lines": "start på videresendt melding",
+        "from": "fra",
+        "date": "dato|sendt",
+        "to": "til|kopi",
+        "subject": "emne",
+        "form": "melding",
+        "signatures": "sendt fra",
+    },
+    "fi": {
+        "weekdays": "ma|ti|ke|to|pe|la|su",
+        "verbs": "kirjoitti",
+        "inner verbs": " kirjoitti ",
+        "dividers": "alkuperäinen viesti|välitetty viesti",
+        "from": "lähettäjä",
+        "date": "lähetetty|päiväys|päivämäärä",
+        "to": "vastaanottaja|kopio",
+        "subject": "aihe",
+        "form": "viesti",
+        "signatures": "lähetetty iphone",
+    },
+    "hu": {
+        "verbs": "írta",
+        "inner verbs": " ezt írta ",
+        "dividers": "eredeti üzenet|továbbított üzenet",
+        "from": "feladó",
+        "date": "dátum|elküldve|küldve",
+        "to": "címzett|másolat",
+        "subject": "tárgy",
+        "form": "üzenet",
+    },
+    "ro": {
+        "openings": "în data de |pe ",
+        "weekdays": "lun|mar|mie|joi|vin|sâm|dum",
+        "verbs": "a scris",
+        "dividers": "mesaj original|mesajul original|mesaj redirecționat",
+        "from": "de la|expeditor",
+        "date": "data|trimis",
+        "to": "către",
+        "subject": "subiect",
+        "form": "mesaj",
+    },
+    "tr": {
+        "verbs": "yazdı",
+        "dividers": "orijinal mesaj|orijinal ileti|özgün ileti|iletilen ileti",
+        "from": "kimden|gönderen",
+        "date": "tarih|gönderildi|gönderme tarihi",
+        "to": "kime|bilgi",
+        "subject": "konu",
+        "form": "mesaj",
+    },
+    "el": {
+        "openings": "στις ",
+        "weekdays": "δευ|τρί|τετ|πέμ|παρ|σάβ|κυρ",
+        "verbs": "έγραψε",
+        "dividers": "αρχικό μήνυμα",
+        "from": "από",
+        "date": "ημερομηνία|στάλθηκε",
+        "to": "προς",
+        "subject": "θέμα",
+        "form": "μήνυμα",
+    },
+    "ru": {
+        "weekdays": "пн|вт|ср|чт|пт|сб|вс|пон|пят|суб",
+        "verbs": "написал|написала|написал(а)|писал|писала|писал(а)|пишет",
+        "first persons": "я|мы",
+        "dividers": "исходное сообщение|оригинальное сообщение|пересылаемое сообщение|пересланное сообщение",
+        "forward lines": "начало переадресованного сообщения|начало пересылаемого сообщения",
+        "from": "от|от кого",
+        "date": "дата|отправлено",
+        "to": "кому|копия",
+        "subject": "тема",
+        "form": "сообщение",
+        "signatures": "отправлено с",
+    },
+    "uk": {
+        "weekdays": "пн|вт|ср|чт|пт|сб|нд|пон|вів|сер|чет|п'ят|суб|нед",
+        "verbs": "написав|написала|написав(ла)|писав|писала|пише",
+        "first persons": "я|ми",
+        "dividers": "оригінальне повідомлення|початкове повідомлення|переслане повідомлення",
+        "from": "від|від кого",
+        "date": "дата|надіслано",
+        "to": "кому|копія",
+        "subject": "тема",
+        "form": "повідомлення",
+        "signatures": "надіслано з",
+    },
+    "vi": {
+        "openings": "vào ",
+        "verbs": "đã viết|viết",
+        "dividers": "thư gốc|tin nhắn gốc",
+        "from": "từ|người gửi",
+        "date": "ngày|đã gửi|gửi",
+        "to": "tới|đến",
+        "subject": "chủ đề|tiêu đề",
+        "form": "nội dung",
+        "signatures": "được gửi từ|đã gửi từ",
+    },
+    "zh": {
+        "openings": "在|於|于",
+        "verbs": "写道|寫道",
+        "dividers": "原始邮件|原始郵件|转发的邮件|轉寄的郵件",
+        "from": "发件人|寄件者|寄件人",
+        "date": "发送时间|日期|寄件日期|傳送時間",
+        "to": "收件人|收件者|抄送|副本",
+        "subject": "主题|主旨",
+        "form": "留言|内容",
+        "signatures": "发自我的|從我的",
+    },
+    "ja": {
+        "verbs": "のメール",
+        "dividers": "元のメッセージ|転送メッセージ",
+        "from": "差出人|送信者",
+        "date": "送信日時|日時|日付",
+        "to": "宛先|cc",
+        "subject": "件名",
+        "form": "内容|本文",
+    },
+    "ko": {
+        "verbs": "작성",
+        "dividers": "원본 메일|원본 메시지|전달된 메일",
+        "from": "보낸 사람|보낸사람",
+        "date": "보낸 날짜|날짜",
+        "to": "받는 사람|받는사람|참조",
+        "subject": "제목",
+        "form": "내용",
+    },
+}
+
+
+def phrases_of(usage: Usage) -> tuple[str, ...]:
+    """The phrases of all languages for one use, each once."""
+    found = [phrase for table in LANGUAGES.values() if usage in table for phrase in table[usage].split("|")]
+    return tuple(dict.fromkeys(found))

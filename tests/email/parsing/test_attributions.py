@@ -1,0 +1,128 @@
+"""Where an attribution starts; what is quoted below one is tested with `quoting`, program by program."""
+
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.email.parsing.attributions import (
+    find_attribution,
+    is_attribution_between_dashes,
+    is_attribution_with_text,
+    is_attribution_without_colon,
+    opens_attribution,
+)
+
+ABOVE = "My drill stopped working."
+
+
+def start(*lines: str, is_marked: bool = False) -> tuple[int, int] | None:
+    """Line and column of the attribution that ends in the last line."""
+    return find_attribution(list(lines), len(lines) - 1, is_marked=is_marked)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (("On 5/1/2026 10:00, Support <support@example.com> wrote:",), 1),
+        (("On 5/1/2026 10:00, Support", "<support@example.com> wrote:"), 1),
+        (("On 5/1/2026", "at 10:00,", "Support <", "support@example.com>", "wrote:"), 1),
+        (("Support <support@example.com> wrote:",), 1),
+        (("", "On 5/1/2026 10:00, Support wrote:"), 2),
+    ],
+)
+def test_an_attribution_starts_at_its_opening(lines: tuple[str, ...], line: int) -> None:
+    assert start(ABOVE, *lines) == (line, 0)
+
+
+def test_an_attribution_has_at_most_five_lines() -> None:
+    assert start("On 5/1/2026", "at", "10:00", "Dr.", "Support", "wrote:") is None
+
+
+def test_behind_other_text_the_column_says_where_it_starts() -> None:
+    assert start("  Yes. On 5/1/2026 10:00, Support wrote:") == (0, 7)
+
+
+def test_of_several_openings_in_a_line_the_last_with_a_date_counts() -> None:
+    line = "Bought on 5 May 2024. On 5/1/2026 at 10:00 Support wrote:"
+    assert start(line) == (0, line.index("On 5/1"))
+
+
+@pytest.mark.parametrize("line", ["Jane wrote:", "On 5/1/2026 you wrote:", "support <a@example.com> wrote:"])
+def test_little_is_enough_above_marked_lines(line: str) -> None:
+    assert (start(line), start(line, is_marked=True)) == (None, (0, 0))
+
+
+@pytest.mark.parametrize("line", ["On 5/1/2026 at 10:00 I wrote:", "On Monday my son wrote: it broke.", "wrote:", ":"])
+def test_what_people_say_is_no_attribution(line: str) -> None:
+    assert start(line, is_marked=True) is None
+
+
+@pytest.mark.parametrize("name", ["Jane", "Dr. Jane Doe", "Doe, Jane", "jane@example.com"])
+def test_a_name_alone_may_stand_before_the_address(name: str) -> None:
+    assert start(f"{name} <jane@example.com> wrote:") == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "words", ["It broke. Jane", "Really! Jane", "My number is 5 Jane", "One Two Three Four Five Six"]
+)
+def test_more_than_a_name_before_the_address_is_prose(words: str) -> None:
+    assert start(f"{words} <jane@example.com> wrote:") is None
+
+
+@pytest.mark.parametrize(
+    ("folded", "expected"),
+    [
+        ("on 5 may", True),
+        ("mon, jan 5", True),
+        ("ma 5. tammikuuta", True),
+        ("5.1.2026 jane", True),
+        ("2026-01-05 jane", True),
+        ("5 janvier 2026 jane", True),
+        ("10:00, 5 january", True),
+        ("monday morning", False),
+        ("12345678 broke", False),
+        ("my drill", False),
+    ],
+)
+def test_how_an_attribution_opens(folded: str, expected: bool) -> None:
+    assert opens_attribution(folded) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_marked", "expected"),
+    [
+        ("On 5/1/2026 10:00 Jane <jane@example.com> wrote", False, True),
+        ("On 5/1/2026 Jane <jane@example.com> wrote", False, False),
+        ("This is what jane@example.com wrote", False, False),
+        ("2026/1/5 Jane <jane@example.com>", True, True),
+        ("2026/1/5 Jane <jane@example.com>", False, False),
+    ],
+)
+def test_an_attribution_without_its_colon(line: str, is_marked: bool, expected: bool) -> None:
+    assert is_attribution_without_colon(line, is_marked=is_marked) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("On 5/1/2026, Jane<jane@example.com> wrote:   Hello", True),
+        ("On 5/1/2026, Jane wrote:   Hello jane@example.com", False),
+        ("Jane <jane@example.com> wrote:   Hello", False),
+    ],
+)
+def test_an_attribution_with_the_earlier_text_behind_it(line: str, expected: bool) -> None:
+    assert is_attribution_with_text(line) is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("On 5/1/2026 10:00 jane@example.com wrote", True),
+        ("Jane Doe wrote", True),
+        ("what I wrote", False),
+        ("what my son wrote", False),
+        ("My number", False),
+    ],
+)
+def test_an_attribution_between_dashes(words: str, expected: bool) -> None:
+    assert is_attribution_between_dashes(words) is expected
