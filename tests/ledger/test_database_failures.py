@@ -77,7 +77,7 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_schema_is_refused(ledger_location: str, ledger_sql: Any) -> None:
     open_ledger(ledger_location, key=KEY).close()
-    ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+    ledger_sql.rows("UPDATE ledger_facts SET value = '3' WHERE name = 'schema_version'")
     assert misconfigured(ledger_location).code == "ledger_newer_schema"
 
 

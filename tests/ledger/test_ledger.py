@@ -53,7 +53,7 @@ def refused(call: Callable[[], object]) -> str:
 
 
 def test_a_new_mail_is_claimed(ledger: Ledger) -> None:
-    assert claimed(ledger) == Claim(MAIL, LOCATION, 1, 1, "new", None, None, None, "")
+    assert claimed(ledger) == Claim(MAIL, LOCATION, 1, 1, "new", None, None, None, "", "send")
 
 
 def test_a_claimed_mail_is_busy_for_everybody_else(ledger: Ledger) -> None:
@@ -372,7 +372,8 @@ def test_pruning_keeps_a_mail_of_which_a_copy_bears_no_mark(ledger: Ledger, ledg
 def test_pruning_takes_more_than_one_batch(ledger: Ledger, ledger_sql: Any) -> None:
     ledger_sql.rows(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) INSERT INTO ledger_mails "
-        "SELECT 'mail' || i, 'sent', 1, 1, NULL, 0, 0, NULL, NULL, NULL, 'answered', '', 0, 0 FROM n"
+        "(mail_key, stage, attempts, fence, since, span_s, outcome, reason, created_at, changed_at) "
+        "SELECT 'mail' || i, 'sent', 1, 1, 0, 0, 'answered', '', 0, 0 FROM n"
     )
     ledger_sql.rows("INSERT INTO ledger_places SELECT mail_key, mail_key, 0 FROM ledger_mails")
     assert ledger.prune(30) == 2500

@@ -27,7 +27,7 @@ class Expected:
     lease_over: bool = True
     fence: int = 0
     attempts: int = 0
-    intended: bool = False
+    intended: str | None = None
     open_sending: bool = False
     sent: bool = False
     outcome: str | None = None
@@ -61,6 +61,7 @@ def claim(ledger: Ledger, mail: str, owner: str, expected: Expected) -> None:
         assert answer.fence > expected.fence
         assert answer.attempts == expected.attempts + 1
         assert (answer.previous == "sending") == expected.open_sending
+        assert answer.delivery == (expected.intended or "send")
         expected.claims[owner] = answer
         expected.holder, expected.fence, expected.attempts, expected.lease_over = (
             owner,
@@ -98,20 +99,20 @@ def write(ledger: Ledger, ledger_sql: Any, mail: str, owner: str, event: str, ex
         expected.lease_over = event == "outage"
         expected.attempts -= event == "outage"
     elif event in FINISH:
-        assert expected.intended or event != "answered"
-        assert event in ("answered", "unknown") or not expected.open_sending
-        assert event == "answered" or not expected.sent
+        assert {"answered": "send", "drafted": "draft"}.get(event, expected.intended) == expected.intended
+        assert event in ("answered", "drafted", "unknown") or not expected.open_sending
+        assert event in ("answered", "drafted") or not expected.sent
         expected.holder, expected.outcome = None, event
-    elif event == "intend_send":
+    elif event in ("intend_send", "intend_draft"):
         assert not expected.open_sending, "sent again without proof"
         assert not expected.sent, "sent again"
-        expected.intended = expected.open_sending = True
+        expected.intended, expected.open_sending = event.removeprefix("intend_"), True
     elif event == "sent":
         assert expected.intended
         expected.open_sending, expected.sent = False, True
     elif event == "not_sent":
         assert expected.open_sending, "nothing to take back"
         expected.open_sending = False
-    elif event in ("intend_ticket", "ticket_created"):
+    elif event in ("intend_ticket", "ticket_created", "admit"):
         assert not expected.open_sending
         assert not expected.sent

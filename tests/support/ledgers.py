@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from guarantee_email_agent.config.settings import ReplyLimits
+from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.ledger import Claim, Ledger
 
 KEY = b"k" * 32
@@ -14,12 +16,17 @@ RETRY_S = 30.0
 WRITES = {
     "intend_ticket": lambda ledger, claim: ledger.intend_ticket(claim, "mail-1"),
     "ticket_created": lambda ledger, claim: ledger.ticket_created(claim, "TICKET-1"),
+    "admit": lambda ledger, claim: ledger.admit(claim, Admission(claim.mail_key), ReplyLimits()),
     "intend_send": lambda ledger, claim: ledger.intend_send(claim, REPLY),
+    "intend_draft": lambda ledger, claim: ledger.intend_send(claim, REPLY, delivery="draft"),
     "sent": lambda ledger, claim: ledger.sent(claim),
     "not_sent": lambda ledger, claim: ledger.not_sent(claim),
     "failed": lambda ledger, claim: ledger.release(claim, count_attempt=True, retry_after_s=RETRY_S),
     "outage": lambda ledger, claim: ledger.release(claim, count_attempt=False, retry_after_s=0),
     "answered": lambda ledger, claim: ledger.finish(claim, "answered"),
+    "drafted": lambda ledger, claim: ledger.finish(claim, "drafted"),
+    "handed_over": lambda ledger, claim: ledger.finish(claim, "handed_over"),
+    "observed": lambda ledger, claim: ledger.finish(claim, "observed"),
     "not_answered": lambda ledger, claim: ledger.finish(claim, "not_answered"),
     "quarantined": lambda ledger, claim: ledger.finish(claim, "quarantined"),
     "unknown": lambda ledger, claim: ledger.finish(claim, "unknown"),

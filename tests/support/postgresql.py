@@ -80,7 +80,9 @@ class LedgerSql:
 
     def pass_time(self, seconds: float) -> None:
         """Let everything that the ledger knows have happened so much longer ago; negative: its clock goes back."""
-        self.rows("UPDATE ledger_mails SET since = since - ?, changed_at = changed_at - ?", seconds, seconds)
+        times = ("since", "changed_at", "replied_at", "admitted_at")
+        past = ", ".join(f"{name} = {name} - ?" for name in times)
+        self.rows(f"UPDATE ledger_mails SET {past}", *[seconds] * len(times))
         self.rows("UPDATE ledger_places SET marked_at = marked_at - ?", seconds)
 
     def close(self) -> None:

@@ -31,6 +31,10 @@ class OutboxTicketing:
         await asyncio.to_thread(self.ledger.ticket_created, self.claim, parse_ticket_id(answer))
         return answer
 
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        """As the port's. Its key makes it harmless to repeat, so it needs no record."""
+        return await self.ticketing.add_note(ticket_id, note, idempotency_key)
+
 
 @dataclass(frozen=True, slots=True)
 class OutboxMailbox:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final
 
@@ -99,6 +100,20 @@ class McpSession:
                 "(docs/mcp-servers.md), or remove the setting to use the built-in one",
                 f"{self.name}_tools_missing",
             )
+
+    async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:
+        """Whether the server has this tool, and it takes these arguments; it is started where it does not run.
+
+        timeout_s: seconds for the start. Raises IntegrationError, as `call` does.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                known = (await self._connected()).parameters.get(tool, frozenset())
+        except TimeoutError:
+            raise self._timeout_error(None, tool, timeout_s) from None
+        except MCPConnectionError as error:
+            raise IntegrationError(error.message, error.code, error.details) from None
+        return known is None or arguments <= known
 
     async def start(self) -> None:
         """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""

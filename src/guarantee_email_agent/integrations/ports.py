@@ -8,7 +8,7 @@ whole is down, whatever the call was about.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -105,6 +105,60 @@ class TicketingSystem(Protocol):
         """`{"ticket_id": …}`. The same `idempotency_key` gives the same ticket, so a repeated call is harmless.
 
         The caller checks the answer by `parse_ticket_id`.
+        """
+
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        """Add a note to a ticket; the same key adds nothing twice. False where the system takes no notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation that a mail goes on with, by a reply of ours that it answers.
+
+    key: names the thread. scenario: of that reply, as a code; `proved` where the agent was stopped while it was sent.
+    ticket_id: the latest ticket of the thread. replied_at: when that reply left or was stored, in seconds since 1970 on
+    the ledger's clock. replies: of ours in the thread. follow_ups: mails of the thread besides its first and this one.
+    """
+
+    key: str
+    scenario: str
+    ticket_id: str | None
+    reply_message_id: str
+    replied_at: float
+    replies: int
+    follow_ups: int
+
+
+Limit = Literal["address", "thread", "hour", "text"]
+"""Of replies: to one address and in one thread in a day, in all in an hour, to the same words in a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a mail that is to be answered counts as, in keyed hashes (32 to 128 lower-case hexadecimal digits).
+
+    sender_key: of its sender's address. text_key: of its new text; None where that says too little to be compared.
+    thread_key: of the Thread that it belongs to; None where it begins one.
+    """
+
+    sender_key: str
+    text_key: str | None = None
+    thread_key: str | None = None
+
+
+class ReplyHistory(Protocol):
+    """What is known of replies so far, for one mail that is being processed."""
+
+    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
+        """The thread in which one of these Message-IDs was a reply of ours. From then on the mail belongs to it.
+
+        The last 100 ids are looked at, so the most telling one stands last.
+        """
+
+    async def admit(self, admission: Admission) -> Limit | None:
+        """The limit that this mail's reply would go beyond; None: it counts from now on, and may be answered.
+
+        Harmless to repeat: a mail never counts against itself.
         """
 
 

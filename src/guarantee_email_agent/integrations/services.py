@@ -61,6 +61,18 @@ class TicketingClient(_Client):
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""
         return await self._call("create_ticket", dict(ticket_data))
 
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        """False, and nothing happens, where the server's `add_note` takes other arguments, or it has none."""
+        arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
+
+        async def add_if_offered() -> bool:
+            if not await self._session.offers("add_note", arguments.keys(), self._timeout_s):
+                return False
+            await self._session.call("add_note", arguments, self._timeout_s)
+            return True
+
+        return await self._circuit.call(add_if_offered)
+
     async def list_tickets(self, limit: int = 50) -> list[dict[str, Any]]:
         """The newest tickets, of the built-in server only."""
         answer = await self._call("list_tickets", {"limit": limit})

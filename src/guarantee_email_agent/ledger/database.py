@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 SQLITE_CLOCK_FUNCTION: Final = "ledger_now"
 
 _READ_ONLY_OPTION: Final = "ledger_reads"
-_CREATION_LOCK: Final = 4711_2026  # any number that every agent takes
+_CREATION_LOCK: Final = 4711_2026  # any numbers that every agent takes
+_ADMISSION_LOCK: Final = 4711_2027
 _MAX_DETAIL_CHARS = 200
 
 _LOCKED = ("ledger_locked", "is locked: another program has been writing for too long. End what holds it")
@@ -182,9 +183,16 @@ class Database:
         return LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
 
     def lock_for_creation(self, connection: Connection) -> None:
-        """Hold off others who would create the tables, until the transaction ends. SQLite's writer is alone anyway."""
-        if self.dialect == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _CREATION_LOCK})
+        """Hold off others who would create or change the tables, until the transaction ends."""
+        self._lock_for(connection, _CREATION_LOCK)
+
+    def lock_for_admission(self, connection: Connection) -> None:
+        """Hold off others who would count mails and add one to them, until the transaction ends."""
+        self._lock_for(connection, _ADMISSION_LOCK)
+
+    def _lock_for(self, connection: Connection, number: int) -> None:
+        if self.dialect == "postgresql":  # SQLite's writer is alone anyway
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
     def close(self) -> None:
         """Close every connection; the last one out of a SQLite file folds its write-ahead log into it."""

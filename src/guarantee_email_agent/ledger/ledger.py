@@ -8,16 +8,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Row, Select, Update
+from sqlalchemy import Connection, Row, Select, Update
 
-from guarantee_email_agent.integrations.ports import TICKET_ID, Outcome
+from guarantee_email_agent.config.settings import ReplyLimits
+from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.conversations import (
+    MAX_THREAD_IDS,
+    answered_thread,
+    describe_thread,
+    limit_reached,
+)
 from guarantee_email_agent.ledger.database import Database, LedgerError, open_database
-from guarantee_email_agent.ledger.tables import LedgerEntry, Stage, prepare_schema
+from guarantee_email_agent.ledger.schema import prepare_schema
+from guarantee_email_agent.ledger.tables import Delivery, LedgerEntry, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
@@ -40,7 +48,8 @@ class Claim:
 
     fence: higher at every claim of this mail. attempts: this one included; released outages are not counted.
     previous: where an earlier claim left it. `sending` asks for proof before anything else is done, `sent` only for
-    its end. ticket_key, ticket_id, reply_message_id, reason: what earlier claims wrote down.
+    its end. ticket_key, ticket_id, reply_message_id, reason, delivery: what earlier claims wrote down; `delivery` says
+    where the proof of a reply lies, among the mails sent or the drafts.
     """
 
     mail_key: str
@@ -52,6 +61,7 @@ class Claim:
     ticket_id: str | None
     reply_message_id: str | None
     reason: str
+    delivery: Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +144,7 @@ class Ledger:
                 # Its time ran out between the two statements: the next call can claim it.
                 return Waiting(mail_key, 0.0, found.attempts, found.reason) if isinstance(state, Free) else state
         previous: Literal["new"] | Stage = "new" if row.fence == 1 else row.stage
-        kept = row.ticket_key, row.ticket_id, row.reply_message_id, row.reason
+        kept = row.ticket_key, row.ticket_id, row.reply_message_id, row.reason, row.delivery
         return Claim(mail_key, location_key, row.fence, row.attempts, previous, *kept)
 
     def intend_ticket(self, claim: Claim, ticket_key: str) -> None:
@@ -145,16 +155,16 @@ class Ledger:
         """Write down which ticket there is."""
         self._write(claim, tables.TICKET_CREATED, ticket_id=_checked("ticket_id", ticket_id, TICKET_ID))
 
-    def intend_send(self, claim: Claim, reply_message_id: str) -> None:
-        """Write down that the reply with this Message-ID is about to be sent.
+    def intend_send(self, claim: Claim, reply_message_id: str, *, delivery: Delivery = "send") -> None:
+        """Write down that the reply with this Message-ID is about to be sent, or stored as a draft.
 
         Refused (`ledger_wrong_stage`) while an earlier sending is open: look for its proof, then `sent` or `not_sent`.
         """
         message_id = _checked("reply_message_id", reply_message_id, _TOKEN)
-        self._write(claim, tables.INTEND_SEND, reply_message_id=message_id)
+        self._write(claim, tables.INTEND_SEND, reply_message_id=message_id, delivery=delivery)
 
     def sent(self, claim: Claim) -> None:
-        """The reply is known to have left, even if it was once taken for not sent."""
+        """The reply is known to have left (a draft: to be stored), even if it was once taken for not sent."""
         self._write(claim, tables.SENT)
 
     def not_sent(self, claim: Claim) -> None:
@@ -165,8 +175,8 @@ class Ledger:
         """The mail has ended; the lease is over. To be repeated where it is not known whether it was written.
 
         reason: a code of up to 64 small letters, digits, `_` and `-`. Raises LedgerError `ledger_wrong_stage` for an
-        outcome that does not go with what may have happened: `answered` takes an intended reply, and a mail whose
-        reply may have left ends `answered` or `unknown`.
+        outcome that does not go with what may have happened: `answered` takes a reply that was to be sent, `drafted`
+        one that was to be stored, and a mail whose reply may have left ends as one of these or `unknown`.
         """
         self._write(claim, tables.FINISH[outcome], outcome, reason=_checked("reason", reason, _REASON))
 
@@ -177,6 +187,44 @@ class Ledger:
         """
         reason, uncounted = _checked("reason", reason, _REASON), 0 if count_attempt else 1
         self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
+
+    def find_thread(self, claim: Claim, reply_message_ids: Sequence[str]) -> Thread | None:
+        """The conversation in which one of these Message-IDs was a reply of ours; the mail joins it.
+
+        reply_message_ids: a sender wrote them, so they are only compared, and no more than the last 100. Of several
+        replies the latest counts.
+        """
+        ids = [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
+        if not ids:
+            return None
+        with self._database.read_transaction() as connection:
+            answered = answered_thread(connection, claim.mail_key, ids)
+        if answered is None:
+            return None
+        with self._database.write_transaction() as connection:
+            self._database.lock_for_admission(connection)  # of two follow-ups at a time, one is the second
+            _write_under_claim(connection, claim, tables.JOIN_THREAD, thread_key=answered.thread_key)
+            return describe_thread(connection, claim.mail_key, answered)
+
+    def admit(self, claim: Claim, admission: Admission, limits: ReplyLimits) -> Limit | None:
+        """Count the mail among those that are answered, or name the limit that leaves no room for it.
+
+        Mails of the last day count, for the limit of an hour those of the last hour; the mail itself does not, nor do
+        those that ended without a reply. Nobody counts in between, in no other process either.
+        """
+        for name in ("sender_key", "text_key", "thread_key"):
+            if (value := getattr(admission, name)) is not None:
+                _checked(name, value, _HASH)
+        joined_key = None if admission.thread_key == claim.mail_key else admission.thread_key
+        with self._database.write_transaction() as connection:
+            self._database.lock_for_admission(connection)
+            now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
+            limit = limit_reached(connection, claim.mail_key, admission, limits, now)
+            values: dict[str, Any] = dict(tables.NOT_ADMITTED)
+            if limit is None:
+                values = {"admitted_at": now, "sender_key": admission.sender_key, "text_key": admission.text_key}
+            _write_under_claim(connection, claim, tables.ADMIT, joined_key=joined_key, **values)
+        return limit
 
     def marked(self, location_key: str) -> None:
         """The mailbox now carries the mark at this location."""
@@ -213,6 +261,20 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return float(connection.execute(tables.CURRENT_TIME).scalar_one())
 
+    def first_start(self) -> float:
+        """When `run` was first started on this ledger: at the first call now, and at every later one the same."""
+        with self._database.write_transaction() as connection:
+            now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
+            first = {"name": tables.FIRST_START, "value": repr(now)}
+            connection.execute(tables.SAVE_FACT[self._database.dialect], first)
+            return float(connection.execute(tables.FACT, {"name": tables.FIRST_START}).scalar_one())
+
+    def first_start_if_known(self) -> float | None:
+        """The same, and nothing is written: None before the first start."""
+        with self._database.read_transaction() as connection:
+            value = connection.execute(tables.FACT, {"name": tables.FIRST_START}).scalar_one_or_none()
+        return None if value is None else float(value)
+
     def unfinished(self, limit: int = 100) -> list[LedgerEntry]:
         """Mails that have not ended, those that have not moved for longest first."""
         return self._entries(tables.UNFINISHED, limit)
@@ -221,12 +283,17 @@ class Ledger:
         """Mails that wait for a person: quarantined, or not known to be answered. The oldest first."""
         return self._entries(tables.PARKED, limit)
 
+    def count_handed_over(self, within_s: float = 86_400.0) -> dict[str, int]:
+        """How many mails were handed over to a person in the last `within_s` seconds, by reason."""
+        with self._database.read_transaction() as connection:
+            return {row.reason: row.mails for row in connection.execute(tables.HANDED_OVER, {"age_s": within_s})}
+
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago; returns how many.
 
-        Only mails answered or deliberately not answered whose every known location carries the mark, since from then on
-        the mark alone keeps the mail from being answered again. Parked mails stay. Raises ConfigurationError for
-        fewer than 30 days.
+        Only mails answered, drafted, handed over or deliberately not answered whose every known location carries the
+        mark, since from then on the mark alone keeps the mail from being answered again. Parked and observed mails
+        stay. Raises ConfigurationError for fewer than 30 days.
         """
         if older_than_days < MIN_PRUNE_DAYS:
             raise ConfigurationError(
@@ -252,23 +319,33 @@ class Ledger:
         self, claim: Claim, statement: Update, end_state: Outcome | Literal["open"] | None = None, **values: Any
     ) -> None:
         """Write under a claim that is still the mail's latest. end_state: of a write that ends the lease."""
-        held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
         with self._database.write_transaction() as connection:
-            if connection.execute(statement, {**held, **values}).rowcount:
-                return
-            row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
-        if row is not None and row.fence == claim.fence:
-            if row.owner is not None:
-                raise LedgerError(
-                    f"The ledger has mail {claim.mail_key} as {row.stage}, which this step cannot follow",
-                    "ledger_wrong_stage",
-                )
-            if end_state == (row.outcome or "open"):
-                return  # the same end of the lease, written before
-        raise LeaseLostError(
-            f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent claimed it. Leave it alone",
-            "ledger_lease_lost",
-        )
+            _write_under_claim(connection, claim, statement, end_state, **values)
+
+
+def _write_under_claim(
+    connection: Connection,
+    claim: Claim,
+    statement: Update,
+    end_state: Outcome | Literal["open"] | None = None,
+    **values: Any,
+) -> None:
+    held = {"at_mail": claim.mail_key, "at_fence": claim.fence}
+    if connection.execute(statement, {**held, **values}).rowcount:
+        return
+    row = connection.execute(tables.CURRENT_CLAIM, held).one_or_none()
+    if row is not None and row.fence == claim.fence:
+        if row.owner is not None:
+            raise LedgerError(
+                f"The ledger has mail {claim.mail_key} as {row.stage}, which this step cannot follow",
+                "ledger_wrong_stage",
+            )
+        if end_state == (row.outcome or "open"):
+            return  # the same end of the lease, written before
+    raise LeaseLostError(
+        f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent claimed it. Leave it alone",
+        "ledger_lease_lost",
+    )
 
 
 def open_ledger(

@@ -1,4 +1,4 @@
-"""The ledger's three tables, who may open them, and every statement on them.
+"""The ledger's three tables, and every statement on them but those of conversations.py.
 
 docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
 as to execute it. Its open parameters are named in a comment behind it.
@@ -6,8 +6,6 @@ as to execute it. Its open parameters are named in a comment behind it.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -16,7 +14,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ColumnElement,
-    Connection,
     Double,
     ForeignKey,
     Index,
@@ -29,7 +26,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    inspect,
+    func,
     literal_column,
     or_,
     select,
@@ -40,14 +37,16 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from guarantee_email_agent.integrations.ports import Outcome
-from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database, LedgerError
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION
 
 Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"]
 """How far the side effects of a mail may have got: written before one (`ticketing`, `sending`) and after it
 (`ticketed`, `sent`). A new claim leaves the stage alone: what may have happened is not undone by a crash."""
 
-SCHEMA_VERSION: Final = 1
+Delivery: TypeAlias = Literal["send", "draft"]
+"""What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
+
+FIRST_START: Final = "first_start"  # a fact: seconds since 1970
 PRUNE_BATCH_SIZE: Final = 1000
 SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
 
@@ -79,16 +78,37 @@ mails = Table(
     Column("reason", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("changed_at", Double, nullable=False),
+    Column("delivery", Text, nullable=False, server_default="send"),
+    Column("replied_at", Double),
+    Column("thread_key", Text),
+    # Of the mails that were admitted in the last day: their indexes hold those alone, and stay small.
+    Column("admitted_at", Double),
+    Column("sender_key", Text),
+    Column("text_key", Text),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
     CheckConstraint(
-        "outcome IN ('answered', 'not_answered', 'quarantined', 'unknown')",  # or NULL
+        "outcome IN ('answered', 'drafted', 'handed_over', 'not_answered', 'observed', 'quarantined', 'unknown')",
         name="ledger_mails_outcome",
     ),
     CheckConstraint("owner IS NULL OR outcome IS NULL", name="ledger_mails_final"),
+    CheckConstraint("delivery IN ('send', 'draft')", name="ledger_mails_delivery"),
     CheckConstraint("attempts >= 0 AND fence >= 1 AND span_s >= 0", name="ledger_mails_counts"),
     sqlite_with_rowid=False,
 )
 Index("ledger_mails_by_outcome", mails.c.outcome)
+
+
+def _index_of_known(name: str, column: Column[Any]) -> None:
+    """An index of the rows that have a value there."""
+    known = column.is_not(None)
+    Index(name, column, sqlite_where=known, postgresql_where=known)
+
+
+_index_of_known("ledger_mails_by_reply", mails.c.reply_message_id)
+_index_of_known("ledger_mails_by_thread", mails.c.thread_key)
+_index_of_known("ledger_mails_by_admission", mails.c.admitted_at)
+_index_of_known("ledger_mails_by_sender", mails.c.sender_key)
+_index_of_known("ledger_mails_by_text", mails.c.text_key)
 
 locations = Table(
     "ledger_places",
@@ -99,42 +119,6 @@ locations = Table(
     sqlite_with_rowid=False,
 )
 Index("ledger_places_by_mail", locations.c.mail_key)
-
-
-def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
-    """Create the tables, or check that the existing ones are a ledger of a known schema, made with `key`."""
-    fingerprint = hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
-    database.lock_for_creation(connection)
-    tables = set(inspect(connection).get_table_names())
-    if facts.name not in tables:
-        if database.dialect == "sqlite" and tables:
-            raise ConfigurationError(
-                f"{database.name} is another program's database ({', '.join(sorted(tables)[:3])}). "
-                "Name a file of its own in agent.ledger",
-                "ledger_not_ours",
-            )
-        metadata.create_all(connection)
-        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": fingerprint}
-        connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
-        return
-    known = {row.name: row.value for row in connection.execute(select(facts))}
-    version = known.get("schema_version", "")
-    if not version.isdecimal() or "key_fingerprint" not in known:
-        raise LedgerError(f"The ledger {database.name} is damaged. Restore it from a backup", "ledger_corrupt")
-    if int(version) > SCHEMA_VERSION:
-        raise ConfigurationError(
-            f"The ledger {database.name} was written by a newer version of the agent (schema {version}; this one "
-            f"knows {SCHEMA_VERSION}). Update this agent",
-            "ledger_newer_schema",
-        )
-    if not hmac.compare_digest(known["key_fingerprint"], fingerprint):
-        raise ConfigurationError(
-            f"The ledger {database.name} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
-            "beside it): with a new key every mail would look new and be answered again",
-            "ledger_wrong_key",
-        )
-    # A disk without room and a user without rights show here, and not with the first mail.
-    connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=version))
 
 
 class Now(FunctionElement[float]):
@@ -179,11 +163,13 @@ class LedgerEntry:
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 _BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
+_FIRST_REPLIED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
+NOT_ADMITTED: Final[dict[str, None]] = {"admitted_at": None, "sender_key": None, "text_key": None}
 _STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
 _AT_LOCATION: Final = locations.c.place == bindparam("at_location")
 
 
-def _in_literals(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
+def in_literals(column: ColumnElement[str], *values: str) -> ColumnElement[bool]:
     return column.in_([literal_column(f"'{value}'") for value in values])
 
 
@@ -193,28 +179,44 @@ def _under_claim(stages: tuple[Stage, ...], **values: Any) -> Update:
         mails.c.mail_key == bindparam("at_mail"),
         mails.c.fence == bindparam("at_fence"),
         mails.c.owner.is_not(None),
-        _in_literals(mails.c.stage, *stages),
+        in_literals(mails.c.stage, *stages),
     )
     return update(mails).where(held).values(since=NOW, changed_at=NOW, **values)
 
 
-def _finish(outcome: Outcome, *stages: Stage) -> Update:
-    return _under_claim(stages, owner=None, span_s=0.0, outcome=outcome)
+def _finish(outcome: Outcome, *stages: Stage, **values: Any) -> Update:
+    return _under_claim(stages, owner=None, span_s=0.0, outcome=outcome, **values)
+
+
+def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
+    intended = and_(_HAS_REPLY_INTENT, mails.c.delivery == literal_column(f"'{delivery}'"))
+    return _finish(outcome, *_STAGES, replied_at=_FIRST_REPLIED_AT).where(intended)
+
+
+def _finish_without_reply(outcome: Outcome) -> Update:
+    return _finish(outcome, *_BEFORE_SENDING, **NOT_ADMITTED)
 
 
 INTEND_TICKET: Final = _under_claim(_BEFORE_SENDING, stage="ticketing")  # ticket_key
 TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
-INTEND_SEND: Final = _under_claim(_BEFORE_SENDING, stage="sending")  # reply_message_id
-SENT: Final = _under_claim(_STAGES, stage="sent").where(_HAS_REPLY_INTENT)
+INTEND_SEND: Final = _under_claim(_BEFORE_SENDING, stage="sending")  # reply_message_id, delivery
+SENT: Final = _under_claim(_STAGES, stage="sent", replied_at=_FIRST_REPLIED_AT).where(_HAS_REPLY_INTENT)
 NOT_SENT: Final = _under_claim(("sending",), stage=_STAGE_WITHOUT_REPLY)
 RELEASE: Final = _under_claim(  # span_s, reason, uncounted
     _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
 )
-# What a mail may end in, by how far it may have got: none that may have been sent can end as not answered.
+JOIN_THREAD: Final = _under_claim(_BEFORE_SENDING)  # thread_key
+ADMIT: Final = _under_claim(  # admitted_at, sender_key, text_key, joined_key
+    _BEFORE_SENDING, thread_key=func.coalesce(bindparam("joined_key"), mails.c.thread_key)
+)
+# What a mail may end in, by how far it may have got: none whose reply may have left can end as one without a reply.
 FINISH: Final[dict[Outcome, Update]] = {  # reason
-    "answered": _finish("answered", *_STAGES).where(_HAS_REPLY_INTENT),
-    "not_answered": _finish("not_answered", *_BEFORE_SENDING),
-    "quarantined": _finish("quarantined", *_BEFORE_SENDING),
+    "answered": _finish_replied("answered", "send"),
+    "drafted": _finish_replied("drafted", "draft"),
+    "handed_over": _finish_without_reply("handed_over"),
+    "not_answered": _finish_without_reply("not_answered"),
+    "observed": _finish("observed", *_BEFORE_SENDING),  # counts against the limits as if it had been answered
+    "quarantined": _finish_without_reply("quarantined"),
     "unknown": _finish("unknown", *_BEFORE_SENDING, "sending"),
 }
 CURRENT_CLAIM: Final = select(mails.c.stage, mails.c.fence, mails.c.owner, mails.c.outcome).where(
@@ -236,7 +238,7 @@ REOPEN: Final = (  # listed_at
             locations.c.marked_at <= NOW - SETTLED_S,  # the clock may have gone back since the list
         )
         .scalar_subquery(),
-        _in_literals(mails.c.outcome, "quarantined", "unknown"),
+        in_literals(mails.c.outcome, "handed_over", "quarantined", "unknown"),
     )
     .values(outcome=None, stage=_STAGE_WITHOUT_REPLY, attempts=0, span_s=0.0, changed_at=NOW)
 )
@@ -251,14 +253,20 @@ _ENTRIES: Final = (  # limit
     .limit(bindparam("limit"))
 )
 UNFINISHED: Final = _ENTRIES.where(mails.c.outcome.is_(None))
-PARKED: Final = _ENTRIES.where(_in_literals(mails.c.outcome, "quarantined", "unknown"))
+PARKED: Final = _ENTRIES.where(in_literals(mails.c.outcome, "quarantined", "unknown"))
+HANDED_OVER: Final = (  # age_s
+    select(mails.c.reason, func.count().label("mails"))
+    .where(in_literals(mails.c.outcome, "handed_over"), mails.c.changed_at >= NOW - bindparam("age_s"))
+    .group_by(mails.c.reason)
+    .order_by(mails.c.reason)
+)
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
 PRUNE: Final = delete(mails).where(  # age_s
     mails.c.mail_key.in_(
         select(mails.c.mail_key)
         .where(
-            _in_literals(mails.c.outcome, "answered", "not_answered"),
+            in_literals(mails.c.outcome, "answered", "drafted", "handed_over", "not_answered"),
             mails.c.changed_at < NOW - bindparam("age_s"),
             _LOCATIONS_OF_MAIL.exists(),
             ~_LOCATIONS_OF_MAIL.where(locations.c.marked_at.is_(None)).exists(),
@@ -294,6 +302,13 @@ def _save_location(insert: Any) -> Any:
     )
 
 
-# The two that the databases word differently, by dialect.
+def _save_fact(insert: Any) -> Any:
+    """Remember what is not known yet. Open: name, value."""
+    return insert(facts).on_conflict_do_nothing(index_elements=[facts.c.name])
+
+
+# The ones that the databases word differently, by dialect.
 CLAIM: Final = {"sqlite": _claim(sqlite.insert), "postgresql": _claim(postgresql.insert)}
 SAVE_LOCATION: Final = {"sqlite": _save_location(sqlite.insert), "postgresql": _save_location(postgresql.insert)}
+SAVE_FACT: Final = {"sqlite": _save_fact(sqlite.insert), "postgresql": _save_fact(postgresql.insert)}
+FACT: Final = select(facts.c.value).where(facts.c.name == bindparam("name"))

@@ -1,0 +1,96 @@
+"""Who may open the ledger, and the way of its tables from an earlier version to today's."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+from sqlalchemy import CheckConstraint, Connection, inspect, select, update
+from sqlalchemy.schema import CreateColumn
+
+from guarantee_email_agent.ledger.database import Database, LedgerError
+from guarantee_email_agent.ledger.tables import FIRST_START, facts, locations, mails, metadata
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+SCHEMA_VERSION: Final = 2
+
+_ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
+_CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
+
+
+def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
+    """Create the tables, or check that the existing ones are a ledger made with `key`, and bring them up to date."""
+    fingerprint = hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
+    database.lock_for_creation(connection)
+    tables = set(inspect(connection).get_table_names())
+    if facts.name not in tables:
+        if database.dialect == "sqlite" and tables:
+            raise ConfigurationError(
+                f"{database.name} is another program's database ({', '.join(sorted(tables)[:3])}). "
+                "Name a file of its own in agent.ledger",
+                "ledger_not_ours",
+            )
+        metadata.create_all(connection)
+        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": fingerprint}
+        connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
+        return
+    known = {row.name: row.value for row in connection.execute(select(facts))}
+    version = known.get("schema_version", "")
+    if not version.isdecimal() or int(version) < 1 or "key_fingerprint" not in known:
+        raise LedgerError(f"The ledger {database.name} is damaged. Restore it from a backup", "ledger_corrupt")
+    if int(version) > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"The ledger {database.name} was written by a newer version of the agent (schema {version}; this one "
+            f"knows {SCHEMA_VERSION}). Update this agent",
+            "ledger_newer_schema",
+        )
+    if not hmac.compare_digest(known["key_fingerprint"], fingerprint):
+        raise ConfigurationError(
+            f"The ledger {database.name} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
+            "beside it): with a new key every mail would look new and be answered again",
+            "ledger_wrong_key",
+        )
+    if int(version) < 2:
+        _add_conversations(database, connection)
+    # A disk without room and a user without rights show here, and not with the first mail.
+    connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+
+
+def _add_conversations(database: Database, connection: Connection) -> None:
+    """Version 1 to 2. In the transaction that holds others off; where anything fails, version 1 is what remains."""
+    if database.dialect == "sqlite":
+        _rebuild_sqlite_tables(connection)
+    else:
+        _alter_postgresql_tables(connection)
+    # Mails that came while the agent was being updated are no mails from before its first start.
+    connection.exec_driver_sql(
+        f"INSERT INTO {facts.name} (name, value) "  # noqa: S608 - our names
+        f"SELECT '{FIRST_START}', CAST(min(created_at) AS TEXT) FROM {mails.name} HAVING count(*) > 0"
+    )
+
+
+def _rebuild_sqlite_tables(connection: Connection) -> None:
+    """SQLite cannot change a check. Both tables: one that is dropped takes along the rows that refer to it."""
+    for index in (*mails.indexes, *locations.indexes):
+        connection.exec_driver_sql(f"DROP INDEX IF EXISTS {index.name}")
+    for table in (locations, mails):  # a reference follows the table that is renamed
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO {table.name}_1")
+    metadata.create_all(connection)
+    for table in (mails, locations):
+        columns = ", ".join(column.name for column in table.columns if column.name not in _ADDED_IN_2)
+        copy = f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {table.name}_1"  # noqa: S608 - our names
+        connection.exec_driver_sql(copy)
+    for table in (locations, mails):
+        connection.exec_driver_sql(f"DROP TABLE {table.name}_1")
+
+
+def _alter_postgresql_tables(connection: Connection) -> None:
+    added = [f"ADD COLUMN {CreateColumn(mails.c[name]).compile(connection)}" for name in _ADDED_IN_2]
+    checks = [check for check in mails.constraints if isinstance(check, CheckConstraint) and check.name in _CHECKS_OF_2]
+    added += [f"ADD CONSTRAINT {check.name} CHECK ({check.sqltext})" for check in checks]
+    connection.exec_driver_sql(
+        f"ALTER TABLE {mails.name} DROP CONSTRAINT IF EXISTS ledger_mails_outcome, {', '.join(added)}"
+    )
+    for index in mails.indexes:
+        index.create(connection, checkfirst=True)
