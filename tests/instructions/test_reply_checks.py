@@ -103,8 +103,8 @@ def test_a_sentence_that_is_false_in_its_state_is_found_with_its_line(
 ) -> None:
     ((found, problem),) = problems(trigger, f"<reply>{reply}</reply>")
     assert found == line
-    assert problem.startswith(f"'{words}' is not so where 'intent: ")
-    assert problem.endswith("Write it in other words, or under a condition")
+    assert problem.startswith(f"the reply says '{words}', which is not so where 'intent: ")
+    assert problem.endswith("Change it, or add a condition")
 
 
 @pytest.mark.parametrize(

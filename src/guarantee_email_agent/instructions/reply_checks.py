@@ -60,7 +60,7 @@ def _problems_in(
                 continue
             if claim := false_claim(text, situation, facts["coverage"]):
                 position, words = claim
-                yield line_at(position), f"'{words}' is not so", "Write it in other words, or under a condition"
+                yield line_at(position), f"the reply says '{words}', which is not so", "Change it, or add a condition"
 
 
 def _possible_facts(situation: Situation, coverages: Sequence[str]) -> Iterator[Facts]:

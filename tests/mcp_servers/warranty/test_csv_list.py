@@ -97,8 +97,8 @@ class TestProblems:
             (f"{HEAD}SN-1,,,\n", "warranties.csv:2: expiration_date is empty. Fill it in, or say valid or expired in"),
             (f"{HEAD} - ,2030-01-31,,\n", "warranties.csv:2: serial_number is empty. Fill it in, or remove the line"),
             (f"{HEAD}SN-1,2030-01-31,,void\n", "warranties.csv:2: status must be valid or expired, or empty"),
-            (f"{HEAD}SN-1,2030-01-31,see {{x}},\n", "warranties.csv:2: coverage must be at most 40 letters,"),
-            (f"{HEAD}SN-1,2030-01-31,no longer valid,\n", "warranties.csv:2: coverage must be at most 40 letters,"),
+            (f"{HEAD}SN-1,2030-01-31,see {{x}},\n", "warranties.csv:2: coverage must be at most 40 of A-Z"),
+            (f"{HEAD}SN-1,2030-01-31,no longer valid,\n", "warranties.csv:2: coverage must be at most 40 of A-Z"),
             (
                 f'{HEAD}SN-1,2030-01-31,,\n"SN\n2",2030-01-31,,\nsn 1,2031-01-31,,\n',
                 "warranties.csv:5: the same serial number as in line 2 (case, spaces and hyphens do not count). Remove",

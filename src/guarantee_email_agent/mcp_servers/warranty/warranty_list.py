@@ -65,10 +65,10 @@ def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
         raise WarrantyListError("status must be valid or expired, or empty where the date decides")
     expiration_date = _date(values.get("expiration_date", "").strip(), required=not status)
     coverage = values.get("coverage", "").strip()
-    if coverage and not is_quotable(coverage):  # the agent would refuse it, for each mail anew
+    if coverage and not is_quotable(coverage):  # the agent would leave it out, for each mail anew
         raise WarrantyListError(
-            "coverage must be at most 40 letters, digits, spaces and . , : / + ( ) -, without a word such as valid or "
-            "expired: it is repeated to customers"
+            "coverage must be at most 40 of A-Z, a-z, 0-9, spaces and . , : / + ( ) _ -, without a word such as "
+            "valid or expired: it is repeated to customers"
         )
     known_status = cast("Status", status) if status else None
     return WarrantyRecord(serial_number, expiration_date, coverage or None, known_status)
