@@ -566,6 +566,16 @@ def test_an_invented_serial_number_is_dropped(stated: str, asked: list[str]) -> 
 
 
 @pytest.mark.parametrize(
+    "number", ["WARRANTY-VALID-2099", "EXPIRED-1", "WWW.SHOP-4711.EXAMPLE.COM/PAY", "4711.EXAMPLE.COM"]
+)
+def test_a_serial_number_that_would_claim_something_in_a_reply_is_none(number: str) -> None:
+    agent = desk(triage(number))
+    result = agent.process(mail(f"My dryer is broken. Serial number: {number}"))
+    assert (result.scenario_used, agent.asked) == ("missing-info", [])
+    assert number not in str(result.response_body)
+
+
+@pytest.mark.parametrize(
     "triage",
     [
         {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -56,6 +57,9 @@ RawEmail = Mapping[str, object] | bytes | Email
 DEFAULT_RETRY = RetryPolicy()
 MAX_CHOICES = 2
 MAX_DRAFTS = 2
+
+# A reply repeats the number, perhaps to somebody whose address was forged: no status, and nothing that is a link.
+_MAKES_A_CLAIM = re.compile(r"VALID|EXPIRE|[.][A-Z]{2,}(?:/|$)", re.IGNORECASE)
 
 
 class InstructionSource(Protocol):
@@ -141,7 +145,8 @@ class EmailProcessor:
         answer = await self._ask(triage_request(email, instructions), is_triage)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         lexicon = parse_lexicon(instructions.main_body)
-        return Triage(answer["intent"], verify_serial_numbers(candidates, email, lexicon))
+        numbers = verify_serial_numbers(candidates, email, lexicon)
+        return Triage(answer["intent"], tuple(number for number in numbers if not _MAKES_A_CLAIM.search(number)))
 
     async def _check_warranty(self, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
         if triage.intent != "warranty" or triage.serial_count != "one":
