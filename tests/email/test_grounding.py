@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,12 @@ from guarantee_email_agent.email.grounding import (
     find_missing_facts,
     find_unsupported_claims,
 )
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.template import select_template
+
+DRAFTS = Path(__file__).with_name("drafts")
+STATUS = {"V": "valid", "E": "expired", "N": "not_found", "U": None}
 
 VALID = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
 NOTHING = dict.fromkeys(VALID)
@@ -24,6 +33,31 @@ def grounding(**changes: str | None) -> GroundingFacts:
 
 def without_facts(approved_text: str = "", *, about_warranty: bool = True) -> GroundingFacts:
     return GroundingFacts(NOTHING, approved_text, has_ticket=False, allows_warranty_mentions=about_warranty)
+
+
+def shipped(instructions: Instructions, state: str) -> tuple[GroundingFacts, str]:
+    """What a reply may say where the warranty is as `state` says, and the shipped reply for it."""
+    status = STATUS[state]
+    scenario = instructions.route(Situation(False, "warranty", "one" if status else "none", status))
+    facts = {
+        "serial_number": "SN12345" if status else None,
+        "warranty_status": status,
+        "expiration_date": "2031-02-03" if status in ("valid", "expired") else None,
+        "coverage": "full" if status == "valid" else None,
+    }
+    template = select_template(scenario.templates, facts)
+    assert template is not None
+    has_ticket = scenario.ticket is not None
+    facts_and_text = GroundingFacts(facts, scenario.approved_text, has_ticket, scenario.allows_warranty_mentions)
+    return facts_and_text, template.render(facts)
+
+
+def false_sentences() -> Iterator[tuple[str, str]]:
+    """(state, a sentence that is false in it)."""
+    for line in (DRAFTS / "false_sentences.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            states, _, sentence = line.split(" ", 2)
+            yield from ((state, sentence) for state in ("VENU" if states == "*" else states))
 
 
 def test_a_reply_that_says_what_the_facts_say_is_grounded() -> None:
@@ -169,3 +203,91 @@ def test_any_reply_is_judged(reply: str) -> None:
 def test_a_hostile_reply_of_full_length_is_judged(part: str) -> None:
     reply = (part * MAX_REPLY_LENGTH)[:MAX_REPLY_LENGTH]
     assert isinstance(find_unsupported_claims(reply, grounding()), tuple)
+
+
+@pytest.mark.parametrize("state", STATUS)
+def test_the_shipped_replies_are_grounded(state: str, instructions: Instructions) -> None:
+    facts, reply = shipped(instructions, state)
+    assert find_unsupported_claims(reply, facts) + find_missing_facts(reply, facts) == ()
+
+
+def test_honest_free_drafts_in_nine_languages_are_grounded(instructions: Instructions) -> None:
+    for draft in (DRAFTS / "honest_drafts.txt").read_text(encoding="utf-8").split("== ")[1:]:
+        header, reply = draft.split("\n", 1)
+        facts, _ = shipped(instructions, header[0])
+        for name in ("serial_number", "expiration_date"):
+            reply = reply.replace(f"{{{name}}}", facts.facts[name] or "")
+        assert find_unsupported_claims(reply, facts) + find_missing_facts(reply, facts) == (), draft
+
+
+def test_false_sentences_in_nine_languages_are_objected_to(instructions: Instructions) -> None:
+    cases = list(false_sentences())
+    missed = []
+    for state, sentence in cases:
+        facts, reply = shipped(instructions, state)
+        if not find_unsupported_claims(f"{reply}\n{sentence}\n", facts):
+            missed.append((state, sentence))
+    assert len(cases) > 900
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Your warranty is va\u200blid.",
+        "Your warranty is va\u00adlid.",
+        "Your war\u2060ranty is running.",
+        "Your warranty is v\u0430lid.",  # Cyrillic a
+        "Your w\u03b1rr\u03b1nty is running.",  # Greek alpha
+        "Your warranty is 𝐯𝐚𝐥𝐢𝐝.",
+        "Your warranty is ｖａｌｉｄ.",
+        "Your warranty is ᴠᴀʟɪᴅ.",
+        "Your warranty is vɑlid.",
+        "Your warranty is v\u0336a\u0336lid.",
+        "Your warranty is válíd.",
+        "Your warranty is v a l i d.",
+        "Your warranty is v.a.l.i.d.",
+        "Your warranty is va-lid.",
+        "Your warranty is val1d.",
+        "It holds until ２０９９.",
+        "It holds until ٢٠٩٩.",
+        "It holds until ②⓪⑨⑨.",
+        "Ваша гарантия действует.",
+        "Pay at shop.example.com",
+        "Pay at shop[.]example[.]com",
+        "Pay at shop.example.com/now, please",
+        "Pay at t.me/shop",
+    ],
+)
+def test_what_hides_a_word_is_objected_to(sentence: str, instructions: Instructions) -> None:
+    facts, reply = shipped(instructions, "E")
+    assert find_unsupported_claims(f"{reply}\n{sentence}\n", facts)
+
+
+@pytest.mark.parametrize("text", ["Schöne Grüße – „alles“ żółć, ¿señor? Ça va… d’accord", "Ștefan și Țară"])
+def test_letters_and_signs_of_our_languages_are_no_disguise(text: str) -> None:
+    assert find_unsupported_claims(text, without_facts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "instead", "objection"),
+    [
+        ("V", "warranty is valid", "warranty is there", "warranty is valid"),
+        ("E", "expired", "come to an end", "expired"),
+        ("N", "not in our records", "strange to us", "not in our records"),
+        ("U", "serial number", "digits", "serial number"),
+    ],
+)
+def test_the_words_of_the_contract_are_asked_for(
+    state: str, words: str, instead: str, objection: str, instructions: Instructions
+) -> None:
+    facts, reply = shipped(instructions, state)
+    expected = f"The reply must say '{objection}', or the same in its language."
+    assert find_missing_facts(reply.replace(words, instead), facts) == (expected,)
+
+
+@pytest.mark.parametrize("status", ["expired", "not_found"])
+def test_the_letters_of_valid_stand_in_no_word(status: str) -> None:
+    facts = grounding(warranty_status=status, coverage=None)
+    assert find_unsupported_claims("We validate nothing.", facts)
+    assert find_unsupported_claims("An inval-id card.", facts)
