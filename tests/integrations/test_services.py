@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ import pytest
 from mcp_sessions import failure
 
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
+from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import Reply, WarrantyAnswer, parse_warranty_answer
-from guarantee_email_agent.integrations.services import Services, create_services
+from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.integrations.services import Services, TicketingClient, create_services
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_retry
@@ -91,6 +94,49 @@ async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> 
     counts = await services.mail.count_by_outcome()
     assert {name: count for name, count in counts.items() if count} == {"answered": 1}
     assert len(list((tmp_path / "inbox" / ".Sent").glob("[cn]*/*"))) == 1
+
+
+async def test_a_note_is_added_once(services: Services) -> None:
+    created = await services.ticketing.create_ticket(TICKET)
+    for _ in range(2):
+        assert await services.ticketing.add_note(created["ticket_id"], "The customer wrote again.", "note-1")
+    assert [ticket["notes"] for ticket in await services.ticketing.list_tickets()] == [1]
+
+
+FOREIGN_SERVER = """
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, serve
+
+class Arguments(ToolArguments):
+    ticketId: str
+    note: str
+
+class Output(ToolOutput):
+    added: bool
+
+async def {tool}(arguments: Arguments) -> Output:
+    \"""Never to be called.\"""
+    raise SystemExit(1)
+
+serve("foreign", [ServerTool({tool})])
+"""
+
+
+@pytest.mark.parametrize("tool", ["comment", "add_note"])
+async def test_a_server_without_our_way_of_adding_notes_gets_none(tool: str) -> None:
+    launch = ServerLaunch("mcp.test", sys.executable, ("-c", FOREIGN_SERVER.format(tool=tool)))
+    client = TicketingClient(McpSession("ticketing", launch, SystemClock()), SystemClock(), 20.0)
+    try:
+        assert await client.add_note("TICKET-1", "The customer wrote again.", "note-1") is False
+    finally:
+        await client.close()
+
+
+async def test_a_note_for_a_server_that_does_not_start_is_an_error(tmp_path: Path) -> None:
+    launch = ServerLaunch("mcp.test", str(tmp_path / "nothing"), ())
+    client = TicketingClient(McpSession("ticketing", launch, SystemClock()), SystemClock(), 20.0)
+    error = await failure(client.add_note("TICKET-1", "The customer wrote again.", "note-1"))
+    assert error.details["outage"]
+    await client.close()
 
 
 async def test_waiting_ends_when_mail_comes(services: Services, tmp_path: Path) -> None:

@@ -69,6 +69,15 @@ def text(longest: int, **more: str) -> dict[str, Any]:
             },
             {},
         ),
+        (
+            "add_note",
+            {
+                "ticket_id": {"type": "string", "minLength": 1, "maxLength": 64},
+                "note": {"type": "string", "minLength": 1, "maxLength": 4000},
+                "idempotency_key": KEY,
+            },
+            {},
+        ),
         ("find_ticket", {"idempotency_key": KEY}, {}),
         ("list_tickets", {}, {"limit": integer(1, 1000, 50)}),
         ("check_warranty", {"serial_number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
@@ -93,4 +102,9 @@ def test_results_are_objects_with_what_is_always_there() -> None:
     assert required["list_unprocessed"] == ["messages", "total"]
     assert required["mark"] == []
     assert required["check_warranty"] == ["serial_number", "status"]
-    assert [tool.name for tool in TOOLS.values() if not tool.read_only] == ["send_reply", "mark", "create_ticket"]
+    assert [tool.name for tool in TOOLS.values() if not tool.read_only] == [
+        "send_reply",
+        "mark",
+        "create_ticket",
+        "add_note",
+    ]

@@ -65,7 +65,7 @@ def test_the_latest_come_first(store: TicketStore) -> None:
     tickets, total = store.latest(2)
     assert [found["idempotency_key"] for found in tickets] == ["d", "c"]
     assert total == 4
-    assert tickets[0].keys() == {"ticket_id", "created_at", *FIELDS}
+    assert tickets[0].keys() == {"ticket_id", "created_at", *FIELDS, "notes"}
 
 
 def test_tickets_outlive_the_program(file: Path) -> None:
@@ -80,6 +80,75 @@ def test_nothing_is_kept_but_the_fields_and_the_time(store: TicketStore, file: P
     with closing(sqlite3.connect(file)) as connection:
         columns = {row[1] for row in connection.execute("PRAGMA table_xinfo(tickets)")}
     assert columns == {"number", "ticket_id", "created_at", *FIELDS}
+
+
+class TestNotes:
+    def test_notes_belong_to_their_tickets(self, store: TicketStore) -> None:
+        first, second = (store.create(ticket(key), NOW)[0] for key in "ab")
+        assert store.add_note(first, "one", "note 1", NOW)
+        assert store.add_note(second, "two", "note 2", NOW)
+        assert store.add_note(first, "three", "note 3", NOW)
+        assert {found["ticket_id"]: found["notes"] for found in store.latest(10)[0]} == {first: 2, second: 1}
+
+    def test_the_same_key_adds_nothing_twice_and_changes_nothing(self, store: TicketStore, file: Path) -> None:
+        created, _ = store.create(ticket("a"), NOW)
+        assert store.add_note(created, "as it was", "note 1", NOW)
+        assert not store.add_note(created, "changed", "note 1", NOW)
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("SELECT ticket, created_at, note FROM notes").fetchall() == [
+                (1, NOW, "as it was")
+            ]
+
+    @pytest.mark.parametrize(
+        "unknown", ["TICKET-000002", "TICKET-0000001", "TICKET-1", "ticket-000001", "1", "TICKET-" + "9" * 40, "x\0"]
+    )
+    def test_a_ticket_that_there_is_not_takes_no_note(self, store: TicketStore, unknown: str) -> None:
+        store.create(ticket("a"), NOW)
+        with pytest.raises(ToolError, match="there is no ticket of this id") as caught:
+            store.add_note(unknown, "a note", "note 1", NOW)
+        assert (caught.value.code, caught.value.retryable, caught.value.uncertain) == (
+            "ticketing_unknown_ticket",
+            False,
+            False,
+        )
+
+    def test_several_connections_add_one_note_a_key(self, file: Path) -> None:
+        stores = [TicketStore(file) for _ in range(4)]
+        created, _ = stores[0].create(ticket("a"), NOW)
+        with ThreadPoolExecutor(16) as pool:
+            added = pool.map(lambda n: stores[n % 4].add_note(created, "a note", f"key {n % 10}", NOW), range(100))
+            assert sum(added) == 10
+        assert stores[0].latest(1)[0][0]["notes"] == 10
+        for opened in stores:
+            opened.close()
+
+
+class TestEarlierFormat:
+    @pytest.fixture
+    def old_file(self, file: Path) -> Path:
+        """A database as it was before there were notes, with a ticket."""
+        with closing(TicketStore(file)) as store:
+            store.create(ticket("a"), NOW)
+        with closing(sqlite3.connect(file)) as connection:
+            connection.executescript("DROP TABLE notes; PRAGMA user_version = 1")
+        return file
+
+    def test_its_tickets_stay_and_take_notes(self, old_file: Path) -> None:
+        with closing(TicketStore(old_file)) as store:
+            assert store.create(ticket("a"), NOW) == ("TICKET-000001", False)
+            assert store.add_note("TICKET-000001", "a note", "note 1", NOW)
+
+    def test_several_servers_may_start_on_it_at_once(self, old_file: Path) -> None:
+        with ThreadPoolExecutor(4) as pool:
+            for opened in pool.map(TicketStore, [old_file] * 4):
+                assert opened.latest(1)[1] == 1
+                opened.close()
+
+    def test_a_newer_format_is_left_alone(self, old_file: Path) -> None:
+        with closing(sqlite3.connect(old_file)) as connection:
+            connection.execute("PRAGMA user_version = 3")
+        with pytest.raises(TicketStoreError, match=r"by a newer version of this server\. Update this one"):
+            TicketStore(old_file)
 
 
 def test_only_the_owner_may_read_it(store: TicketStore, file: Path) -> None:

@@ -49,7 +49,33 @@ def test_tickets_are_listed_with_the_time_they_were_made(program: McpProgram) ->
     program.call("create_ticket", **TICKET)
     listed = program.call("list_tickets")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed["tickets"][0].pop("created_at"))
-    assert listed == {"tickets": [{"ticket_id": "TICKET-000001", **TICKET}], "total": 1}
+    assert listed == {"tickets": [{"ticket_id": "TICKET-000001", **TICKET, "notes": 0}], "total": 1}
+
+
+def test_a_note_is_added_once_to_its_ticket(program: McpProgram) -> None:
+    ticket_id = program.call("create_ticket", **TICKET)["ticket_id"]
+    note = {"ticket_id": ticket_id, "note": "The customer wrote again.", "idempotency_key": "note-1"}
+    assert program.call("add_note", **note) == {"status": "added"}
+    assert program.call("add_note", **note) == {"status": "existing"}
+    assert program.call("list_tickets")["tickets"][0]["notes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"ticket_id": "TICKET-000002"}, "ticketing_unknown_ticket"),
+        ({"note": ""}, "ticketing_invalid_argument"),
+        ({"note": "x" * 4001}, "ticketing_invalid_argument"),
+        ({"idempotency_key": ""}, "ticketing_invalid_argument"),
+        ({"author": "x"}, "ticketing_invalid_argument"),
+    ],
+)
+def test_a_note_that_cannot_be_added_is_refused(program: McpProgram, wrong: dict[str, str], code: str) -> None:
+    program.call("create_ticket", **TICKET)
+    note = {"ticket_id": "TICKET-000001", "note": "The customer wrote again.", "idempotency_key": "note-1"}
+    with pytest.raises(CallError, match=rf"^{code}: .*\Z"):
+        program.call("add_note", **{**note, **wrong})
+    assert program.call("list_tickets")["tickets"][0]["notes"] == 0
 
 
 def test_a_bad_call_is_refused_in_one_line_and_makes_no_ticket(program: McpProgram) -> None:

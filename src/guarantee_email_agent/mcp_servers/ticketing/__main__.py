@@ -11,7 +11,7 @@ from guarantee_email_agent.utils.gc_pause import gc_paused
 
 DESCRIPTION = """\
 MCP server that keeps tickets in an SQLite database, made where it is missing. Several of these servers may use one
-database at a time. Nothing is stored but the fields that create_ticket takes, and when the ticket was made."""
+database at a time. Nothing is stored but what create_ticket and add_note take, and when each was called."""
 
 
 def main() -> int:

@@ -1,8 +1,9 @@
-"""Tickets in an SQLite database that several processes may write at once."""
+"""Tickets and the notes on them in an SQLite database that several processes may write at once."""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -17,9 +18,9 @@ from guarantee_email_agent.utils.sqlite_errors import enable_wal
 FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
 SERVER: Final = "ticketing"  # as its error codes begin
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
-FORMAT: Final = 1  # of the tables, kept as SQLite's user_version
+FORMAT: Final = 2  # of the tables, kept as SQLite's user_version
 
-_TABLE: Final = """
+_TICKETS: Final = """
 CREATE TABLE tickets (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     ticket_id TEXT GENERATED ALWAYS AS (printf('TICKET-%06d', number)) VIRTUAL,
@@ -32,6 +33,16 @@ CREATE TABLE tickets (
     idempotency_key TEXT NOT NULL UNIQUE
 )
 """
+_NOTES: Final = """
+CREATE TABLE notes (
+    ticket INTEGER NOT NULL REFERENCES tickets (number),
+    created_at TEXT NOT NULL,
+    note TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL UNIQUE
+)
+"""
+_NOTES_BY_TICKET: Final = "CREATE INDEX notes_by_ticket ON notes (ticket)"
+_TICKET_ID: Final = re.compile(r"TICKET-([0-9]{6,18})")
 
 
 class TicketStoreError(Exception):
@@ -84,10 +95,35 @@ class TicketStore:
         with self._transaction() as connection:
             return _find_id(connection, idempotency_key)
 
+    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool:
+        """Whether the note is new: the same key adds nothing twice, and leaves the note as it is.
+
+        created_at: UTC, ISO 8601. Raises ToolError, `ticketing_unknown_ticket` where there is no such ticket.
+        """
+        known = "SELECT 1 FROM notes WHERE idempotency_key = ?"
+        # Not by ticket_id alone, which has no index: it is made from the number.
+        insert = (
+            "INSERT INTO notes (ticket, created_at, note, idempotency_key) "
+            "SELECT number, ?, ?, ? FROM tickets WHERE number = ? AND ticket_id = ?"
+        )
+        number = _TICKET_ID.fullmatch(ticket_id)
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            if connection.execute(known, (idempotency_key,)).fetchone():
+                return False
+            values = (created_at, note, idempotency_key, number and int(number[1]), ticket_id)
+            added = connection.execute(insert, values).rowcount == 1
+        if not added:
+            raise ToolError(
+                f"{SERVER}_unknown_ticket", "there is no ticket of this id. Use one that create_ticket gave"
+            )
+        return True
+
     def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """The newest first, and how many there are. Raises ToolError."""
-        names = ("ticket_id", "created_at", *FIELDS)
-        query = f"SELECT {', '.join(names)} FROM tickets ORDER BY number DESC LIMIT ?"  # noqa: S608 - our names
+        """The newest first, each with the number of its `notes`, and how many there are. Raises ToolError."""
+        names = ("ticket_id", "created_at", *FIELDS, "notes")
+        notes = "(SELECT count(*) FROM notes WHERE ticket = number) AS notes"
+        columns = ", ".join((*names[:-1], notes))
+        query = f"SELECT {columns} FROM tickets ORDER BY number DESC LIMIT ?"  # noqa: S608 - our names
         with self._transaction() as connection:
             rows = connection.execute(query, (limit,)).fetchall()
             (total,) = connection.execute("SELECT count(*) FROM tickets").fetchone()
@@ -103,11 +139,16 @@ class TicketStore:
         self._connection.execute("BEGIN IMMEDIATE")
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        if found == 0 and tables == 0:
-            self._connection.execute(_TABLE)
-            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
-        elif found != FORMAT:
+        if found > FORMAT:
+            raise TicketStoreError(f"{self._file}: was made by a newer version of this server. Update this one")
+        if found < 1 and tables:
             raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
+        if found < 1:
+            self._connection.execute(_TICKETS)
+        if found < FORMAT:  # 1 had no notes
+            self._connection.execute(_NOTES)
+            self._connection.execute(_NOTES_BY_TICKET)
+            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         self._connection.execute("COMMIT")
 
     @contextmanager

@@ -42,6 +42,19 @@ class FoundTicket(ToolOutput):
     ticket_id: str | None
 
 
+class NewNote(ToolArguments):
+    ticket_id: str = Field(min_length=1, max_length=64, description="Such as TICKET-000001.")
+    note: str = Field(min_length=1, max_length=4000)
+    idempotency_key: Annotated[
+        str,
+        Field(min_length=1, max_length=200, description="Names the cause of the note: the same key adds one note."),
+    ]
+
+
+class AddedNote(ToolOutput):
+    status: Literal["added", "existing"]
+
+
 class ListTickets(ToolArguments):
     limit: int = Field(50, ge=1, le=1000)
 
@@ -49,6 +62,7 @@ class ListTickets(ToolArguments):
 class StoredTicket(TicketFields):
     ticket_id: str
     created_at: str
+    notes: int = Field(description="How many notes were added to it.")
 
 
 class LatestTickets(ToolOutput):
@@ -65,6 +79,7 @@ class TicketingTools:
     def tools(self) -> list[ServerTool]:
         return [
             ServerTool(self.create_ticket),
+            ServerTool(self.add_note),
             ServerTool(self.find_ticket, read_only=True),
             ServerTool(self.list_tickets, read_only=True),
         ]
@@ -74,9 +89,17 @@ class TicketingTools:
 
         Harmless to repeat.
         """
-        created_at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        ticket_id, new = await in_thread(self._store.create, arguments.model_dump(), created_at)
+        ticket_id, new = await in_thread(self._store.create, arguments.model_dump(), _now())
         return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
+
+    async def add_note(self, arguments: NewNote) -> AddedNote:
+        """Add a note to a ticket, unless one with the same idempotency key was added before.
+
+        Harmless to repeat.
+        """
+        values = arguments.ticket_id, arguments.note, arguments.idempotency_key
+        new = await in_thread(self._store.add_note, *values, _now())
+        return AddedNote(status="added" if new else "existing")
 
     async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
         """The id of the ticket with this idempotency key; null where there is none."""
@@ -86,3 +109,7 @@ class TicketingTools:
         """The latest tickets, newest first, and how many there are in all."""
         tickets, total = await in_thread(self._store.latest, arguments.limit)
         return LatestTickets(tickets=[StoredTicket(**ticket) for ticket in tickets], total=total)
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
