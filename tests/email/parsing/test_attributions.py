@@ -43,7 +43,7 @@ def test_behind_other_text_the_column_says_where_it_starts() -> None:
 
 
 def test_of_several_openings_in_a_line_the_last_with_a_date_counts() -> None:
-    line = "Bought on 5 May 2024. On 5/1/2026 at 10:00 Support wrote:"
+    line = "Bought on 5 May 2024. On 5/1/2026 at 10:00, Support wrote:"
     assert start(line) == (0, line.index("On 5/1"))
 
 
@@ -55,6 +55,24 @@ def test_little_is_enough_above_marked_lines(line: str) -> None:
 @pytest.mark.parametrize("line", ["On 5/1/2026 at 10:00 I wrote:", "On Monday my son wrote: it broke.", "wrote:", ":"])
 def test_what_people_say_is_no_attribution(line: str) -> None:
     assert start(line, is_marked=True) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "On 5/1/2026 at 10:00 Amazon wrote:",
+        "On 5/1/2026 at 10:00, my son wrote:",
+        "On Monday support@example.com wrote:",
+        "On 5 May 2024 I wrote to Jane <jane@example.com>:",
+        "On 5 May 2024 we sent it to Jane <jane@example.com>:",
+        "On Monday I bought from jane@example.com what she sent:",
+        "Am Montag schrieb ich Jane <jane@example.com>:",
+        "Am Montag schrieb mir Jane <jane@example.com>:",
+        "Den 5. januar 2026 skrev jeg Jane <jane@example.com>:",
+    ],
+)
+def test_what_people_tell_of_mails_is_no_attribution(line: str) -> None:
+    assert start(ABOVE, line) is None
 
 
 @pytest.mark.parametrize("name", ["Jane", "Dr. Jane Doe", "Doe, Jane", "jane@example.com"])
@@ -105,7 +123,8 @@ def test_an_attribution_without_its_colon(line: str, is_marked: bool, expected: 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("On 5/1/2026, Jane<jane@example.com> wrote:   Hello", True),
+        ("On 5/1/2026 10:00, Jane<jane@example.com> wrote:   Hello", True),
+        ("On Monday jane@example.com wrote: it is SN12345", False),
         ("On 5/1/2026, Jane wrote:   Hello jane@example.com", False),
         ("Jane <jane@example.com> wrote:   Hello", False),
     ],

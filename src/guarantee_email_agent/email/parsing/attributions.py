@@ -19,7 +19,8 @@ _FIRST_PERSONS = frozenset(phrases_of("first persons"))
 
 # As text and not compiled, here and below: few mails need them, and `re` keeps what it compiled.
 _ADDRESS = r"[^\s@<>]@[^\s@<>]"
-_ENDS_IN_ADDRESS = r"@[^\s@<>]+[>)\]]{1,3} ?:?$"
+_ENDS_IN_ADDRESS = r"@[^\s@<>]+ ?[>)\]]{1,3} ?:?$"
+_ENDS_IN_ADDRESS_OR_DATE = rf"{_ENDS_IN_ADDRESS}|[\d)] ?:$"
 _DATE = r"(?<!\d)(?:19|20)\d\d|(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d\d(?!\d)"
 _TIME = r"(?<!\d)\d{1,2} ?[:.h] ?\d\d(?!\d)"
 _DATE_AT_START = (  # "at" is Eudora's, and elsewhere stands further inside
@@ -79,11 +80,12 @@ def is_attribution_without_colon(stripped: str, *, is_marked: bool) -> bool:
 
 
 def is_attribution_with_text(stripped: str) -> bool:
-    """Yahoo puts the earlier mail's text on the attribution's own line."""
+    """Whether an attribution starts the line and the earlier mail's text follows on it, as Yahoo writes it."""
     if "@" not in stripped or not opens_attribution(start := stripped[:_MAX_CHARS].lower()):
         return False
     ends = [end for verb in _VERBS if (end := start.find(f" {verb}:")) > 0]
-    return bool(ends) and has_address(start[: min(ends)])
+    before = start[: min(ends, default=0)]
+    return has_address(before) and has_date(before) and has_time(before)
 
 
 def is_attribution_between_dashes(words: str) -> bool:
@@ -96,7 +98,8 @@ def is_attribution_between_dashes(words: str) -> bool:
 def opens_attribution(folded: str) -> bool:
     """Whether a lower-case line starts as an attribution does: with a phrase, a weekday or a date."""
     word, _, rest = folded.partition(" ")
-    is_weekday = len(word) <= 14 and word.startswith(_WEEKDAYS) and (word.endswith(",") or rest[:1].isdigit())
+    is_dated = any(map(str.isdigit, rest[:12] if word.endswith(",") else rest[:1]))
+    is_weekday = is_dated and len(word) <= 14 and word.startswith(_WEEKDAYS)
     return is_weekday or folded.startswith(_OPENINGS) or re.match(_DATE_AT_START, folded) is not None
 
 
@@ -114,13 +117,27 @@ def has_time(text: str) -> bool:
 
 def _is_attribution(text: str, *, is_marked: bool) -> bool:
     if before := _before_closing_verb(text):
-        # Without a mail address or marks the name must look like one: "On 5.1.2026 at 10:00 my son wrote:" is prose.
-        earlier, _, name = before.rpartition(" ")
-        is_named = earlier.endswith(",") or not name[0].islower()
-        return is_marked or has_address(text) or (is_named and has_date(text) and has_time(text))
+        if is_marked:
+            return True
+        if has_address(text):
+            return has_date(text) or has_time(text) or (_opens_with_name(text) and not opens_attribution(text.lower()))
+        return has_date(text) and has_time(text) and _ends_in_name(before)
     if _find_inner_verb(text) >= 0:
-        return is_marked or has_address(text)
-    return has_address(text) and has_date(text) and re.search(_ENDS_IN_ADDRESS, text) is not None
+        return is_marked or (
+            has_address(text) and has_date(text) and re.search(_ENDS_IN_ADDRESS_OR_DATE, text) is not None
+        )
+    # A language that we do not know. In those that we know, what opens with a phrase has a verb.
+    is_known = text.lower().startswith(_OPENINGS)
+    return not is_known and has_date(text) and has_address(text) and re.search(_ENDS_IN_ADDRESS, text) is not None
+
+
+def _ends_in_name(text: str) -> bool:
+    """Whether a comma and a name end it, as programs write them: "On 5.1.2026 at 10:00 my son wrote:" is prose."""
+    _, comma, name = text.rpartition(",")
+    words = name.split()
+    if not comma or not 0 < len(words) <= _MAX_NAME_WORDS:
+        return False
+    return all(_is_name_word(word, may_be_lower=len(words) == 1) for word in words)
 
 
 def _before_closing_verb(text: str) -> str:
@@ -135,8 +152,11 @@ def _before_closing_verb(text: str) -> str:
 
 
 def _find_inner_verb(text: str) -> int:
+    """Where the first one stands; -1 without any, or where somebody says "I wrote" of himself."""
     folded = text.lower()
-    return min([start for verb in _INNER_VERBS if (start := folded.find(verb)) >= 0], default=-1)
+    start, verb = min([(start, verb) for verb in _INNER_VERBS if (start := folded.find(verb)) >= 0], default=(-1, ""))
+    neighbours = {folded[:start].rpartition(" ")[2], folded[start + len(verb) :].partition(" ")[0]}
+    return -1 if start >= 0 and neighbours & _FIRST_PERSONS else start
 
 
 def _opens_with_name(text: str, *, may_be_lower: bool = False) -> bool:

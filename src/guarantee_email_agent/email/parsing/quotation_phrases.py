@@ -13,13 +13,14 @@ Usage = Literal[
     "weekdays",  # or with which day, at least its first letters: "pon., 5 sty 2026 o 10:00 Jane napisała:"
     "verbs",  # how it ends, before the colon
     "inner verbs",  # what stands further inside: "schrieb Jane <jane@example.com>:"
-    "first persons",  # who says it of himself before the verb: then it is no program's sentence
+    "first persons",  # who says it of himself beside the verb: then it is no program's sentence
     "dividers",  # between dashes: "-----Original Message-----"
     "forward lines",  # on a line of their own that ends in a colon
     "from",  # the labels of the header lines that are repeated above an earlier mail
     "date",
     "to",
     "subject",
+    "other header",  # further labels among them
     "form",  # labels of a web form's mail, which repeats header lines above what the customer typed
     "signatures",  # how a line starts that a phone or program adds by itself
 ]
@@ -38,6 +39,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "date|sent",
         "to": "to|cc|reply-to",
         "subject": "subject",
+        "other header": "bcc|importance|priority|sensitivity|attachments|signed by",
         "form": "message|message body|your message|comment|comments|phone",
         "signatures": "sent from my|sent from a mobile|sent from mobile|sent from an android|sent from an iphone|"
         "sent from iphone|sent from ipad|sent from mail for|sent from outlook|sent from yahoo|sent from aol|"
@@ -50,6 +52,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "weekdays": "mo|di|mi|do|fr|sa|so",
         "verbs": "schrieb|schreibt",
         "inner verbs": " schrieb ",
+        "first persons": "ich|wir",
         "dividers": "ursprüngliche nachricht|originalnachricht|original-nachricht|original nachricht|"
         "antwort nachricht|weitergeleitete nachricht|weitergeleitete mail",
         "forward lines": "anfang der weitergeleiteten nachricht|anfang der weitergeleiteten e-mail",
@@ -57,6 +60,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "datum|gesendet",
         "to": "an|kopie|antwort an",
         "subject": "betreff",
+        "other header": "bcc|wichtigkeit|priorität|vertraulichkeit|anlagen|anhänge",
         "form": "nachricht|ihre nachricht|mitteilung|telefon",
         "signatures": "von meinem|von meiner|diese nachricht wurde von meinem|gesendet von mei|gesendet von mail|"
         "gesendet von outlook|gesendet von yahoo|gesendet von gmx|gesendet mit der|gesendet mit proton|"
@@ -73,6 +77,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "date|envoyé|envoyé le|message du",
         "to": "à|a|pour|copie|copie à",
         "subject": "objet|sujet",
+        "other header": "cci|importance|pièces jointes",
         "form": "message|votre message|téléphone",
         "signatures": "envoyé de mon|envoyé depuis mon|envoyé depuis ma|envoyé à partir de|envoyé depuis l'|"
         "envoyé avec proton|envoyé depuis outlook|envoyé depuis yahoo|télécharger outlook|obtenez outlook",
@@ -87,6 +92,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "fecha|enviado|enviado el",
         "to": "para|cc",
         "subject": "asunto",
+        "other header": "cco|importancia|datos adjuntos",
         "form": "mensaje|su mensaje|teléfono",
         "signatures": "enviado desde mi|enviado desde el|enviado desde outlook|enviado desde yahoo|obtener outlook",
     },
@@ -100,6 +106,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "data|inviato",
         "to": "a|cc",
         "subject": "oggetto",
+        "other header": "ccn|priorità|allegati",
         "form": "messaggio|telefono",
         "signatures": "inviato da|inviato dal mio|inviato con|ottieni outlook",
     },
@@ -108,12 +115,14 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "weekdays": "ma|di|wo|do|vr|za|zo",
         "verbs": "schreef|geschreven",
         "inner verbs": " schreef ",
+        "first persons": "ik|wij|we",
         "dividers": "oorspronkelijk bericht|origineel bericht|doorgestuurd bericht",
         "forward lines": "begin doorgestuurd bericht",
         "from": "van|afzender",
         "date": "datum|verzonden",
         "to": "aan|cc",
         "subject": "onderwerp",
+        "other header": "bcc|urgentie|bijlagen",
         "form": "bericht|uw bericht|telefoon",
         "signatures": "verzonden vanaf|verzonden met|verzonden via|verstuurd vanaf|outlook voor",
     },
@@ -127,6 +136,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "data|enviada|enviada em|enviado",
         "to": "para|cc",
         "subject": "assunto",
+        "other header": "cco|prioridade|anexos",
         "form": "mensagem|telefone",
         "signatures": "enviado do meu|enviado do yahoo|obter o outlook",
     },
@@ -142,6 +152,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "data|wysłano",
         "to": "do|dw",
         "subject": "temat",
+        "other header": "udw|ważność|priorytet|załączniki",
         "form": "wiadomość|treść|treść wiadomości|telefon",
         "signatures": "wysłane z|wysłano z|wysłane ze|wysłana z|wysłane przy użyciu|wysłane za pomocą|pobierz outlook|"
         "pobierz aplikację outlook",
@@ -176,12 +187,14 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "weekdays": "mån|tis|ons|tors|fre|lör|sön",
         "verbs": "skrev",
         "inner verbs": " skrev ",
+        "first persons": "jag|vi",
         "dividers": "ursprungligt meddelande|originalmeddelande|vidarebefordrat meddelande",
         "forward lines": "vidarebefordrat brev",
         "from": "från",
         "date": "datum|skickat",
         "to": "till|kopia",
         "subject": "ämne",
+        "other header": "prioritet|bifogade filer",
         "form": "meddelande",
         "signatures": "skickat från",
     },
@@ -190,12 +203,14 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "weekdays": "man|tir|ons|tor|fre|lør|søn",
         "verbs": "skrev|skrev følgende",
         "inner verbs": " skrev ",
+        "first persons": "jeg|vi",
         "dividers": "oprindelig meddelelse|oprindelig besked|videresendt besked|videresendt meddelelse",
         "forward lines": "start på videresendt besked",
         "from": "fra",
         "date": "dato|sendt",
         "to": "til|kopi",
         "subject": "emne",
+        "other header": "prioritet|vedhæftede filer",
         "form": "besked|meddelelse",
         "signatures": "sendt fra",
     },
@@ -204,12 +219,14 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "weekdays": "man|tir|ons|tor|fre|lør|søn",
         "verbs": "skrev|skrev følgende",
         "inner verbs": " skrev ",
+        "first persons": "jeg|vi",
         "dividers": "opprinnelig melding|original melding|videresendt melding",
         "forward lines": "start på videresendt melding",
         "from": "fra",
         "date": "dato|sendt",
         "to": "til|kopi",
         "subject": "emne",
+        "other header": "prioritet|vedlegg",
         "form": "melding",
         "signatures": "sendt fra",
     },
@@ -276,6 +293,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "дата|отправлено",
         "to": "кому|копия",
         "subject": "тема",
+        "other header": "важность|вложения",
         "form": "сообщение",
         "signatures": "отправлено с",
     },
@@ -288,6 +306,7 @@ LANGUAGES: dict[str, dict[Usage, str]] = {
         "date": "дата|надіслано",
         "to": "кому|копія",
         "subject": "тема",
+        "other header": "важливість|вкладення",
         "form": "повідомлення",
         "signatures": "надіслано з",
     },

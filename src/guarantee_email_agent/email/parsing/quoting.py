@@ -33,7 +33,7 @@ from guarantee_email_agent.email.parsing.quotation_phrases import Usage, phrases
 
 _DIVIDERS = frozenset(phrases_of("dividers"))
 _FORWARD_LINES = frozenset((*phrases_of("forward lines"), "original message processed by david®"))
-_LABEL_USAGES: tuple[Usage, ...] = ("from", "date", "to", "subject", "form")
+_LABEL_USAGES: tuple[Usage, ...] = ("from", "date", "to", "subject", "other header", "form")
 _HEADER_LABELS = {label: usage for usage in _LABEL_USAGES for label in phrases_of(usage)}
 _PROGRAM_SIGNATURES = phrases_of("signatures")
 # Their first words, so that one look-up decides most lines.
@@ -43,6 +43,8 @@ _SEPARATORS = ("--", "\u2014")
 _RULE = "-_*="
 # As text and not compiled: few mails need them, and `re` keeps what it compiled.
 _NUMBER = r"\d{4}"
+_LABEL = r"\s*[^\W\d_][^:\n]{0,30}:(?!//)"
+_ZONE = r"(?<!\d)[+-]\d{4}(?!\d)"
 _LINK = r"<https?://[^\s<>]*>"
 _LINK_AND_MARK = r"\(https?://[^\s()]+\) ?>"
 _HEADER_BLOCK_LINES = 8
@@ -136,7 +138,7 @@ def _find_quotation(
         is_marked = _is_marked(lines, number)
         if is_attribution_without_colon(stripped, is_marked=is_marked or _is_marked(lines, number, "|")):
             return _Quotation(number, "marked lines" if is_marked else "rest below new text")
-        if ":" in stripped and is_attribution_with_text(stripped):
+        if has_new and ":" in stripped and is_attribution_with_text(stripped):
             return _Quotation(number, "rest")
     return None
 
@@ -189,24 +191,35 @@ def _ends_in_open_link(line: str) -> bool:
 def _is_header_block(lines: list[str], number: int) -> bool:
     """Whether header lines start here: sender, date, and recipient or subject; sender or date is the first.
 
-    Two are enough where nothing else stands with them and they hold what they should: a mail address, a date and time.
+    Two are enough where nothing else stands with them and they hold what they should: a mail address, and a date and
+    time with its zone. Where another label follows, it is a form or a list of the customer's.
     """
     first = _header_kind(lines[number])
     if first not in ("from", "date"):
         return False
     kinds = [_header_kind(line) for line in lines[number : number + _HEADER_BLOCK_LINES]]
-    if "form" in kinds:
+    end = _block_end(lines, number)
+    if "form" in kinds or _goes_on_as_form(lines[number:end], kinds):
         return False
     if first == "from" and "date" in kinds and ("to" in kinds or "subject" in kinds):
         return True
-    end = _block_end(lines, number)
     kinds = kinds[: end - number]
     dates = [line for line, kind in zip(lines[number:end], kinds, strict=False) if kind == "date"]
     if not dates or not (has_date(dates[0]) and has_time(dates[0])):
         return False
     if "from" in kinds and ("to" in kinds or "subject" in kinds):
         return True
-    return end - number == 2 and ("from" in kinds or "to" in kinds) and any(map(has_address, lines[number:end]))
+    return (
+        end - number == 2
+        and re.search(_ZONE, dates[0]) is not None
+        and ("from" in kinds or "to" in kinds)
+        and any(map(has_address, lines[number:end]))
+    )
+
+
+def _goes_on_as_form(block: list[str], kinds: list[Usage | None]) -> bool:
+    last = max(index for index, kind in enumerate(kinds[: len(block)]) if kind)
+    return last + 1 < len(block) and re.match(_LABEL, block[last + 1]) is not None
 
 
 def _is_apart(lines: list[str], number: int) -> bool:
