@@ -27,12 +27,7 @@ def answer(tool: str, given: dict) -> str:
     mails = json.loads((FOLDER / "mails.json").read_text())
     match tool:
         case "search_emails":
-            wanted = re.findall(r"(-?)label:(\S+)", given["query"])
-            found = [
-                mail
-                for mail in mails
-                if all((label in mail.get("labels", ())) is (sign == "") for sign, label in wanted)
-            ][: given.get("maxResults", 10)]
+            found = [mail for mail in mails if matches(mail, given["query"])][: given.get("maxResults", 10)]
             return "\n".join(
                 f"ID: {mail['id']}\nSubject: {mail['subject']}\nFrom: {mail['from']}\nDate: {mail['date']}\n"
                 for mail in found
@@ -58,6 +53,24 @@ def answer(tool: str, given: dict) -> str:
         case "send_email":
             return "Email sent successfully with ID: 18ffe00000000001"
     return f"Error: Unknown tool: {tool}"
+
+
+def matches(mail: dict, query: str) -> bool:
+    """As Gmail does for the operators that we use; `{a b}` is an alternative."""
+    groups = re.findall(r"\{([^}]*)\}|(\S+)", query)
+    return all(any(has(mail, term) for term in (either or one).split()) for either, one in groups)
+
+
+def has(mail: dict, term: str) -> bool:
+    operator, _, value = term.removeprefix("-").partition(":")
+    found = {
+        "in": lambda: value == "inbox",
+        "label": lambda: value in mail.get("labels", ()),
+        "is": lambda: {"starred": mail.get("starred"), "read": mail.get("read"), "unread": not mail.get("read")}[value],
+        "after": lambda: mail["received"] >= int(value),
+        "before": lambda: mail["received"] < int(value),
+    }[operator]()
+    return bool(found) is not term.startswith("-")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from mcp_sessions import PATIENCE_S, Servers, failure
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, LABELS, MAX_LISTED
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.integrations.ports import InboxFilter, Reply
 from guarantee_email_agent.utils.errors import MCPConnectionError
 
 FACTS = json.loads(Path(__file__).with_name("gmail_facts.json").read_text())
@@ -27,7 +27,7 @@ class Gmail:
         self.folder = folder
         self.receive()
 
-    def receive(self, *bodies: str, **fields: str) -> None:
+    def receive(self, *bodies: str, **fields: object) -> None:
         """Mails with the ids aaa0, aaa1 …, of which the last is the newest and comes first."""
         mails = [
             {
@@ -37,6 +37,7 @@ class Gmail:
                 "from": "Customer <customer@example.com>",
                 "date": "Wed, 31 Mar 2027 10:00:00 +0000",
                 "body": body,
+                "received": 1_800_000_000 + number,
                 **fields,
             }
             for number, body in enumerate(bodies)
@@ -77,10 +78,49 @@ async def test_mails_without_a_label_of_ours_are_listed_oldest_first(gmail: Gmai
     await mail.mark("aaa1", "answered")
     await mail.mark("aaa2", "not_answered")
     assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
-    counts = dict.fromkeys(("unprocessed", *LABELS), 0) | {"unprocessed": 1, "answered": 1, "not_answered": 1}
+    counts = dict.fromkeys(("unprocessed", "left_alone", *LABELS), 0) | {
+        "unprocessed": 1,
+        "answered": 1,
+        "not_answered": 1,
+    }
     assert await mail.count_by_outcome() == counts
     await mail.list_unprocessed(1000)
     assert {call["given"]["maxResults"] for call in gmail.calls if call["tool"] == "search_emails"} == {MAX_LISTED}
+
+
+async def test_mails_from_before_and_starred_ones_are_left_alone(gmail: Gmail, mail: MailClient) -> None:
+    gmail.receive("first", "second", "third")
+    since = InboxFilter(1_800_000_001.5)
+    assert [entry.id for entry in await mail.list_unprocessed(100, since)] == ["aaa1", "aaa2"]
+    counted = await mail.count_by_outcome(since)
+    assert (counted["unprocessed"], counted["too_old"], counted["left_alone"]) == (2, 1, 0)
+    gmail.receive("first", starred=True)
+    assert await mail.list_unprocessed() == []
+    assert (await mail.count_by_outcome(since))["left_alone"] == 1
+
+
+async def test_read_mails_are_left_alone_by_choice(gmail: Gmail, mail: MailClient) -> None:
+    gmail.receive("first", read=True)
+    unread = InboxFilter(skip_seen=True)
+    assert await mail.list_unprocessed(100, unread) == []
+    assert (await mail.count_by_outcome(unread))["left_alone"] == 1
+    assert [entry.id for entry in await mail.list_unprocessed()] == ["aaa0"]
+
+
+async def test_drafts_are_refused(gmail: Gmail, mail: MailClient) -> None:
+    with pytest.raises(MCPConnectionError, match="writes drafts without our headers"):
+        await mail.test_connection(drafts=True)
+    with pytest.raises(MCPConnectionError, match="writes drafts without our headers"):
+        await mail.save_draft(Reply("a@example.com", "x", "text", "<r@example.com>"))
+    assert await mail.test_connection()
+    assert {call["tool"] for call in gmail.calls} == {"search_emails"}
+
+
+async def test_nobody_can_tell_whether_a_mail_was_answered_meanwhile(gmail: Gmail, mail: MailClient) -> None:
+    gmail.receive("first", starred=True)
+    assert await mail.is_waiting("aaa0")
+    assert await mail.find_draft("<r@example.com>") == "unknown"
+    await mail.list_unprocessed()
 
 
 def test_labels_have_names_that_gmails_search_finds() -> None:

@@ -69,7 +69,9 @@ def test_every_option_of_the_mail_server_has_a_setting_to_name() -> None:
 def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
     mailbox = MailboxSettings(
         "support@example.com",
-        imap=Imap("imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", Path("/data/ca.pem")),
+        imap=Imap(
+            "imap.example.com", 143, "starttls", "agent", "Support", "Gesendet", "Entwürfe", Path("/data/ca.pem")
+        ),
         smtp=Smtp("smtp.example.com", 587, "starttls", "sender"),
         sent_copy="server",
         copy_wait_s=90.0,
@@ -83,6 +85,7 @@ def test_an_imap_server_is_named_with_all_that_belongs_to_it() -> None:
         "--imap-user=agent",
         "--imap-folder=Support",
         "--sent-folder=Gesendet",
+        "--drafts-folder=Entwürfe",
         "--smtp-host=smtp.example.com",
         "--smtp-port=587",
         "--smtp-security=starttls",

@@ -23,6 +23,8 @@ TOOLS = {
 MAIL_ID = {"type": "string", "minLength": 1, "maxLength": 300}
 MESSAGE_ID = {"type": "string", "minLength": 3, "maxLength": 902}
 KEY = {"type": "string", "minLength": 1, "maxLength": 200}
+FLAG = {"type": "boolean", "default": False}
+FILTER = {"received_since": {"type": "number", "minimum": 0, "default": 0}, "skip_seen": FLAG}
 OUTCOMES = {"type": "string", "enum": ["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]}
 
 
@@ -34,29 +36,34 @@ def text(longest: int, **more: str) -> dict[str, Any]:
     return {"type": "string", "maxLength": longest, **more}
 
 
+REPLY = (
+    {"to": text(320), "subject": text(998), "body": text(200_000), "message_id": MESSAGE_ID},
+    {
+        "in_reply_to": text(2_000, default=""),
+        "references": text(60_000, default=""),
+        "headers": {"type": "object", "additionalProperties": text(2_000), "default": {}},
+    },
+)
+
+
 @pytest.mark.parametrize(
     ("tool", "required", "optional"),
     [
-        ("list_unprocessed", {}, {"limit": integer(1, 10_000, 100)}),
+        ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 10_000, 100)}),
+        ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
         ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
-        (
-            "send_reply",
-            {"to": text(320), "subject": text(998), "body": text(200_000), "message_id": MESSAGE_ID},
-            {
-                "in_reply_to": text(2_000, default=""),
-                "references": text(60_000, default=""),
-                "headers": {"type": "object", "additionalProperties": text(2_000), "default": {}},
-            },
-        ),
+        ("send_reply", *REPLY),
+        ("save_draft", *REPLY),
         (
             "find_sent",
             {"message_id": MESSAGE_ID},
             {"wait_s": {"type": "number", "minimum": 0, "maximum": 600, "default": 0}},
         ),
         ("mark", {"id": MAIL_ID, "outcome": OUTCOMES}, {}),
-        ("tally", {}, {}),
+        ("find_draft", {"message_id": MESSAGE_ID}, {}),
+        ("tally", {}, FILTER),
         ("wait_for_mail", {"timeout_s": {"type": "number", "minimum": 0, "maximum": 3600}}, {}),
-        ("test_connection", {}, {}),
+        ("test_connection", {}, {"drafts": FLAG}),
         (
             "create_ticket",
             {
@@ -104,6 +111,7 @@ def test_results_are_objects_with_what_is_always_there() -> None:
     assert required["check_warranty"] == ["serial_number", "status"]
     assert [tool.name for tool in TOOLS.values() if not tool.read_only] == [
         "send_reply",
+        "save_draft",
         "mark",
         "create_ticket",
         "add_note",

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -64,6 +65,10 @@ namespace inbox {{
   mailbox Sent {{
     auto = create
     special_use = \\Sent
+  }}
+  mailbox Drafts {{
+    auto = create
+    special_use = \\Drafts
   }}
   mailbox Junk {{
     auto = create
@@ -264,10 +269,10 @@ class MailServers:
             answer = imap.fetch("1:*", "(FLAGS)")[1] if _count(imap) else []
             return [frozenset(flag.decode() for flag in imaplib.ParseFlags(line)) for line in answer if line]
 
-    def put(self, name: str, raw: bytes) -> None:
-        """Put a mail into a folder of the support mailbox."""
+    def put(self, name: str, raw: bytes, delivered: datetime | None = None) -> None:
+        """Put a mail into a folder of the support mailbox. delivered: its INTERNALDATE, by default now."""
         with self._imap_session() as imap:
-            imap.append(f'"{name}"', None, None, raw)
+            imap.append(f'"{name}"', None, imaplib.Time2Internaldate(delivered) if delivered else None, raw)
 
     def add_flags(self, *flags: str) -> None:
         """Give every mail of the inbox these flags and keywords."""
@@ -291,7 +296,7 @@ class MailServers:
     def empty(self) -> None:
         """Take every mail out of every mailbox, once none is on its way any more."""
         self.wait_until_sent()
-        for name in ("INBOX", "Sent", "Junk"):
+        for name in ("INBOX", "Sent", "Drafts", "Junk"):
             with self._selected(name, readonly=False) as imap:
                 if _count(imap):
                     imap.store("1:*", "+FLAGS.SILENT", r"(\Deleted)")

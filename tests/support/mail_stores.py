@@ -10,7 +10,7 @@ from tcp_proxy import TcpProxy
 
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
+from guarantee_email_agent.mcp_servers.mail.mail_store import INBOX_STATES, MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 Opener = Callable[..., ImapMailbox]
@@ -23,7 +23,7 @@ def ids(mailbox: MailStore, limit: int = 100) -> list[str]:
 
 
 def counts(**marked: int) -> dict[str, int]:
-    return dict.fromkeys(("unprocessed", *KEYWORDS), 0) | marked
+    return dict.fromkeys(map(str, INBOX_STATES), 0) | marked
 
 
 @contextmanager

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.integrations.ports import InboxEntry, Outcome, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.utils.clock import SkippingClock
@@ -38,14 +47,20 @@ def integration_error(code: str, **details: bool) -> IntegrationError:
 class MailboxInMemory:
     """What the daemon asks of a Mailbox. `errors`: for each method by name, what its next calls raise, in order.
 
-    `sent` has the Message-ID of every reply sent. lost_answers: so many replies are sent before the error is raised.
+    `sent` has the Message-ID of every reply sent, `drafts` the drafts. lost_answers: so many replies are sent, or
+    drafts stored, before the error is raised. taken_care_of: mails that people answered, flagged or deleted. seen:
+    mails that somebody has read. received: when a mail came, in seconds since 1970; now, unless it is named.
     `limits` has the limit of each list; `most_read_at_once` is the highest number of mails read concurrently.
     """
 
     def __init__(self, *names: str) -> None:
         self.mails = {name: mail(name) for name in names}
-        self.marks: dict[str, Outcome] = {}
+        self.marks: dict[str, MailMark] = {}
         self.sent: list[str] = []
+        self.drafts: list[Reply] = []
+        self.taken_care_of: set[str] = set()
+        self.seen: set[str] = set()
+        self.received: dict[str, float] = {}
         self.errors: defaultdict[str, list[Exception]] = defaultdict(list)
         self.lost_answers = 0
         self.limits: list[int] = []
@@ -55,11 +70,20 @@ class MailboxInMemory:
         self.hangs = asyncio.Event()
         self.hangs.set()
 
-    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         await self._call("list_unprocessed")
         self.limits.append(limit)
-        waiting = [InboxEntry(name, len(raw)) for name, raw in self.mails.items() if name not in self.marks]
-        return waiting[:limit]
+        entries = [InboxEntry(name, len(raw), self._received(name)) for name, raw in self.mails.items()]
+        return [entry for entry in entries if self._state(entry.id, inbox_filter) == "unprocessed"][:limit]
+
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        await self._call("is_waiting")
+        return mail_id in self.mails and self._state(mail_id, InboxFilter(0.0, skip_seen)) == "unprocessed"
+
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        await self._call("count_by_outcome")
+        states = Counter(self._state(name, inbox_filter) for name in self.mails)
+        return {state: states[state] for state in ("unprocessed", "too_old", "left_alone", *get_args(MailMark))}
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         await self._call("read_raw")
@@ -83,7 +107,21 @@ class MailboxInMemory:
         await self._call("find_sent")
         return "sent" if message_id in self.sent else "not_sent"
 
-    async def mark(self, mail_id: str, outcome: Outcome) -> None:
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        if self.lost_answers:
+            self.lost_answers -= 1
+            self.drafts.append(reply)
+        await self._call("save_draft")
+        if any(draft.message_id == reply.message_id for draft in self.drafts):
+            return {"message_id": reply.message_id, "status": "already_saved"}
+        self.drafts.append(reply)
+        return {"message_id": reply.message_id, "status": "saved"}
+
+    async def find_draft(self, message_id: str) -> DraftState:
+        await self._call("find_draft")
+        return "saved" if any(draft.message_id == message_id for draft in self.drafts) else "not_saved"
+
+    async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call("mark")
         if mail_id not in self.mails:
             raise integration_error("mail_not_found")
@@ -92,6 +130,20 @@ class MailboxInMemory:
     async def wait_for_mail(self, timeout_s: float) -> bool:
         await asyncio.sleep(timeout_s)
         return False
+
+    async def test_connection(self, drafts: bool = False) -> bool:
+        await self._call("test_drafts" if drafts else "test_connection")
+        return True
+
+    def _received(self, name: str) -> float:
+        return self.received.get(name, time.time())
+
+    def _state(self, name: str, inbox_filter: InboxFilter) -> str:
+        if name in self.marks:
+            return self.marks[name]
+        if name in self.taken_care_of or (inbox_filter.skip_seen and name in self.seen):
+            return "left_alone"
+        return "too_old" if self._received(name) < inbox_filter.received_since else "unprocessed"
 
     async def _call(self, name: str) -> None:
         await self.hangs.wait()

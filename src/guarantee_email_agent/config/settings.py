@@ -120,6 +120,9 @@ class Imap:
     sent_folder: str | None = setting(
         None, "Folder for what was sent; by default the one that the server says is for it.", not_blank
     )
+    drafts_folder: str | None = setting(
+        None, "Folder for drafts; by default the one that the server says is for them.", not_blank
+    )
     ca_file: Path | None = setting(
         None, "Certificates to trust instead of the system's, for the SMTP server too; a PEM file."
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
 
 from guarantee_email_agent.integrations.call_errors import (
@@ -20,9 +20,17 @@ from guarantee_email_agent.integrations.call_errors import (
     service_error,
 )
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import IntegrationError
+from guarantee_email_agent.utils.errors import IntegrationError, MCPConnectionError
 
 GMAIL_CALLS: Final = {
     "search_emails": frozenset({"query", "maxResults"}),
@@ -39,6 +47,7 @@ LABELS: Final[Mapping[MailMark, str]] = {
 DOMAIN: Final = "gmail-mcp-server.invalid"
 """Of the Message-IDs that stand in for the real ones, which the server leaves out (RFC 2606)."""
 
+_UNMARKED: Final = " ".join(["in:inbox", *(f"-label:{label}" for label in LABELS.values())])
 _FAILURE: Final = "Error: "  # an answer like any other, not marked as an error
 _ID: Final = r"[0-9A-Za-z_-]{1,64}"
 _FOUND: Final = re.compile(rf"^ID: ({_ID})\nSubject: .*\nFrom: .*\nDate: .*$", re.MULTILINE)
@@ -65,11 +74,13 @@ class GmailMailbox:
         self._timeout_s = timeout_s
         self._label_ids: dict[MailMark, str] = {}
 
-    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         """The latest ones, since the server cannot turn a page; the oldest of them first."""
-        without = " ".join(f"-label:{label}" for label in LABELS.values())
-        found = await self._search(f"in:inbox {without}", min(limit, MAX_LISTED))
+        found = await self._search(_to_answer("after", inbox_filter), min(limit, MAX_LISTED))
         return [InboxEntry(mail_id, 0) for mail_id in reversed(found)]
+
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:  # noqa: ARG002 - no way to ask
+        return True
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         """A mail rebuilt from the server's answer, with a Message-ID that stands in for the real one."""
@@ -96,6 +107,12 @@ class GmailMailbox:
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:  # noqa: ARG002 - nothing to look for
         return "unknown"
 
+    async def save_draft(self, reply: Reply) -> dict[str, Any]:  # noqa: ARG002 - refused at the connection test
+        raise self._no_drafts()
+
+    async def find_draft(self, message_id: str) -> DraftState:  # noqa: ARG002 - nothing to look for
+        return "unknown"
+
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         label = await self._label_id(outcome)
         try:
@@ -104,19 +121,25 @@ class GmailMailbox:
             self._label_ids.pop(outcome, None)  # the label may have been deleted
             raise
 
-    async def count_by_outcome(self) -> dict[str, int]:
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
         """Counts up to MAX_LISTED; that number means so many or more."""
-        counts = {"unprocessed": len(await self.list_unprocessed(MAX_LISTED))}
-        for outcome, label in LABELS.items():
-            counts[outcome] = len(await self._search(f"in:inbox label:{label}", MAX_LISTED))
-        return counts
+        queries: dict[str, str] = {
+            "unprocessed": _to_answer("after", inbox_filter),
+            "left_alone": f"{_UNMARKED} {'{is:starred is:read}' if inbox_filter.skip_seen else 'is:starred'}",
+            **{mark: f"in:inbox label:{label}" for mark, label in LABELS.items()},
+        }
+        if inbox_filter.received_since:
+            queries["too_old"] = _to_answer("before", inbox_filter)
+        return {name: len(await self._search(query, MAX_LISTED)) for name, query in queries.items()}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         """The server sends no notices, so the inbox counts as changed once the time is over."""
         await self._clock.sleep(timeout_s)
         return True
 
-    async def test_connection(self) -> bool:
+    async def test_connection(self, drafts: bool = False) -> bool:
+        if drafts:
+            raise self._no_drafts()
         await self._search("in:inbox", 1)
         return True
 
@@ -146,9 +169,27 @@ class GmailMailbox:
             raise self._error("rejected", f"{tool}: the recipient's address is invalid")
         raise service_error(self._session.name, tool, classify_message(message))
 
+    def _no_drafts(self) -> MCPConnectionError:
+        name = self._session.name
+        return MCPConnectionError(
+            f"{name}: this server writes drafts without our headers, and none can be found again. Reach the mailbox by "
+            "IMAP for drafts (docs/mcp-servers.md), or set agent.mode to observe or answer",
+            f"{name}_tools_missing",
+        )
+
     def _error(self, kind: str, message: str) -> IntegrationError:
         name = self._session.name
         return IntegrationError(f"{name}: {message}", f"{name}_{kind}")
+
+
+def _to_answer(side: Literal["after", "before"], inbox_filter: InboxFilter) -> str:
+    """The query for mails that nothing but their age keeps from being answered, on one side of `received_since`."""
+    terms = [_UNMARKED, "-is:starred"]
+    if inbox_filter.skip_seen:
+        terms.append("is:unread")
+    if inbox_filter.received_since:
+        terms.append(f"{side}:{int(inbox_filter.received_since)}")
+    return " ".join(terms)
 
 
 def _rebuild_mail(mail_id: str, found: re.Match[str]) -> bytes:

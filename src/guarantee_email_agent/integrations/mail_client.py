@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, GmailMailbox
 from guarantee_email_agent.integrations.mcp_mailbox import CALLS, McpMailbox
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    Mailbox,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
@@ -29,11 +38,14 @@ class MailClient:
         self._inbox_circuit = CircuitBreaker(session.name, clock)
         self._sending_circuit = CircuitBreaker(session.name, clock)
 
-    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
-        return await self._call(lambda mailbox: mailbox.list_unprocessed(limit))
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
+        return await self._call(lambda mailbox: mailbox.list_unprocessed(limit, inbox_filter))
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         return await self._call(lambda mailbox: mailbox.read_raw(mail_id, max_bytes))
+
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        return await self._call(lambda mailbox: mailbox.is_waiting(mail_id, skip_seen))
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
         return await self._call(lambda mailbox: mailbox.send(reply), self._sending_circuit)
@@ -41,18 +53,25 @@ class MailClient:
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         return await self._call(lambda mailbox: mailbox.find_sent(message_id, wait_s))
 
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        """Through the inbox's circuit: a draft goes where the inbox is."""
+        return await self._call(lambda mailbox: mailbox.save_draft(reply))
+
+    async def find_draft(self, message_id: str) -> DraftState:
+        return await self._call(lambda mailbox: mailbox.find_draft(message_id))
+
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call(lambda mailbox: mailbox.mark(mail_id, outcome))
 
-    async def count_by_outcome(self) -> dict[str, int]:
-        return await self._call(lambda mailbox: mailbox.count_by_outcome())
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        return await self._call(lambda mailbox: mailbox.count_by_outcome(inbox_filter))
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         """Not through the circuit: as the one probe of a service that was down it would hold up all the others."""
         return await (await self._connected()).wait_for_mail(timeout_s)
 
-    async def test_connection(self) -> bool:
-        return await (await self._connected()).test_connection()
+    async def test_connection(self, drafts: bool = False) -> bool:
+        return await (await self._connected()).test_connection(drafts)
 
     async def close(self) -> None:
         await self._session.close()

@@ -10,18 +10,28 @@ from typing import Any, Final, get_args
 
 from guarantee_email_agent.integrations.call_errors import forbid_repeat, malformed_error
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.utils.errors import IntegrationError
 
+_REPLY_ARGUMENTS: Final = frozenset({"to", "subject", "body", "message_id", "in_reply_to", "references", "headers"})
 CALLS: Final = {
-    "list_unprocessed": frozenset({"limit"}),
+    "list_unprocessed": frozenset({"limit", "received_since", "skip_seen"}),
     "read_raw": frozenset({"id", "max_bytes"}),
-    "send_reply": frozenset({"to", "subject", "body", "message_id", "in_reply_to", "references", "headers"}),
+    "send_reply": _REPLY_ARGUMENTS,
     "find_sent": frozenset({"message_id", "wait_s"}),
     "mark": frozenset({"id", "outcome"}),
-    "tally": frozenset[str](),
+    "tally": frozenset({"received_since", "skip_seen"}),
     "wait_for_mail": frozenset({"timeout_s"}),
 }
+DRAFT_CALLS: Final = {"save_draft": _REPLY_ARGUMENTS, "find_draft": frozenset({"message_id"})}
 
 
 class McpMailbox:
@@ -31,8 +41,8 @@ class McpMailbox:
         self._session = session
         self._timeout_s = timeout_s
 
-    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
-        messages = (await self._call("list_unprocessed", {"limit": limit})).get("messages")
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
+        messages = (await self._call("list_unprocessed", {"limit": limit, **asdict(inbox_filter)})).get("messages")
         if not isinstance(messages, list):
             raise self._malformed("list_unprocessed", "messages")
         return [self._entry(message) for message in messages]
@@ -44,12 +54,22 @@ class McpMailbox:
         except (binascii.Error, ValueError):
             raise self._malformed("read_raw", "raw") from None
 
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        """True for a server without this tool."""
+        if "is_waiting" not in self._session.tools:
+            return True
+        waiting = (await self._call("is_waiting", {"id": mail_id, "skip_seen": skip_seen})).get("waiting")
+        if not isinstance(waiting, bool):
+            raise self._malformed("is_waiting", "waiting")
+        return waiting
+
     async def send(self, reply: Reply) -> dict[str, Any]:
         """`{"message_id", "status": "sent"|"already_sent"}`."""
-        arguments = asdict(reply)
-        del arguments["thread_id"]  # the headers say it
-        with forbid_repeat():
-            return await self._call("send_reply", arguments)
+        return await self._call_with_reply("send_reply", reply)
+
+    async def save_draft(self, reply: Reply) -> dict[str, Any]:
+        """`{"message_id", "status": "saved"|"already_saved"}`."""
+        return await self._call_with_reply("save_draft", reply)
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         answer = await self._call("find_sent", {"message_id": message_id, "wait_s": wait_s}, wait_s)
@@ -58,28 +78,50 @@ class McpMailbox:
             raise self._malformed("find_sent", "state")
         return known
 
+    async def find_draft(self, message_id: str) -> DraftState:
+        answer = await self._call("find_draft", {"message_id": message_id})
+        known: DraftState | None = next((state for state in get_args(DraftState) if state == answer.get("state")), None)
+        if known is None:
+            raise self._malformed("find_draft", "state")
+        return known
+
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         await self._call("mark", {"id": mail_id, "outcome": outcome})
 
-    async def count_by_outcome(self) -> dict[str, int]:
-        answer = await self._call("tally", {})
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        answer = await self._call("tally", asdict(inbox_filter))
         return {name: count for name, count in answer.items() if isinstance(count, int)}
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         return (await self._call("wait_for_mail", {"timeout_s": timeout_s}, timeout_s)).get("changed") is True
 
-    async def test_connection(self) -> bool:
-        """Inbox and sending where the server can try both; else the inbox."""
-        await self._call("test_connection" if "test_connection" in self._session.tools else "tally", {})
+    async def test_connection(self, drafts: bool = False) -> bool:
+        """Inbox, sending and drafts where the server can try them; else the inbox.
+
+        Raises MCPConnectionError where there have to be drafts and the server lacks a tool for them.
+        """
+        if drafts:
+            await self._session.require(DRAFT_CALLS)
+        if "test_connection" in self._session.tools:
+            await self._call("test_connection", {"drafts": True} if drafts else {})
+        else:
+            await self._call("tally", {})
         return True
+
+    async def _call_with_reply(self, tool: str, reply: Reply) -> dict[str, Any]:
+        arguments = asdict(reply)
+        del arguments["thread_id"]  # the headers say it
+        with forbid_repeat():
+            return await self._call(tool, arguments)
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], wait_s: float = 0.0) -> dict[str, Any]:
         return await self._session.call(tool, arguments, self._timeout_s + wait_s)
 
     def _entry(self, message: object) -> InboxEntry:
         match message:
-            case {"id": str(mail_id), "size": int(size)}:
-                return InboxEntry(mail_id, size)
+            case {"id": str(mail_id), "size": int(size), **others}:
+                received = others.get("received")
+                return InboxEntry(mail_id, size, float(received) if isinstance(received, int | float) else 0.0)
         raise self._malformed("list_unprocessed", "message")
 
     def _malformed(self, tool: str, field: str) -> IntegrationError:

@@ -25,6 +25,9 @@ Outcome = MailMark | Literal["observed"]
 SentState = Literal["sent", "not_sent", "unknown"]
 """What can be proved about a reply; `unknown` where the mailbox keeps no proof."""
 
+DraftState = Literal["saved", "not_saved", "unknown"]
+"""The same of a draft."""
+
 TICKET_ID: Final = re.compile(r"[A-Za-z0-9._/#-]{1,64}")
 
 _PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9 .,:/+()_-]{1,40}")
@@ -35,10 +38,29 @@ _STATUSES: Final[Mapping[str, WarrantyStatus]] = {"valid": "valid", "expired": "
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes; 0 where it is not known."""
+    """A mail in the inbox. id: opaque, the same as long as the mail is there. size: bytes; 0 where it is not known.
+
+    received: when it was delivered, in seconds since 1970, whatever its own Date says; 0 where it is not known.
+    """
 
     id: str
     size: int
+    received: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFilter:
+    """Which mails of the inbox may be answered, beside those that people took care of.
+
+    received_since: seconds since 1970; mails delivered before are left alone. 0: none is.
+    skip_seen: leave alone what somebody has read.
+    """
+
+    received_since: float = 0.0
+    skip_seen: bool = False
+
+
+ANY_MAIL: Final = InboxFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +91,51 @@ class ReplySender(Protocol):
 class Mailbox(ReplySender, Protocol):
     """The mailbox as the place where mail comes in, is kept, and is answered."""
 
-    async def list_unprocessed(self, limit: int = 100) -> list[InboxEntry]:
-        """At most `limit` mails that bear no outcome yet, oldest first."""
+    async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
+        """At most `limit` mails to answer, oldest first.
+
+        Those that bear no mark, that people did not answer, flag, delete or write as a draft, and that pass the filter.
+        """
 
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         """The mail as it came (RFC 5322). Raises `mail_not_found`, `mail_too_large`."""
 
+    async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        """Whether a mail would be listed still, whenever it came: somebody may have answered or deleted it meanwhile.
+
+        True where the mailbox cannot tell.
+        """
+
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """Whether a reply went out. wait_s: how long its copy may take to come before it counts as not sent."""
+
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        """Put a reply into the Drafts folder, for a person to send; a second one with its Message-ID is not stored.
+
+        `{"message_id": …, "status": "saved"|"already_saved"}`. An `uncertain` error is not `retryable`.
+        """
+
+    async def find_draft(self, message_id: str) -> DraftState:
+        """Whether a draft was stored: it is among the drafts, or, where a person sent it as it was, among the sent."""
 
     async def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Keep what became of a mail. It stays where it is, read or unread, and is listed no more."""
 
-    async def count_by_outcome(self) -> dict[str, int]:
-        """How many mails of the inbox bear which outcome; without one they count as `unprocessed`."""
+    async def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> dict[str, int]:
+        """How many mails of the inbox bear which mark, and how many of the others what keeps from being answered.
+
+        `left_alone`: people took care of them, or have read them and `skip_seen` is set. `too_old`: they came before
+        `received_since`. `unprocessed`: nothing, so they are listed.
+        """
 
     async def wait_for_mail(self, timeout_s: float) -> bool:
         """Wait at most so long; True as soon as the inbox may hold something new."""
 
-    async def test_connection(self) -> bool:
-        """True, or MCPConnectionError; IntegrationError where the server answers but the mailbox behind it does not."""
+    async def test_connection(self, drafts: bool = False) -> bool:
+        """True, or MCPConnectionError; IntegrationError where the server answers but the mailbox behind it does not.
+
+        drafts: whether drafts have to be possible, too.
+        """
 
 
 class WarrantyApi(Protocol):

@@ -129,6 +129,7 @@ def _imap_options(mailbox: MailboxSettings, host: str, address: str) -> _Options
         "--imap-user": ("mailbox.imap.user", user),
         "--imap-folder": ("mailbox.imap.folder", imap.folder),
         "--sent-folder": ("mailbox.imap.sent_folder", imap.sent_folder),
+        "--drafts-folder": ("mailbox.imap.drafts_folder", imap.drafts_folder),
         "--smtp-host": ("mailbox.smtp.host", smtp.host or host),
         "--smtp-port": ("mailbox.smtp.port", smtp.port),
         "--smtp-security": ("mailbox.smtp.security", smtp.security),

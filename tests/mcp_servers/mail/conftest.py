@@ -37,7 +37,7 @@ def open_mailbox(mail_servers: MailServers, imap_server: MailServer, smtp_server
     """Makes mailboxes over Dovecot and Postfix; `smtp` and any of the settings can be given."""
     opened: list[ImapMailbox] = []
 
-    usual = ImapSettings(imap_server, "INBOX", None, mail_servers.address, "self", copy_wait_s=60.0, key=KEY)
+    usual = ImapSettings(imap_server, "INBOX", None, None, mail_servers.address, "self", copy_wait_s=60.0, key=KEY)
 
     def make(smtp: MailServer = smtp_server, **changes: Any) -> ImapMailbox:
         mailbox = ImapMailbox(dataclasses.replace(usual, **changes), SmtpSender(smtp))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import email
+import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,6 +16,7 @@ from pathlib import Path
 import pytest
 from mail_stores import REPLY, counts, ids, refused
 
+from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
@@ -27,6 +32,11 @@ class Inbox:
     empty: Callable[[], object]
     reopen: Callable[[], MailStore]
     sent: Callable[[], list[bytes]]
+    deliver_at: Callable[[bytes, float], object]
+    add_flag: Callable[[str], object]
+    """To every mail, as a mail program does."""
+    drafts: Callable[[], list[tuple[bytes, set[str]]]]
+    """What is in the folder for drafts, with the flags."""
 
     def wait(self, timeout_s: float) -> bool:
         return self.store.wait(timeout_s, threading.Event())
@@ -40,6 +50,24 @@ def maildir_inbox(directory: Path) -> Inbox:
         for raw in raws:
             (directory / f"new/{next(numbers)}.M1P1.host").write_bytes(raw)
 
+    def deliver_at(raw: bytes, moment: float) -> None:
+        path = directory / f"new/{next(numbers)}.M1P1.host"
+        path.write_bytes(raw)
+        os.utime(path, (moment, moment))
+
+    def add_flag(flag: str) -> None:
+        for file in files("new", "cur"):
+            base, _, flags = file.name.partition(":2,")
+            letter = "R" if flag == "\\Answered" else "T" if flag == "\\Deleted" else flag[1]
+            file.rename(directory / f"cur/{base}:2,{''.join(sorted({*flags, letter}))}")
+
+    def drafts() -> list[tuple[bytes, set[str]]]:
+        flags = {"D": "\\Draft", "S": "\\Seen"}
+        return [
+            (file.read_bytes(), {flags[letter] for letter in file.name.partition(":2,")[2]})
+            for file in files(".Drafts/cur")
+        ]
+
     def files(*folders: str) -> list[Path]:
         return [file for folder in folders for file in (directory / folder).iterdir()]
 
@@ -47,7 +75,10 @@ def maildir_inbox(directory: Path) -> Inbox:
         for file in files("new", "cur"):
             file.unlink()
 
-    return Inbox(reopen(), deliver, empty, reopen, lambda: [file.read_bytes() for file in files(".Sent/cur")])
+    def sent() -> list[bytes]:
+        return [file.read_bytes() for file in files(".Sent/cur")] if (directory / ".Sent").exists() else []
+
+    return Inbox(reopen(), deliver, empty, reopen, sent, deliver_at, add_flag, drafts)
 
 
 @pytest.fixture(params=["Maildir", "IMAP"])
@@ -66,7 +97,14 @@ def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> Inbox:
         servers.wait_until_sent()
         return list(servers.sent_to_customers())
 
-    return Inbox(reopen(), deliver, servers.empty, reopen, sent)
+    def deliver_at(raw: bytes, moment: float) -> None:
+        servers.put("INBOX", raw, datetime.fromtimestamp(moment, timezone(timedelta(hours=14))))
+
+    def drafts() -> list[tuple[bytes, set[str]]]:
+        flags = [set(found) - {"\\Recent"} for found in servers.keywords("Drafts")]
+        return list(zip(servers.folder("Drafts"), flags, strict=True))
+
+    return Inbox(reopen(), deliver, servers.empty, reopen, sent, deliver_at, servers.add_flags, drafts)
 
 
 def test_an_empty_inbox_is_an_empty_list(inbox: Inbox) -> None:
@@ -131,6 +169,123 @@ def test_a_second_reply_with_the_same_id_is_not_sent(inbox: Inbox) -> None:
     assert len(inbox.sent()) == 1
     assert inbox.store.find_sent(REPLY.message_id) == "sent"
     assert inbox.store.find_sent("<reply-2@example.com>") == "not_sent"
+
+
+MIDNIGHT = 1_780_012_800.0  # 2026-05-29 00:00 UTC, when calendars around the world show two days
+
+
+class TestFilter:
+    @pytest.mark.parametrize("before", [0.0, 1.0, 3600 * 12, 3600 * 24 - 1], ids=lambda hours: f"{hours:.0f} s")
+    def test_mails_delivered_before_a_moment_are_too_old(self, inbox: Inbox, before: float) -> None:
+        moment = MIDNIGHT - before
+        inbox.deliver_at(RAW + b"old", moment - 1)
+        inbox.deliver_at(RAW + b"new", moment)
+        inbox.deliver_at(RAW + b"years old", moment - 5 * 365 * 86_400)
+        inbox.deliver_at(RAW + b"newer", moment + 10 * 86_400)
+        only_recent = InboxFilter(moment)
+        listing = inbox.store.list_unprocessed(100, only_recent)
+        raws = [inbox.store.read_raw(entry.id, 10_000).rstrip() for entry in listing.entries]
+        assert [raw.removeprefix(RAW) for raw in raws] == [b"new", b"newer"]
+        assert [entry.received for entry in listing.entries] == [moment, moment + 10 * 86_400]
+        assert listing.total == 2
+        assert inbox.store.count_by_outcome(only_recent) == counts(unprocessed=2, too_old=2)
+        assert inbox.store.list_unprocessed(100).total == 4
+
+    @pytest.mark.parametrize("flag", ["\\Answered", "\\Draft", "\\Deleted", "\\Flagged"])
+    def test_what_people_took_care_of_is_left_alone(self, inbox: Inbox, flag: str) -> None:
+        inbox.deliver(RAW)
+        (mail_id,) = ids(inbox.store)
+        assert inbox.store.is_waiting(mail_id)
+        inbox.add_flag(flag)
+        assert not inbox.store.is_waiting(mail_id)
+        assert ids(inbox.store) == []
+        assert inbox.store.count_by_outcome() == counts(left_alone=1)
+
+    def test_read_mails_are_left_alone_by_choice(self, inbox: Inbox) -> None:
+        inbox.deliver(RAW)
+        (mail_id,) = ids(inbox.store)
+        inbox.add_flag("\\Seen")
+        unread = InboxFilter(skip_seen=True)
+        assert inbox.store.list_unprocessed(100, unread).total == 0
+        assert inbox.store.count_by_outcome(unread) == counts(left_alone=1)
+        assert not inbox.store.is_waiting(mail_id, skip_seen=True)
+        assert ids(inbox.store) == [mail_id]
+        assert inbox.store.is_waiting(mail_id)
+
+    def test_a_marked_mail_counts_by_its_mark_alone(self, inbox: Inbox) -> None:
+        inbox.deliver_at(RAW, MIDNIGHT)
+        (mail_id,) = ids(inbox.store)
+        inbox.store.mark(mail_id, "handed_over")
+        inbox.add_flag("\\Flagged")
+        assert inbox.store.count_by_outcome(InboxFilter(MIDNIGHT + 1, skip_seen=True)) == counts(handed_over=1)
+        assert not inbox.store.is_waiting(mail_id)
+
+    def test_a_mail_that_is_gone_waits_no_more(self, inbox: Inbox) -> None:
+        inbox.deliver(RAW)
+        (mail_id,) = ids(inbox.store)
+        inbox.empty()
+        assert not inbox.store.is_waiting(mail_id)
+        assert not inbox.store.is_waiting("nothing")
+
+
+DRAFT = replace(
+    REPLY,
+    in_reply_to="<question@example.org>",
+    references="<first@example.org> <question@example.org>",
+    headers={"X-Agent-Ticket": '{"category": "warranty_claim"}', "Auto-Submitted": "auto-replied"},
+)
+
+
+class TestDrafts:
+    def test_a_draft_has_all_headers_and_is_nothing_automatic(self, inbox: Inbox) -> None:
+        assert inbox.store.find_draft(DRAFT.message_id) == "not_saved"
+        assert inbox.store.save_draft(DRAFT) == "saved"
+        ((raw, flags),) = inbox.drafts()
+        draft = email.message_from_bytes(raw)
+        names = ("From", "To", "Subject", "Message-ID", "In-Reply-To", "X-Agent-Ticket", "Auto-Submitted")
+        assert [draft[name] for name in names] == [
+            "support@example.com",
+            DRAFT.to,
+            DRAFT.subject,
+            DRAFT.message_id,
+            DRAFT.in_reply_to,
+            '{"category": "warranty_claim"}',
+            None,
+        ]
+        assert draft["References"].split() == DRAFT.references.split()
+        assert flags == {"\\Draft", "\\Seen"}
+        assert inbox.store.find_draft(DRAFT.message_id) == "saved"
+        assert inbox.store.find_sent(DRAFT.message_id) == "not_sent"
+        assert inbox.sent() == []
+
+    def test_a_second_draft_with_the_same_id_is_not_stored(self, inbox: Inbox) -> None:
+        inbox.store.save_draft(DRAFT)
+        assert inbox.store.save_draft(DRAFT) == "already_saved"
+        assert inbox.reopen().save_draft(DRAFT) == "already_saved"
+        assert inbox.reopen().find_draft(DRAFT.message_id) == "saved"
+        assert len(inbox.drafts()) == 1
+
+    def test_of_drafts_with_one_id_at_once_one_is_stored(self, inbox: Inbox) -> None:
+        stores = [inbox.reopen() for _ in range(4)]
+        gate = threading.Barrier(len(stores))
+
+        def save(store: MailStore) -> str:
+            gate.wait()
+            return store.save_draft(DRAFT)
+
+        with ThreadPoolExecutor(len(stores)) as threads:
+            assert sorted(threads.map(save, stores)) == ["already_saved"] * 3 + ["saved"]
+        assert len(inbox.drafts()) == 1
+
+    def test_a_reply_that_cannot_be_written_is_no_draft(self, inbox: Inbox) -> None:
+        with refused("mail_invalid_argument"):
+            inbox.store.save_draft(replace(DRAFT, to="a@example.org, b@example.org"))
+        with refused("mail_invalid_argument"):
+            inbox.store.save_draft(replace(DRAFT, headers={"Bcc": "b@example.org"}))
+
+    def test_the_connection_test_makes_the_folder_and_stores_nothing(self, inbox: Inbox) -> None:
+        inbox.store.test_connection(drafts=True)
+        assert inbox.drafts() == []
 
 
 class TestWait:

@@ -129,7 +129,10 @@ def test_waiting_for_mail_wakes_and_keeps_nobody(inbox: Inbox) -> None:
         (
             "list_unprocessed",
             {"max": 1},
-            "mail_invalid_argument: list_unprocessed: unknown argument 'max'; its arguments are limit",
+            (
+                "mail_invalid_argument: list_unprocessed: unknown argument 'max'; its arguments are received_since, "
+                "skip_seen, limit"
+            ),
         ),
         ("read_raw", {}, "mail_invalid_argument: read_raw: the argument 'id' is missing"),
         ("read_raw", {"id": "nothing"}, "mail_not_found: there is no mail 'nothing' in the inbox any more"),
@@ -149,17 +152,17 @@ def test_waiting_for_mail_wakes_and_keeps_nobody(inbox: Inbox) -> None:
         (
             "send_reply",
             {**REPLY, "to": "a@example.org, b@example.org"},
-            "mail_invalid_argument: send_reply: to is not one bare address like customer@example.org",
+            "mail_invalid_argument: to is not one bare address like customer@example.org",
         ),
         (
             "send_reply",
             {**REPLY, "subject": "a\r\nBcc: b@example.org"},
-            "mail_invalid_argument: send_reply: subject holds a line break or NUL, which no header may hold",
+            "mail_invalid_argument: subject holds a line break or NUL, which no header may hold",
         ),
         (
             "send_reply",
             {**REPLY, "headers": {"Bcc": "b@example.org"}},
-            "mail_invalid_argument: send_reply: headers may hold Auto-Submitted, Precedence and X-…, not 'Bcc'",
+            "mail_invalid_argument: headers may hold Auto-Submitted, Precedence and X-…, not 'Bcc'",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_of_replies_with_one_id_at_once_one_is_sent(directory: Path) -> None:
 def test_a_reply_that_cannot_be_written_is_refused_with_the_reason(mailbox: Maildir) -> None:
     with refused("mail_invalid_argument") as caught:
         mailbox.send(Reply("a, b", "s", "b", "<a@b>"))
-    assert caught.value.message == "send_reply: to is not one bare address like customer@example.org"
+    assert caught.value.message == "to is not one bare address like customer@example.org"
 
 
 def test_a_full_disk_sends_nothing_and_says_so(mailbox: Maildir, directory: Path) -> None:

@@ -51,6 +51,7 @@ def _parse_options() -> argparse.Namespace:
     imap.add_argument("--imap-user", metavar="USER", help="by default the address of --from")
     imap.add_argument("--imap-folder", default="INBOX", metavar="NAME", help="the inbox")
     imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
+    imap.add_argument("--drafts-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
     smtp = parser.add_argument_group("the SMTP server for replies (SMTP_PASSWORD, by default IMAP_PASSWORD)")
     smtp.add_argument("--smtp-host", metavar="HOST", help="by default the one of --imap-host")
@@ -109,6 +110,7 @@ def _open_store(options: argparse.Namespace) -> MailStore:
         server=imap,
         folder=options.imap_folder,
         sent_folder=options.sent_folder,
+        drafts_folder=options.drafts_folder,
         address=options.sender,
         sent_copy=options.sent_copy,
         copy_wait_s=options.copy_wait,

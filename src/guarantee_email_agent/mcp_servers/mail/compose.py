@@ -36,15 +36,17 @@ class MessageError(ToolError):
     """Why there can be no such reply. Names the field, and never its value."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__("mail_invalid_argument", f"send_reply: {problem}")
+        super().__init__("mail_invalid_argument", problem)
 
 
-def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None = None) -> bytes:
+def compose(
+    reply: Reply, sender: str, date: datetime, proof_key: bytes | None = None, *, automatic: bool = True
+) -> bytes:
     """The reply with CRLF line ends; 7-bit, unless the recipient's address itself is not (RFC 6532).
 
     A malformed Message-ID in `in_reply_to` or `references` is left out: a customer whose mail program writes bad ones
     still gets an answer. With `proof_key` the reply carries a proof that this mailbox wrote it (see `verify_proof`).
-    Raises MessageError.
+    automatic: whether no person sees the reply before it goes; a draft says nothing of the kind. Raises MessageError.
     """
     for name in ("to", "subject", "message_id", "in_reply_to", "references"):
         if _HEADER_BREAK.search(getattr(reply, name)):
@@ -66,7 +68,8 @@ def compose(reply: Reply, sender: str, date: datetime, proof_key: bytes | None =
         lines.append(f"In-Reply-To: {answered[0]}")
     if thread := MESSAGE_ID.findall(reply.references)[-MAX_REFERENCES:]:
         lines.append("References: " + "\r\n ".join(thread))
-    lines.append("Auto-Submitted: auto-replied")  # RFC 3834 §5: no automatic system is to answer it
+    if automatic:
+        lines.append("Auto-Submitted: auto-replied")  # RFC 3834 §5: no automatic system is to answer it
     lines += [f"{name}: {_unstructured(value, len(name) + 2)}" for name, value in _checked_headers(reply.headers)]
     if proof_key is not None:
         lines.append(f"{PROOF_HEADER}: {_proof(proof_key, reply.message_id, recipient, body)}")

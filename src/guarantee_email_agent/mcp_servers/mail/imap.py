@@ -21,14 +21,22 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from math import inf
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from imapclient import IMAPClient
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
 
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapIdle
@@ -36,14 +44,24 @@ from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
-from guarantee_email_agent.mcp_servers.mail.sent_copies import SentFolder, find_own_copies, has_copy, move_to_folder
+from guarantee_email_agent.mcp_servers.mail.sent_copies import find_own_copies, has_copy, move_to_folder
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
+from guarantee_email_agent.mcp_servers.mail.special_folder import DraftsFolder, SentFolder
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
-_UNPROCESSED: Final = [b"UNDELETED", *(part for name in KEYWORDS.values() for part in (b"UNKEYWORD", name.encode()))]
+_UNMARKED: Final = [part for name in KEYWORDS.values() for part in (b"UNKEYWORD", name.encode())]
+_UNTOUCHED: Final = [*_UNMARKED, b"UNANSWERED", b"UNDRAFT", b"UNDELETED", b"UNFLAGGED"]
 _ID: Final = re.compile(r"(\d{1,10})-(\d{1,10})", re.ASCII)
 _PAGE: Final = 500  # UIDs in one command, whose line servers limit
-_SIZES_KEPT: Final = 20_000
+_FACTS_KEPT: Final = 200_000
+_DAY: Final = timedelta(days=1)
+
+
+class _MailFacts(NamedTuple):
+    """Size in bytes; time of delivery in seconds since 1970, 0 where the server does not say."""
+
+    size: int
+    received: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +71,7 @@ class ImapSettings:
     server: MailServer
     folder: str
     sent_folder: str | None
+    drafts_folder: str | None
     address: str
     sent_copy: Literal["self", "server", "append"]
     copy_wait_s: float
@@ -67,25 +86,23 @@ class ImapMailbox:
         self._sender = sender
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._sent = SentFolder(settings.server, settings.sent_folder)
+        self._drafts = DraftsFolder(settings.server, settings.drafts_folder)
         self._idle = ImapIdle(settings.server, self._select)
         self._attempts = SendAttempts()
         self._warned = False
         self._validity = 0
         self._checked_below = 1  # every UID below has been checked for copies
-        self._sizes: dict[int, int] = {}
+        self._facts: dict[int, _MailFacts] = {}
         self.proof_lags = settings.sent_copy != "append"
 
-    def list_unprocessed(self, limit: int) -> MailListing:
+    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
         def work(client: IMAPClient) -> MailListing:
-            uids = self._unprocessed(client)
+            uids = self._unprocessed(client, inbox_filter)
             entries: list[InboxEntry] = []
-            if len(self._sizes) >= _SIZES_KEPT:
-                self._sizes.clear()
             for start in range(0, len(uids), _PAGE):
                 page = uids[start : min(start + _PAGE, start + limit - len(entries))]
-                for uid, parts in sorted(client.fetch(page, [b"RFC822.SIZE"]).items()):
-                    size = self._sizes[uid] = parts[b"RFC822.SIZE"]
-                    entries.append(InboxEntry(f"{self._validity}-{uid}", size))
+                facts = self._fetch_facts(client, page)
+                entries += [InboxEntry(f"{self._validity}-{uid}", *facts[uid]) for uid in page if uid in facts]
                 if len(entries) >= limit:
                     break
             return MailListing(tuple(entries), len(uids))
@@ -97,12 +114,10 @@ class ImapMailbox:
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         def work(client: IMAPClient) -> bytes:
             uid = self._uid(mail_id)
-            size = self._sizes.get(uid)
-            if size is None:
-                size = client.fetch([uid], [b"RFC822.SIZE"]).get(uid, {}).get(b"RFC822.SIZE")
-            if size is None:
+            facts = self._fetch_facts(client, [uid]).get(uid)
+            if facts is None:
                 raise mail_not_found(mail_id)
-            check_size(mail_id, size, max_bytes)
+            check_size(mail_id, facts.size, max_bytes)
             raw: bytes | None = client.fetch([uid], [b"BODY.PEEK[]"]).get(uid, {}).get(b"BODY[]")
             if raw is None:
                 raise mail_not_found(mail_id)
@@ -123,21 +138,36 @@ class ImapMailbox:
                 raise ToolError("mail_unsupported", "the IMAP server did not keep the keyword that was set")
             if others := [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]:
                 client.remove_flags([uid], others, silent=True)
-            self._sizes.pop(uid, None)
+            self._facts.pop(uid, None)
 
         self._inbox.run(work)
 
-    def count_by_outcome(self) -> Mapping[str, int]:
+    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        def work(client: IMAPClient) -> bool:
+            try:
+                uid = self._uid(mail_id)
+            except ToolError:
+                return False
+            client.noop()  # makes the server look for what others changed
+            return uid in client.search([b"UID", str(uid).encode(), *_untouched(skip_seen)])
+
+        return self._inbox.run(work)
+
+    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         def work(client: IMAPClient) -> dict[str, int]:
-            self._unprocessed(client)  # files our own copies
-            left = set(client.search([b"UNDELETED"]))
-            counts: dict[str, int] = {}
+            unprocessed = set(self._unprocessed(client, inbox_filter))
+            left = set(client.search([b"ALL"]))
+            counts = {"unprocessed": 0, "too_old": 0, "left_alone": 0}
             for outcome, keyword in KEYWORDS.items():
                 # Each mail once, also one that is marked meanwhile or has two keywords.
-                marked = left.intersection(client.search([b"UNDELETED", b"KEYWORD", keyword.encode()]))
+                marked = left.intersection(client.search([b"KEYWORD", keyword.encode()]))
                 counts[outcome] = len(marked)
                 left -= marked
-            return {"unprocessed": len(left), **counts}
+            untouched = left.intersection(client.search(_untouched(inbox_filter.skip_seen)))
+            counts["left_alone"] = len(left - untouched)
+            counts["unprocessed"] = len(untouched & unprocessed)
+            counts["too_old"] = len(untouched - unprocessed)
+            return counts
 
         return self._inbox.run(work)
 
@@ -171,48 +201,78 @@ class ImapMailbox:
             return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
         return "unknown" if self._is_pending(message_id) else "not_sent"
 
+    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
+        raw = compose(reply, self._settings.address, datetime.now(UTC), automatic=False)
+        with self._attempts.exclusive(reply.message_id):
+            if self._sent.contains(reply.message_id):
+                return "already_saved"
+            return "saved" if self._drafts.add(raw, reply.message_id) else "already_saved"
+
+    def find_draft(self, message_id: str) -> DraftState:
+        is_there = self._drafts.contains(message_id) or self._sent.contains(message_id)
+        return "saved" if is_there else "not_saved"
+
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         return self._idle.wait(timeout_s, stop)
 
-    def test_connection(self) -> str:
+    def test_connection(self, drafts: bool = False) -> str:
         self._inbox.run(lambda client: client.noop())
         self._sent.test()
+        if drafts:
+            self._drafts.test()
         self._sender.test()
         return f"folder {self._settings.folder} on the {self._settings.server.name}"
 
     def close(self) -> None:
-        for part in (self._idle, self._inbox, self._sent, self._sender):
+        for part in (self._idle, self._inbox, self._sent, self._drafts, self._sender):
             part.close()
 
-    def _unprocessed(self, client: IMAPClient) -> list[int]:
+    def _unprocessed(self, client: IMAPClient, inbox_filter: InboxFilter) -> list[int]:
         """UIDs in order of arrival, without our own copies, which are filed."""
         client.noop()  # makes the server look for new mail
-        uids = sorted(client.search(_UNPROCESSED))
-        filed = self._file_copies(client, uids)
-        return [uid for uid in uids if uid not in filed]
+        since = inbox_filter.received_since
+        if since and self._checked_below == 1:
+            self._skip_old_copies(client, since)
+        self._file_new_copies(client)
+        criteria: list[bytes | date] = [*_untouched(inbox_filter.skip_seen)]
+        if not since:
+            return sorted(client.search(criteria))
+        # A server compares days, in its own time zone: the instant decides only for mails of the days around it.
+        criteria += [b"SINCE", _day_before(since)]
+        uids = sorted(client.search(criteria))
+        doubtful = client.search([*criteria, b"BEFORE", _day_before(since) + 3 * _DAY]) if uids else []
+        too_old: set[int] = set()
+        for start in range(0, len(doubtful), _PAGE):
+            facts = self._fetch_facts(client, doubtful[start : start + _PAGE])
+            too_old.update(uid for uid, known in facts.items() if known.received < since)
+        return [uid for uid in uids if uid not in too_old]
 
-    def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> set[int]:
-        """File our own copies among these mails, of which those checked before are skipped."""
-        new = [uid for uid in uids if uid >= self._checked_below]
-        if self._settings.sent_copy != "self" or not new:
-            return set()
-        filed: set[int] = set()
-        for start in range(0, len(new), _PAGE):  # so that what was done stays done where a later page takes too long
-            page = new[start : start + _PAGE]
+    def _fetch_facts(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, _MailFacts]:
+        """Of those mails that are there, which may be fewer where they were looked at before."""
+        if len(self._facts) >= _FACTS_KEPT:
+            self._facts.clear()
+        if unknown := [uid for uid in uids if uid not in self._facts]:
+            for uid, parts in client.fetch(unknown, [b"RFC822.SIZE", b"INTERNALDATE"]).items():
+                delivered = parts.get(b"INTERNALDATE")
+                self._facts[uid] = _MailFacts(parts[b"RFC822.SIZE"], delivered.timestamp() if delivered else 0.0)
+        return {uid: self._facts[uid] for uid in uids if uid in self._facts}
+
+    def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:
+        """File our own copies among these mails; `uids` in order."""
+        for start in range(0, len(uids), _PAGE):  # so that what was done stays done where a later page takes too long
+            page = uids[start : start + _PAGE]
             if copies := find_own_copies(client, page, self._settings.address, self._settings.key):
                 move_to_folder(client, list(copies), self._sent.name(client))
                 for message_id in copies.values():
                     self._attempts.record(message_id, "filed")
-                filed.update(copies)
             self._checked_below = page[-1] + 1
-        return filed
 
     def _was_sent(self, message_id: str) -> bool:
         """Whether the server took it from this process, or a copy of it is where copies belong."""
         if self._was_accepted(message_id):
             return True
         if self._settings.sent_copy == "self":
-            self._inbox.run(self._file_new_copies)
+            self._inbox.run(self._look_for_copies)
         return self._was_accepted(message_id) or self._sent.contains(message_id)
 
     def _was_accepted(self, message_id: str) -> bool:
@@ -226,11 +286,23 @@ class ImapMailbox:
             or self._sent.is_in_junk(message_id, address)
         )
 
+    def _skip_old_copies(self, client: IMAPClient, since: float) -> None:
+        """Begin with the first mail of the days that count: a folder may hold a hundred thousand older ones."""
+        recent = client.search([b"SINCE", _day_before(since)])
+        last = client.search([b"UID", b"*"])
+        self._checked_below = min(recent) if recent else max(last, default=0) + 1
+
     def _file_new_copies(self, client: IMAPClient) -> None:
-        client.noop()
+        """File our own copies among the mails that came since the last look."""
+        if self._settings.sent_copy != "self":
+            return
         # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
-        found = client.search([b"UID", f"{self._checked_below}:*".encode(), *_UNPROCESSED])
-        self._file_copies(client, sorted(uid for uid in found if uid >= self._checked_below))
+        new = [b"UID", f"{self._checked_below}:*".encode(), b"UNDELETED", *_UNMARKED]
+        self._file_copies(client, sorted(uid for uid in client.search(new) if uid >= self._checked_below))
+
+    def _look_for_copies(self, client: IMAPClient) -> None:
+        client.noop()
+        self._file_new_copies(client)
 
     def _warn_of_missing_copies(self) -> None:
         """Once, where copies to ourselves do not come: then a crash could have a reply sent twice."""
@@ -270,7 +342,7 @@ class ImapMailbox:
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
             self._validity, self._checked_below = validity, 1
-            self._sizes.clear()
+            self._facts.clear()
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
         folder = self._settings.folder
@@ -291,3 +363,13 @@ class ImapMailbox:
         if match is None or int(match[1]) != self._validity:
             raise mail_not_found(mail_id)
         return int(match[2])
+
+
+def _untouched(skip_seen: bool) -> list[bytes]:
+    """The criteria of mails that bear no mark, and that people did not take care of."""
+    return [*_UNTOUCHED, b"UNSEEN"] if skip_seen else _UNTOUCHED
+
+
+def _day_before(moment: float) -> date:
+    """So early that no time zone's calendar has an earlier day at that moment (seconds since 1970)."""
+    return datetime.fromtimestamp(moment, UTC).date() - _DAY

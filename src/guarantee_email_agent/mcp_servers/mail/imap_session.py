@@ -116,6 +116,7 @@ def connect(server: MailServer) -> IMAPClient:
             use_tls = server.security == "tls"
             client = IMAPClient(server.host, server.port, ssl=use_tls, ssl_context=context, timeout=timeouts)
             on_error.callback(_shut_down, client)
+            client.normalise_times = False  # dates keep their zone
             if server.security == "starttls":
                 if not client.has_capability("STARTTLS"):
                     raise server.starttls_missing()

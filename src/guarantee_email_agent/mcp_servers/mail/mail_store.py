@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
-from guarantee_email_agent.integrations.ports import InboxEntry, MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import (
+    ANY_MAIL,
+    DraftState,
+    InboxEntry,
+    InboxFilter,
+    MailMark,
+    Reply,
+    SentState,
+)
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 KEYWORDS: Final[Mapping[MailMark, str]] = {
@@ -22,6 +30,11 @@ KEYWORDS: Final[Mapping[MailMark, str]] = {
     "quarantined": "$AgentQuarantined",
     "unknown": "$AgentUnknown",
 }
+
+InboxState = MailMark | Literal["unprocessed", "too_old", "left_alone"]
+"""What a mail of the inbox counts as: its mark, else `left_alone` if people took care of it, else by its age."""
+
+INBOX_STATES: Final[tuple[InboxState, ...]] = ("unprocessed", "too_old", "left_alone", *KEYWORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +51,14 @@ class MailStore(Protocol):
     proof_lags: bool
     """Whether the proof of a sent reply may come later than the reply itself."""
 
-    def list_unprocessed(self, limit: int) -> MailListing:
-        """The oldest mails without an outcome, at most `limit`."""
+    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
+        """The oldest mails to answer, at most `limit`."""
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         """The whole mail. Raises mail_not_found and mail_too_large."""
+
+    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
+        """Whether a mail is there, bears no mark, and nobody took care of it, as of now."""
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         """Send a reply unless one with its Message-ID was sent before."""
@@ -50,17 +66,23 @@ class MailStore(Protocol):
     def find_sent(self, message_id: str) -> SentState:
         """Whether a reply was sent, as far as can be seen now."""
 
+    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
+        """Store a reply as a draft unless one with its Message-ID is there, or was sent as it is."""
+
+    def find_draft(self, message_id: str) -> DraftState:
+        """Whether a draft with this Message-ID is among the drafts or among the sent mails."""
+
     def mark(self, mail_id: str, outcome: MailMark) -> None:
         """Say what became of a mail; it is no longer listed. Raises mail_not_found."""
 
-    def count_by_outcome(self) -> Mapping[str, int]:
-        """How many mails there are with each outcome, and `unprocessed` ones."""
+    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
+        """How many mails there are of each state."""
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         """Wait until the inbox may hold something new, for at most `timeout_s` or until `stop`."""
 
-    def test_connection(self) -> str:
-        """Try everything that needs no mail; in a few words, what was reached."""
+    def test_connection(self, drafts: bool = False) -> str:
+        """Try everything that needs no mail, the folder for drafts if asked; in a few words, what was reached."""
 
     def close(self) -> None:
         """Let go of connections."""

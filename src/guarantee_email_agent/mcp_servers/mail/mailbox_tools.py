@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from guarantee_email_agent.integrations.ports import MailMark, Reply, SentState
+from guarantee_email_agent.integrations.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
@@ -37,13 +37,21 @@ _Count = Annotated[int, Field(ge=0)]
 _Bytes = Annotated[int, Field(ge=0, description="bytes")]
 
 
-class ListUnprocessed(ToolArguments):
+class Filter(ToolArguments):
+    received_since: float = Field(
+        0, ge=0, description="seconds since 1970; mails delivered before are left out, with 0 none is"
+    )
+    skip_seen: bool = Field(False, description="leave out mails that somebody has read")
+
+
+class ListUnprocessed(Filter):
     limit: int = Field(100, ge=1, le=10_000)
 
 
 class ListedMail(ToolOutput):
     id: str
     size: _Bytes
+    received: float = Field(description="when it was delivered, in seconds since 1970")
 
 
 class UnprocessedMails(ToolOutput):
@@ -75,6 +83,28 @@ class SendReply(ToolArguments):
     )
 
 
+class IsWaiting(ToolArguments):
+    id: _MailId
+    skip_seen: bool = Field(False, description="whether a mail that somebody has read waits no more")
+
+
+class WaitingMail(ToolOutput):
+    waiting: bool
+
+
+class SavedDraft(ToolOutput):
+    message_id: str
+    status: Literal["saved", "already_saved"]
+
+
+class FindDraft(ToolArguments):
+    message_id: _MessageId
+
+
+class FoundDraft(ToolOutput):
+    state: DraftState
+
+
 class SentReply(ToolOutput):
     message_id: str
     status: Literal["sent", "already_sent"]
@@ -96,6 +126,8 @@ class Mark(ToolArguments):
 
 class Tally(ToolOutput):
     unprocessed: _Count
+    too_old: _Count
+    left_alone: _Count
     answered: _Count
     drafted: _Count
     handed_over: _Count
@@ -110,6 +142,10 @@ class WaitForMail(ToolArguments):
 
 class InboxChange(ToolOutput):
     changed: bool
+
+
+class ConnectionTest(ToolArguments):
+    drafts: bool = Field(False, description="whether to try the folder for drafts, too")
 
 
 class TestedMailbox(ToolOutput):
@@ -127,8 +163,11 @@ class MailboxTools:
         return [
             ServerTool(self.list_unprocessed, read_only=True),
             ServerTool(self.read_raw, read_only=True),
+            ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply),
             ServerTool(self.find_sent, read_only=True, interruptible=True),
+            ServerTool(self.save_draft),
+            ServerTool(self.find_draft, read_only=True),
             ServerTool(self.mark),
             ServerTool(self.tally, read_only=True),
             ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
@@ -136,9 +175,12 @@ class MailboxTools:
         ]
 
     async def list_unprocessed(self, arguments: ListUnprocessed) -> UnprocessedMails:
-        """The mails that were not marked yet, oldest first, and how many there are in all."""
-        listing = await in_thread(self._store.list_unprocessed, arguments.limit)
-        messages = [ListedMail(id=entry.id, size=entry.size) for entry in listing.entries]
+        """The mails to answer, oldest first, and how many there are in all.
+
+        Not those that were marked, and not those that people answered, flagged, deleted or wrote as a draft.
+        """
+        listing = await in_thread(self._store.list_unprocessed, arguments.limit, _inbox_filter(arguments))
+        messages = [ListedMail(id=entry.id, size=entry.size, received=entry.received) for entry in listing.entries]
         return UnprocessedMails(messages=messages, total=listing.total)
 
     async def read_raw(self, arguments: ReadRaw) -> RawMail:
@@ -149,6 +191,11 @@ class MailboxTools:
             return RawMail(raw=base64.b64encode(raw).decode("ascii"), size=len(raw))
 
         return await in_thread(read)
+
+    async def is_waiting(self, arguments: IsWaiting) -> WaitingMail:
+        """Whether a mail still waits for an answer: it is there, unmarked, and nobody took care of it meanwhile."""
+        waiting = await in_thread(self._store.is_waiting, arguments.id, arguments.skip_seen)
+        return WaitingMail(waiting=waiting)
 
     async def send_reply(self, arguments: SendReply) -> SentReply:
         """Send a reply in plain text to one address, from this mailbox's own address, marked as an automatic reply.
@@ -163,8 +210,7 @@ class MailboxTools:
 
         The proof may take a while after the reply itself; wait_s waits for it.
         """
-        if not MESSAGE_ID.fullmatch(arguments.message_id):
-            raise ToolError("mail_invalid_argument", "find_sent: message_id is no Message-ID of the form <text@domain>")
+        _check_message_id("find_sent", arguments.message_id)
         deadline = time.monotonic() + (min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0)
         for attempt in count(1):
             state = await in_thread(self._store.find_sent, arguments.message_id)
@@ -174,14 +220,27 @@ class MailboxTools:
             await asyncio.sleep(min(_PROOF_BACKOFF.delay_s(attempt), left))
         return FoundSent(state=state)
 
+    async def save_draft(self, arguments: SendReply) -> SavedDraft:
+        """Put a reply into the Drafts folder, for a person to look at and send. It is not marked as automatic.
+
+        A second call with the same message_id stores nothing: already_saved.
+        """
+        status = await in_thread(self._store.save_draft, Reply(**dict(arguments)))
+        return SavedDraft(message_id=arguments.message_id, status=status)
+
+    async def find_draft(self, arguments: FindDraft) -> FoundDraft:
+        """Whether a draft was stored, by its Message-ID: it is among the drafts, or a person sent it as it was."""
+        _check_message_id("find_draft", arguments.message_id)
+        return FoundDraft(state=await in_thread(self._store.find_draft, arguments.message_id))
+
     async def mark(self, arguments: Mark) -> ToolOutput:
         """Say what became of a mail. It is no longer listed; whether it was read stays as it is."""
         await in_thread(self._store.mark, arguments.id, arguments.outcome)
         return ToolOutput()
 
-    async def tally(self, _: ToolArguments) -> Tally:
-        """How many mails of the inbox are unprocessed, and how many were marked with each outcome."""
-        return Tally(**await in_thread(self._store.count_by_outcome))
+    async def tally(self, arguments: Filter) -> Tally:
+        """How many mails of the inbox bear each mark, and of the others, how many were left alone or are too old."""
+        return Tally(**await in_thread(self._store.count_by_outcome, _inbox_filter(arguments)))
 
     async def wait_for_mail(self, arguments: WaitForMail) -> InboxChange:
         """Wait until the inbox may hold something new, at most timeout_s. List it then."""
@@ -191,9 +250,18 @@ class MailboxTools:
         finally:
             stop.set()
 
-    async def test_connection(self, _: ToolArguments) -> TestedMailbox:  # noqa: PT019 - no test
+    async def test_connection(self, arguments: ConnectionTest) -> TestedMailbox:
         """Try the inbox, the folder for sent mail and the way to send, without sending anything."""
-        return TestedMailbox(mailbox=await in_thread(self._store.test_connection))
+        return TestedMailbox(mailbox=await in_thread(self._store.test_connection, arguments.drafts))
+
+
+def _inbox_filter(arguments: Filter) -> InboxFilter:
+    return InboxFilter(arguments.received_since, arguments.skip_seen)
+
+
+def _check_message_id(tool: str, message_id: str) -> None:
+    if not MESSAGE_ID.fullmatch(message_id):
+        raise ToolError("mail_invalid_argument", f"{tool}: message_id is no Message-ID of the form <text@domain>")
 
 
 async def _in_own_thread(work: Callable[..., _Result], *arguments: object) -> _Result:

@@ -8,19 +8,14 @@ from __future__ import annotations
 import email
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from typing import Final
 
 from imapclient import DELETED, SEEN, IMAPClient
-from imapclient.exceptions import IMAPClientError
-from imapclient.imapclient import JUNK, SENT
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.mcp_servers.mail.compose import PROOF_HEADER, verify_proof
-from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
-from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 
 MAX_TEXT_BYTES: Final = 400_000  # of a copy; a reply is much shorter
 _HEADERS: Final = f"BODY.PEEK[HEADER.FIELDS (FROM TO MESSAGE-ID {PROOF_HEADER.upper()})]".encode()
@@ -44,68 +39,16 @@ class CopyCandidate:
         return self.sender is not None and self.sender.casefold() == address.casefold()
 
 
-class SentFolder:
-    """The folder for what was sent, on a connection of its own. `name`: None for the one that the server names."""
-
-    def __init__(self, server: MailServer, name: str | None) -> None:
-        self._session = ImapSession(server, self._select)
-        self._configured_name = name
-        self._name: str | None = None
-
-    def name(self, client: IMAPClient) -> str:
-        """The folder's name, which is made where there is none. To be asked on any connection."""
-        if self._name is None:
-            self._name = self._configured_name or client.find_special_folder(SENT) or f"{_prefix(client)}Sent"
-            if not client.folder_exists(self._name):
-                client.create_folder(self._name)
-                with suppress(IMAPClientError):  # a courtesy to mail programs
-                    client.subscribe_folder(self._name)
-        return self._name
-
-    def contains(self, message_id: str) -> bool:
-        """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
-
-        def search(client: IMAPClient) -> bool:
-            client.noop()  # makes the server look for mails that others put there
-            return has_copy(client, message_id)
-
-        return self._session.run(search)
-
-    def is_in_junk(self, message_id: str, address: str) -> bool:
-        """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
-
-        def search(client: IMAPClient) -> bool:
-            junk = client.find_special_folder(JUNK)
-            if junk is None:
-                return False
-            try:
-                client.select_folder(junk, readonly=True)
-                return has_copy(client, message_id, address)
-            finally:
-                self._select(client)
-
-        return self._session.run(search)
-
-    def append(self, message: bytes) -> None:
-        """Put a mail into the folder. Raises ToolError."""
-        self._session.run(lambda client: client.append(self.name(client), message, _SEEN), repeat=False)
-
-    def test(self) -> None:
-        """Raises ToolError where the folder cannot be used."""
-        self._session.run(lambda client: client.noop())
-
-    def close(self) -> None:
-        self._session.close()
-
-    def _select(self, client: IMAPClient) -> None:
-        client.select_folder(self.name(client), readonly=True)
-
-
 def has_copy(client: IMAPClient, message_id: str, sender: str | None = None) -> bool:
     """Whether the selected folder has a mail with exactly this Message-ID, and from this sender if one is given."""
+    return bool(find_copies(client, message_id, sender))
+
+
+def find_copies(client: IMAPClient, message_id: str, sender: str | None = None) -> list[int]:
+    """The UIDs of such mails, in order. Those that are marked as deleted count: they can still be taken back."""
     uids = client.search([b"HEADER", b"Message-ID", message_id.encode()])
     found = (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
-    return any(sender is None or mail.is_from(sender) for mail in found)
+    return sorted(mail.uid for mail in found if sender is None or mail.is_from(sender))
 
 
 def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Iterator[CopyCandidate]:
@@ -153,9 +96,3 @@ def _single_header(header: Message, name: str) -> str:
     """The value of a header that is there once, else nothing: a second From would leave open which one counts."""
     values = header.get_all(name, [])
     return re.sub(r"\s+", " ", str(values[0])).strip() if len(values) == 1 else ""
-
-
-def _prefix(client: IMAPClient) -> str:
-    """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
-    personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
-    return str(personal[0][0]) if personal else ""

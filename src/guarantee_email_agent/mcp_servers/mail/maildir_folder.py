@@ -1,0 +1,193 @@
+"""A folder of a Maildir that we write mails into, such as `.Sent`: each Message-ID once.
+
+A mail's file name follows from its Message-ID, so that adding it is atomic and a second one is told at once. Other
+programs give a mail that they move or write anew a name of their own; that one is known by its header.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
+
+PARTS: Final = ("new", "cur", "tmp")
+TRIES: Final = 5  # of finding a mail that another program renames at the same time
+_ABANDONED_S: Final = 36 * 3600  # files in tmp, by the Maildir specification
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_MAX_HEADER_BYTES: Final = 64_000
+_MESSAGE_ID: Final = re.compile(rb"^message-id:\s*(<[^<>\s]{1,900}>)", re.IGNORECASE | re.MULTILINE)
+
+
+class MaildirFolder:
+    """Made by what needs it first. flags: of what is added, sorted. Methods raise OSError, and `add` ToolError, too."""
+
+    def __init__(self, directory: Path, flags: str) -> None:
+        self.directory = directory
+        self._flags = flags
+        self._message_ids: dict[str, bytes] = {}  # of mails whose header was read, by the name without flags
+
+    def add(self, message_id: str, raw: bytes) -> bool:
+        """Store a mail, whole and on the disk, unless one was stored with this Message-ID; whether it was none."""
+        self.make()
+        if self.was_added(message_id):
+            return False
+        base = _name(message_id)
+        # Random: process ids repeat where several containers share the Maildir.
+        temporary = self.directory / "tmp" / f"{base}.{secrets.token_hex(8)}"
+        if not _write_new_file(raw.replace(b"\r\n", b"\n"), temporary, self._path(base)):
+            return False
+        try:
+            _sync_directory(self.directory / "cur")
+        except OSError as error:
+            text = f"a mail may not last, its folder could not be written to disk: {error.strerror}"
+            raise ToolError("mail_unavailable", f"{self.directory}: {text}", retryable=True, uncertain=True) from None
+        return True
+
+    def was_added(self, message_id: str) -> bool:
+        """Whether `add` stored a mail with this Message-ID, and it is still here under its name."""
+        base = _name(message_id)
+        if self._path(base).exists():
+            return True
+        for part in ("cur", "new"):  # a mail program may have added flags since
+            with suppress(FileNotFoundError):
+                if any(split_name(name)[0].partition(",")[0] == base for name in os.listdir(self.directory / part)):
+                    return True
+        return False
+
+    def has_message_id(self, message_id: str) -> bool:
+        """Whether a mail has this Message-ID in its header, under whatever name. Reads each header once."""
+        for _ in range(TRIES):
+            found, renamed = self._read_headers()
+            if message_id.encode() in found:
+                return True
+            if not renamed:
+                break
+        return False
+
+    def make(self) -> None:
+        """The folder where there is none, with its place in the Maildir on the disk."""
+        if not (self.directory / "tmp").is_dir():
+            make_maildir(self.directory)
+            (self.directory / "maildirfolder").touch(0o600)  # marks it as a folder for delivery programs
+            _sync_directory(self.directory)
+            _sync_directory(self.directory.parent)
+
+    def check_writable(self) -> None:
+        """Raises OSError where the folder cannot be made or written."""
+        self.make()
+        check_writable(self.directory)
+
+    def _path(self, base: str) -> Path:
+        return self.directory / "cur" / f"{base}:2,{self._flags}"
+
+    def _read_headers(self) -> tuple[frozenset[bytes], bool]:
+        """The Message-IDs that are here, and whether a file was renamed while they were read."""
+        known: dict[str, bytes] = {}
+        renamed = False
+        for part in ("new", "cur"):
+            with suppress(FileNotFoundError), os.scandir(self.directory / part) as files:
+                for file in files:
+                    base = split_name(file.name)[0]
+                    try:
+                        read = self._message_ids.get(base)
+                        known[base] = _read_message_id(file.path) if read is None else read
+                    except FileNotFoundError:
+                        renamed = True
+                    except IsADirectoryError:
+                        continue
+        self._message_ids = known
+        return frozenset(known.values()), renamed
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """A file's name as (base, flags)."""
+    base, _, info = name.partition(":")
+    return base, info[2:] if info.startswith("2,") else ""
+
+
+def make_maildir(directory: Path) -> None:
+    for part in PARTS:
+        (directory / part).mkdir(0o700, parents=True, exist_ok=True)
+
+
+def check_writable(directory: Path) -> None:
+    """Raises PermissionError where mails cannot be written into a Maildir, or renamed in it."""
+    for path in (directory / "cur", directory / "tmp"):
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def remove_abandoned(tmp: Path) -> None:
+    """What writers that crashed left in a Maildir's `tmp`."""
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(tmp) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                status = file.stat(follow_symlinks=False)
+                if time.time() - max(status.st_atime, status.st_mtime) > _ABANDONED_S and file.is_file():
+                    os.unlink(file.path)
+
+
+@contextmanager
+def os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
+    """doing: what failed, as a verb phrase that the directory's name completes."""
+    try:
+        yield
+    except OSError as error:
+        code, reason = "mail_unavailable", error.strerror or type(error).__name__
+        retryable = not isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError | FileExistsError)
+        if error.errno in _FULL:
+            code, reason = "mail_disk_full", f"{reason}. Free some space"
+        elif isinstance(error, FileNotFoundError):
+            code, reason = "mail_folder_missing", "a directory of the Maildir is missing"
+        elif isinstance(error, NotADirectoryError | FileExistsError):
+            code, reason = "mail_folder_missing", "there is a file where a directory of the Maildir belongs"
+        elif isinstance(error, PermissionError):
+            reason = f"{reason}. Give the user of the agent the right to write there"
+        raise ToolError(code, f"cannot {doing} {directory}: {reason}", retryable) from None
+
+
+def _name(message_id: str) -> str:
+    return f"reply-{hashlib.sha256(message_id.encode()).hexdigest()[:32]}"
+
+
+def _read_message_id(path: str) -> bytes:
+    """Empty for a mail without one."""
+    with open(path, "rb") as file:
+        start = file.read(_MAX_HEADER_BYTES)
+    header = re.split(rb"\r?\n\r?\n", start, maxsplit=1)[0]
+    found = _MESSAGE_ID.search(header)
+    return found[1] if found else b""
+
+
+def _write_new_file(data: bytes, temporary: Path, target: Path) -> bool:
+    """Make a file, whole and on the disk, unless there is one of that name; whether there was none."""
+    try:
+        with open(temporary, "xb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, target)
+            return True
+        return False
+    finally:
+        with suppress(OSError):  # whoever opens the Maildir next cleans up
+            temporary.unlink()
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,185 @@
+"""The folders of an IMAP server for what was sent and for drafts (RFC 6154), which we look into and add to."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Final
+
+from imapclient import DELETED, DRAFT, SEEN, IMAPClient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, IMAPClientReadOnlyError
+from imapclient.imapclient import DRAFTS, JUNK, SENT
+
+from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
+from guarantee_email_agent.mcp_servers.mail.sent_copies import find_copies, has_copy
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
+
+_APPENDED: Final = re.compile(rb"\[APPENDUID \d+ (\d+)\]", re.IGNORECASE)
+_LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
+
+
+class SpecialFolder:
+    """A folder with a purpose, on a connection of its own."""
+
+    purpose: bytes
+    default_name: str
+    option: str
+    """What names the folder on the command line."""
+    flags: tuple[bytes, ...]
+    """Of what is added."""
+
+    def __init__(self, server: MailServer, name: str | None) -> None:
+        """name: None for the folder that the server names."""
+        self._session = ImapSession(server, self._select)
+        self._configured_name = name
+        self._name: str | None = None
+
+    def name(self, client: IMAPClient) -> str:
+        """The folder's name, which is made where there is none. To be asked on any connection."""
+        if self._name is None:
+            found = self._configured_name or client.find_special_folder(self.purpose)
+            name = found or f"{_prefix(client)}{self.default_name}"
+            if not client.folder_exists(name):
+                self._create(client, name)
+                with suppress(IMAPClientError):  # a courtesy to mail programs
+                    client.subscribe_folder(name)
+            self._name = name
+        return self._name
+
+    def contains(self, message_id: str) -> bool:
+        """Whether a mail with exactly this Message-ID is in the folder. Raises ToolError."""
+
+        def search(client: IMAPClient) -> bool:
+            client.noop()  # makes the server look for mails that others put there
+            return has_copy(client, message_id)
+
+        return self._session.run(search)
+
+    def append(self, message: bytes) -> None:
+        """Put a mail into the folder. Raises ToolError."""
+        self._session.run(lambda client: client.append(self.name(client), message, self.flags), repeat=False)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _select(self, client: IMAPClient) -> None:
+        try:
+            client.select_folder(self.name(client), readonly=True)
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError:
+            self._name = None  # it may have been removed since its name was found
+            client.select_folder(self.name(client), readonly=True)
+
+    def _create(self, client: IMAPClient, name: str) -> None:
+        try:
+            client.create_folder(name)
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError as error:
+            text = f"there is no folder {name}, and the server refused to make it: {format_response(error)}"
+            raise ToolError("mail_folder_missing", f"{text}. Make it, or name another with {self.option}") from None
+
+
+class SentFolder(SpecialFolder):
+    """What was sent."""
+
+    purpose = SENT
+    default_name = "Sent"
+    option = "--sent-folder"
+    flags = (SEEN,)
+
+    def is_in_junk(self, message_id: str, address: str) -> bool:
+        """Whether a mail from our address with this Message-ID was taken for junk. Raises ToolError."""
+
+        def search(client: IMAPClient) -> bool:
+            junk = client.find_special_folder(JUNK)
+            if junk is None:
+                return False
+            try:
+                client.select_folder(junk, readonly=True)
+                return has_copy(client, message_id, address)
+            finally:
+                self._select(client)
+
+        return self._session.run(search)
+
+    def test(self) -> None:
+        """Raises ToolError where the folder cannot be used."""
+        self._session.run(lambda client: client.noop())
+
+
+class DraftsFolder(SpecialFolder):
+    """What a person is to send."""
+
+    purpose = DRAFTS
+    default_name = "Drafts"
+    option = "--drafts-folder"
+    flags = (DRAFT, SEEN)
+
+    def test(self) -> None:
+        """Raises ToolError where drafts cannot be put into the folder."""
+
+        def select(client: IMAPClient) -> None:
+            try:
+                client.select_folder(self.name(client))
+            except IMAPClientReadOnlyError:
+                raise self._unusable("may only be read") from None
+
+        self._session.run(select)
+
+    def add(self, message: bytes, message_id: str) -> bool:
+        """Put a draft into the folder unless there is one with its Message-ID; whether there was none.
+
+        Raises ToolError, `uncertain` where the connection was lost before the server confirmed the draft.
+        """
+        began = False
+
+        def append(client: IMAPClient) -> bool:
+            nonlocal began
+            client.noop()
+            if has_copy(client, message_id):
+                return False
+            began = True
+            try:
+                response = client.append(self.name(client), message, self.flags)
+            except IMAPClientAbortError:
+                raise
+            except IMAPClientError as error:
+                began = False
+                if "[OVERQUOTA]" in (refusal := format_response(error)):
+                    raise
+                raise self._unusable(f"took no draft: {refusal}") from None
+            return self._is_first(client, message_id, response)
+
+        try:
+            return self._session.run(append, repeat=False)
+        except ToolError as error:
+            if began and error.code in _LOST:
+                raise ToolError(error.code, error.message, error.retryable, uncertain=True) from None
+            raise
+
+    def _is_first(self, client: IMAPClient, message_id: str, response: bytes) -> bool:
+        """Whether the draft that was just added is the only one; the later one of two programs takes its own back."""
+        added = _APPENDED.search(response)
+        if added is None or not client.has_capability("UIDPLUS"):
+            return True
+        with suppress(IMAPClientError):  # two drafts are no reason to call the one that was stored a failure
+            uid = int(added[1])
+            client.select_folder(self.name(client))
+            if any(other < uid for other in find_copies(client, message_id)):
+                client.add_flags([uid], [DELETED], silent=True)
+                client.uid_expunge([uid])
+                return False
+        return True
+
+    def _unusable(self, problem: str) -> ToolError:
+        text = f"the folder {self._name} for drafts {problem}"
+        return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.option}")
+
+
+def _prefix(client: IMAPClient) -> str:
+    """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
+    personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
+    return str(personal[0][0]) if personal else ""

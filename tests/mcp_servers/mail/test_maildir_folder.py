@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mail_stores import REPLY, refused
+
+from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
+from guarantee_email_agent.mcp_servers.mail.maildir_folder import MaildirFolder
+
+NOBODY = 65_534
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Maildir:
+    return Maildir(tmp_path / "mailbox", "support@example.com", create=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> MaildirFolder:
+    folder = MaildirFolder(tmp_path / ".Drafts", "DS")
+    folder.make()
+    return folder
+
+
+@contextmanager
+def without_root() -> Iterator[None]:
+    """As a user who may not write what is not theirs."""
+    was = os.geteuid()
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+@pytest.mark.parametrize("place", [".Drafts/cur", ".Drafts/new", ".Sent/cur"])
+def test_a_draft_that_a_mail_program_wrote_anew_or_sent_is_still_found(
+    mailbox: Maildir, tmp_path: Path, place: str
+) -> None:
+    mailbox.save_draft(REPLY)
+    mailbox.test_connection()
+    (file,) = (tmp_path / "mailbox/.Drafts/cur").iterdir()
+    file.rename(tmp_path / "mailbox" / place / "1800000000.M1P1.host:2,S")
+    assert mailbox.find_draft(REPLY.message_id) == "saved"
+    assert mailbox.save_draft(REPLY) == "already_saved"
+    assert mailbox.find_draft("<reply-2@example.com>") == "not_saved"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"Subject: x\n\nMessage-ID: <a@example.com>\n",
+        b"Subject: x\r\n\r\nMessage-ID: <a@example.com>\r\n",
+        b"In-Reply-To: <a@example.com>\nX-Message-ID: <a@example.com>\nMessage-ID: <b@example.com>\n\n",
+        b"",
+    ],
+)
+def test_only_the_header_names_a_mail(folder: MaildirFolder, raw: bytes) -> None:
+    (folder.directory / "cur" / "1:2,").write_bytes(raw)
+    assert not folder.has_message_id("<a@example.com>")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"message-id:\n <a@example.com>\n\n", b"Subject: x\r\nMessage-ID: <a@example.com>\r\n"]
+)
+def test_a_header_is_read_in_the_forms_that_programs_write(folder: MaildirFolder, raw: bytes) -> None:
+    (folder.directory / "cur" / "1:2,").write_bytes(raw)
+    assert folder.has_message_id("<a@example.com>")
+
+
+def test_a_folder_in_the_folder_is_no_mail(folder: MaildirFolder) -> None:
+    (folder.directory / "cur" / "a folder").mkdir()
+    assert not folder.has_message_id("<a@example.com>")
+
+
+def test_a_file_in_place_of_the_folder_is_told_and_nothing_is_stored(mailbox: Maildir, tmp_path: Path) -> None:
+    drafts = tmp_path / "mailbox/.Drafts"
+    drafts.touch()
+    for work in (lambda: mailbox.save_draft(REPLY), lambda: mailbox.test_connection(drafts=True)):
+        with refused("mail_folder_missing") as caught:
+            work()
+        assert str(drafts) in caught.value.message
+        assert "there is a file where a directory of the Maildir belongs" in caught.value.message
+    assert mailbox.test_connection()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to do without it for a while")
+def test_a_folder_that_may_only_be_read_is_told_and_nothing_is_stored() -> None:
+    with tempfile.TemporaryDirectory(prefix="drafts-", dir="/tmp") as root:  # which others than its owner may enter
+        os.chmod(root, 0o777)
+        with without_root():
+            mailbox = Maildir(Path(root) / "mailbox", "support@example.com", create=True)
+            mailbox.test_connection(drafts=True)
+            for part in ("cur", "tmp"):
+                (Path(root) / "mailbox/.Drafts" / part).chmod(0o555)
+            with refused("mail_unavailable") as caught:
+                mailbox.save_draft(REPLY)
+        assert caught.value.message.endswith("Permission denied. Give the user of the agent the right to write there")
+        assert (caught.value.retryable, caught.value.uncertain) == (False, False)
+        assert list((Path(root) / "mailbox/.Drafts/cur").iterdir()) == []
