@@ -1,0 +1,213 @@
+"""English, German, Dutch, and Danish, Norwegian and Swedish as one."""
+
+from __future__ import annotations
+
+from guarantee_email_agent.email.automatic_phrases.phrases import NUMBER, REF, Phrases
+
+_EN_ITEM = (
+    r"(?:(?:support|service|help ?desk|customer|warranty|repair|contact|online|e-?mail) )*(?:ticket|request|case|"
+    r"enquiry|inquiry|message|e-?mail|mail|question|query|submission|incident|complaint|claim|feedback|application|"
+    r"order|issue|report|parcel|shipment|payment|appointment)"
+)
+_EN_DONE = (
+    r"(?:received|created|registered|logged|opened|submitted|recorded|assigned|updated|closed|resolved|solved|"
+    r"acknowledged|confirmed|forwarded|escalated|processed|reopened|completed|shipped|dispatched|delivered)"
+)
+_EN_MAIL = r"(?:message|e-?mail|mail|reply|response|notification|acknowledge?ment|confirmation|notice|receipt)"
+
+# What may follow "this is an automated message"; "that did not help me" is a person's.
+_EN_TAIL = (
+    r"(?: ?[,:;(]? ?(?:please|do not|and (?:is|was|this|repl|you|cannot|does)|from|sent|to|confirming|generated|by|"
+    r"for|regarding|which)\b.*)?"
+)
+
+ENGLISH = Phrases(
+    first_words=(
+        "your we we've thank thanks ticket request case incident new automatic automated auto auto-reply autoreply "
+        "auto-response autoresponse auto-acknowledgement acknowledgement acknowledgment confirmation receipt out "
+        "vacation away undeliverable undelivered delivery mail failure returned support message enquiry inquiry "
+        "submission service i i'm on notification email e-mail this please note note: important important: do don't "
+        "replies responses answers you type write reply currently a many"
+    ),
+    automatic=(
+        r"auto(?:matic|mated)?[ -]?(?:reply|response|answer|acknowledge?ment|confirmation|message|e-?mail|"
+        r"notification)|out of (?:the )?office(?: (?:auto-?reply|reply|response|message|notification|notice|alert))?|"
+        r"vacation (?:reply|response|message|notice)|away message|undeliverable|undelivered(?: mail)?|"
+        r"mail delivery (?:failed|failure)|delivery (?:status notification|failure)(?: \(\w+\))?|returned mail"
+    ),
+    acknowledgements=(
+        rf"your {_EN_ITEM}{REF} (?:has (?:now )?been|was|is|is being) (?:successfully |"
+        rf"automatically )?{_EN_DONE}{REF}|(?:thank you[,!.]? |thanks[,!.]? )?we(?: have|'ve)? (?:now |"
+        rf"successfully )?received your {_EN_ITEM}{REF}|thank(?:s| you)(?: very much)? for (?:contacting|"
+        rf"reaching out to|getting in touch with|writing to|e-?mailing) [\w .&'-]{{1,50}}|thank(?:s|"
+        rf" you)(?: very much)? for (?:submitting|sending(?: us)?) (?:your|a|an) (?:support )?(?:ticket|request|"
+        rf"enquiry|inquiry)|thank(?:s| you) for your (?:enquiry|inquiry|request|submission)|(?:a |"
+        rf"new )*(?:support )?(?:ticket|request|case|enquiry|inquiry|incident|submission){REF} (?:has been |"
+        rf"was )?(?:received|created|registered|logged|opened|assigned|updated|acknowledged)|(?:ticket|request|case|"
+        rf"incident){REF} (?:has been|was) {_EN_DONE}|message received|new (?:support )?(?:ticket|case|request|"
+        rf"incident){NUMBER}|(?:ticket|case){NUMBER} ?: ?(?=re:)|(?:receipt confirmation|"
+        rf"(?:confirmation|acknowledge?ment) (?:of|for) (?:receipt|your {_EN_ITEM})){REF}|notification of receipt"
+    ),
+    declarations=(
+        rf"(?:please note(?: that)?:? |note:? |important:? )?(?:this (?:is|was) an? (?:fully )?(?:auto-?matic|"
+        rf"automated|auto-?generated|automatically (?:generated|created|sent)|system[- ]generated|"
+        rf"computer[- ]generated|unattended)(?: \w+)? {_EN_MAIL}{_EN_TAIL}|this {_EN_MAIL} (?:was|is|"
+        rf"has been) (?:automatically|auto-?)[ -]?(?:generated|created|sent|produced)?{_EN_TAIL}|"
+        rf"this {_EN_MAIL} (?:was|is|has been) (?:generated|created|sent) (?:automatically|"
+        rf"by an? automat\w+(?: \w+)?|by (?:our|a) system){_EN_TAIL}|(?:please )?(?:do not|don't) (?:reply|respond|"
+        rf"answer|write)(?: directly| back)?(?: to this (?:automat\w+ )?(?:{_EN_MAIL}|address|mailbox)\b.*| as .*)?|"
+        rf"(?:replies|responses|answers)(?: sent)? to this (?:e-?mail|message|mail|address) (?:are|will|cannot|"
+        rf"can't)\b.*|this (?:mailbox|inbox|e-?mail address|address|account) is (?:not|"
+        rf"un)[ -]?(?:being )?(?:monitored|attended|read)\b.*|you (?:are receiving|received) this (?:e-?mail|message|"
+        rf"notification) because\b.*|(?:please )?(?:type|write) your (?:reply|response) above this line|"
+        rf"(?:please )?reply above this line)"
+    ),
+    promises=(
+        r"\b(?:we|our \w+(?: \w+){0,3}|(?:a|an|one of our|the) [\w ]{1,40}?)(?: will|'ll| shall| is going to|"
+        r" aims? to| endeavou?r to| try to)(?: \w+)? (?:get back|respond|reply|contact|answer|be in touch|review|"
+        r"process|look into|assist|follow up|handle|reach out)|\b(?:we|you) (?:will|can|should) (?:expect|receive|"
+        r"hear)\b|within (?:the next )?(?:\d+|one|two|three|five|twenty-four|forty-eight)(?: ?- ?\d+)? (?:business |"
+        r"working )?(?:hour|day)s?|\b(?:ticket|case|reference|request|tracking) (?:number|no\.|id|#|has been)|"
+        r"\byour ticket\b|ticket (?:has been |was )?(?:created|opened)"
+    ),
+    absences=(
+        r"(?:i am|i'm|i will be|\w+ \w+ is|\w+ is)(?: currently| presently| now)? (?:out of (?:the )?office|"
+        r"away (?:from|until|on)|on (?:\w+ )?(?:leave|vacation|holidays?)|not in the office|travell?ing)|"
+        r"(?:currently )?out of (?:the )?office (?:until|from)"
+    ),
+)
+
+_DE_ITEM = (
+    r"(?:(?:kontakt|support|service|kunden|online|reparatur|garantie)-?)?(?:anfrage|nachricht|e-?mail|mail|ticket|"
+    r"meldung|anliegen|reklamation|schreiben|mitteilung|vorgang|bestellung|auftrag|antrag|störungsmeldung|"
+    r"rückmeldung)"
+)
+GERMAN = Phrases(
+    first_words=(
+        "wir ihr ihre ihren deine dein ticket eingangsbestätigung empfangsbestätigung bestätigung automatische "
+        "automatisch automatisierte abwesenheit abwesenheitsnotiz abwesenheitsmeldung abwesenheitsbenachrichtigung "
+        "abwesenheitsinfo vielen herzlichen dank danke ich unzustellbar autoantwort support-ticket supportanfrage "
+        "anfrage abwesend derzeit dies das es diese die hinweis hinweis: bitte wichtig: antworten rückantworten "
+        "besten"
+    ),
+    automatic=(
+        r"automati(?:sche|sch|sierte)(?: generierte)? (?:antwort|eingangsbestätigung|empfangsbestätigung|bestätigung|"
+        r"nachricht|benachrichtigung|e-?mail|rückmeldung|abwesenheitsnotiz)|autoantwort|abwesenheit(?:snotiz|"
+        r"smeldung|sbenachrichtigung|sinfo)?|unzustellbar|eingangsbestätigung|empfangsbestätigung"
+    ),
+    acknowledgements=(
+        rf"(?:vielen dank[,!.] )?wir haben (?:ihre?n?|deinen?|dein) {_DE_ITEM}{REF} erhalten|"
+        rf"(?:ihre?|deine?) {_DE_ITEM}{REF} (?:ist (?:bei uns |soeben )?(?:erfolgreich )?eingegangen|"
+        rf"haben wir erhalten|wird bearbeitet|wurde (?:bei uns |von uns )?(?:erfolgreich |"
+        rf"automatisch )?(?:unter (?:der )?\S+ (?:\S+ )?)?(?:empfangen|registriert|erstellt|angelegt|eröffnet|"
+        rf"aufgenommen|erfasst|aktualisiert|geschlossen|abgeschlossen|übermittelt|versandt|weitergeleitet|zugestellt|"
+        rf"gelöst|entgegengenommen))|(?:neues |support-?)?(?:ticket|anfrage|supportanfrage){REF} (?:wurde |"
+        rf"ist )?(?:erstellt|eröffnet|angelegt|eingegangen|registriert|erhalten)|(?:eingangs|"
+        rf"empfangs)bestätigung(?: (?:zu )?(?:ihrer|deiner|ihres|für ihre) {_DE_ITEM}s?)?{REF}|"
+        rf"bestätigung (?:des eingangs|des empfangs)?(?:ihrer|deiner|ihres)? ?{_DE_ITEM}s?{REF}|"
+        rf"(?:vielen |herzlichen )?danke? für (?:ihre|deine) (?:\w*anfrage|kontaktaufnahme|meldung|mitteilung)|"
+        rf"(?:vielen |herzlichen )?danke?,? dass (?:sie|du) [\w ]{{2,40}}kontaktier\w+( ha\w+)?"
+    ),
+    declarations=(
+        r"(?:hinweis:? |bitte beachten sie:? |wichtig:? )?(?:(?:dies|das|es handelt sich(?: hierbei)?) (?:ist|"
+        r"um)(?: nur)? eine (?:automatische?|automatisierte|automatisch (?:generierte|erstellte|erzeugte|versendete|"
+        r"versandte)) \S+?(?:,? (?:bitte|auf die|von|des|der|zur|und (?:bitte|kann|wird|muss|bedarf))\b.*)?|(?:diese|"
+        r"die vorliegende) (?:e-?mail|mail|nachricht|mitteilung|antwort|benachrichtigung|bestätigung) (?:wurde|ist|"
+        r"wird)(?: \w+){0,2} (?:automatisch|maschinell|automatisiert)(?: (?:von \w+ \w+ )?\w+)?(?:,? (?:bitte|"
+        r"und (?:bedarf|ist|enthält|kann|wird|bitte)|antworten|von|sie|eine)\b.*)?|(?:bitte )?(?:antworten sie|"
+        r"antworte)(?: bitte)? (?:nicht|nicht direkt) (?:auf|an) diese\w* .*|"
+        r"bitte (?:nicht (?:auf|an) diese [\w-]+ (?:antworten|schreiben)|nicht antworten).*|"
+        r"(?:antworten|rückantworten) (?:auf|an) diese [\w-]+ (?:werden|können|sind)\b.*|"
+        r"diese [\w-]+ (?:wird|werden) nicht (?:gelesen|überwacht|bearbeitet).*|"
+        r"bitte (?:schreiben|geben) sie ihre antwort (?:über|oberhalb) diese\w*.*)"
+    ),
+    promises=(
+        r"\b(?:wir|unser \S+|unsere \S+|ein \S+|eine \S+)(?: \w+){0,2} (?:werden|wird|melden|meldet|bearbeiten|"
+        r"kümmern|antworten|setzen)\b|\bwerden (?:wir|uns)\b|innerhalb (?:von )?(?:\S+) (?:stunden|werktagen|"
+        r"arbeitstagen|tagen)|schnellstmöglich|(?:ticket|vorgangs|bearbeitungs|anfrage|fall)-?(?:nummer|nr\.|id)|"
+        r"\bticket wurde\b|(?:lautet|nummer):? ?#?\d"
+    ),
+    absences=(
+        r"ich bin(?: \w+){0,3} (?:nicht (?:im|am) (?:büro|haus|arbeitsplatz|platz)|abwesend|außer haus|im urlaub|"
+        r"in elternzeit|bis (?:zum )?\d)|ich befinde mich(?: \w+){0,3} im urlaub|ich bin (?:ab dem|vom|bis)\b"
+    ),
+)
+
+_NL_ITEM = r"(?:bericht|vraag|verzoek|aanvraag|e-?mail|mail|melding|ticket|klacht|bestelling|case)"
+DUTCH = Phrases(
+    first_words=(
+        "wij we uw je jouw ontvangstbevestiging bevestiging automatisch automatische afwezig afwezigheid "
+        "afwezigheidsbericht afwezigheidsmelding bedankt hartelijk dank ticket niet onbestelbaar ik buiten dit deze "
+        "gelieve op u beantwoord reageer dank"
+    ),
+    automatic=(
+        r"automatisch (?:antwoord|bericht)|automatische (?:reactie|ontvangstbevestiging|beantwoording)|"
+        r"afwezig(?:heids(?:bericht|melding|assistent)|heid)?|niet op kantoor|onbestelbaar|ontvangstbevestiging"
+    ),
+    acknowledgements=(
+        rf"wi?j?e? hebben (?:uw|je|jouw) {_NL_ITEM}{REF} (?:in goede orde |goed )?ontvangen|"
+        rf"(?:uw|je|jouw) {_NL_ITEM}{REF} (?:is|werd) (?:in goede orde |succesvol )?(?:ontvangen|geregistreerd|"
+        rf"aangemaakt|gesloten|in behandeling(?: genomen)?|bijgewerkt|opgelost|verzonden|doorgestuurd){REF}|"
+        rf"ontvangstbevestiging(?: (?:van )?uw {_NL_ITEM})?{REF}|"
+        rf"bevestiging (?:van )?(?:de )?ontvangst(?: van uw {_NL_ITEM})?{REF}|ticket{REF} (?:is )?(?:aangemaakt|"
+        rf"ontvangen|geopend|geregistreerd)|(?:hartelijk )?(?:bedankt|dank) (?:voor (?:uw|je) (?:aanvraag|vraag|"
+        rf"melding|verzoek)|voor het contact opnemen[\w .&'-]{{0,50}}|dat u contact[\w .&'-]{{0,50}})"
+    ),
+    declarations=(
+        r"(?:dit|deze)(?: \S+){0,2} (?:is|werd|wordt)(?: een| \w+)?(?: \w+)? ?(?:automati\w+|automatisch)\b.*|"
+        r"(?:gelieve |u kunt |)(?:niet (?:op|te) (?:deze \S+ te )?(?:antwoorden|beantwoorden|reageren)|niet reageren|"
+        r"op deze \S+ niet te antwoorden).*|(?:beantwoord|reageer)(?: a\.u\.b\.)? (?:deze|niet op deze) .*"
+    ),
+    promises=(
+        r"\b(?:(?:wij|we|onze \w+|een medewerker)(?: \w+){0,3} (?:zullen|zal|nemen|neemt|streven|behandelen|reageren|"
+        r"beantwoorden)|zo (?:spoedig|snel) mogelijk|binnen \S+ (?:uur|werkdag\w*|dagen)|(?:ticket|zaak|referentie|"
+        r"dossier)nummer)"
+    ),
+    absences=r"ik ben(?: \w+){0,3} (?:afwezig|niet (?:op kantoor|aanwezig)|met vakantie|op vakantie|met verlof)",
+    person=r"ik|mijn(?! account)|maar",
+)
+
+_NORDIC_ITEM = (
+    r"(?:ärende|meddelande|förfrågan|e-?post|mejl|e-?mail|mail|fråga|ticket|beställning|henvendelse|melding|sak|"
+    r"forespørsel|besked|anmodning|sag|spørgsmål|bestilling|supportärende|supportsak|kundeservicehenvendelse)"
+)
+NORDIC = Phrases(
+    first_words=(
+        "vi ditt din dit deres er ert autosvar automatiskt automatisk frånvaro frånvaromeddelande fravær "
+        "fraværsmelding fraværsbesked mottagningsbekräftelse bekräftelse bekreftelse bekræftelse kvittering tack takk "
+        "tak ärende jag jeg sag sak ej ikke detta dette denne denna det vänligen var vennligst svara svar undlad du "
+        "tusen tusind besvara besvar"
+    ),
+    automatic=(
+        r"autosvar|automatiskt? svar|frånvaro(?:meddelande)?|fravær(?:smelding|sbesked|smeddelelse)?|ej på kontoret|"
+        r"ikke på kontoret|mottagningsbekräftelse"
+    ),
+    acknowledgements=(
+        rf"vi har (?:nå |nu )?(?:mottagit|tagit emot|fått|mottatt|modtaget) (?:ditt|din|dit|er|ert|"
+        rf"deres) {_NORDIC_ITEM}{REF}|(?:ditt|din|dit|er|ert|deres) {_NORDIC_ITEM}{REF} (?:har|är|er|ble|"
+        rf"blev) (?:nu |nå |blitt |blevet )?(?:mottagits|mottage[tn]|registrerats|registrera[td]|registrert|"
+        rf"registreret|skapats|skapat|tagits emot|mottatt|modtaget|opprettet|oprettet|avslutats|avsluttet|lukket|"
+        rf"stängts|oppdatert|opdateret|uppdaterats){REF}|(?:mottagnings)?(?:bekräftelse|bekreftelse|"
+        rf"bekræftelse)(?: (?:på|av|for|om) (?:mottatt|modtaget|mottaget|ditt|din|dit|mottak|"
+        rf"modtagelse) ?\w*)?{REF}|kvittering (?:for|på) (?:mottatt|modtaget|modtagelse|din|mottak)(?: \w+)*{REF}|"
+        rf"(?:ärende|sag|sak){NUMBER} (?:har |er |är )?(?:skapats|skapat|mottagits|oprettet|opprettet|mottatt|"
+        rf"modtaget|registrerats)|(?:tack|takk?|tusen takk?) (?:för|for) (?:att du kontakt\w+|at du kontakt\w+|"
+        rf"din henvendelse|din förfrågan|ditt ärende)[\w .&'-]{{0,50}}"
+    ),
+    declarations=(
+        r"(?:detta|dette|denne|denna|det här)(?: \S+)? (?:är|er|har|ble|blev)(?: \w+){0,2} (?:automati\w+)\b.*|"
+        r"(?:vänligen |var god |vennligst )?(?:svara inte|ikke svar|svar ikke|svara ej|besvara inte|besvar ikke|"
+        r"undlad (?:venligst )?at (?:svare|besvare)|du kan ikke svare|det går inte att svara|ikke besvar)(?: .*)?"
+    ),
+    promises=(
+        r"\b(?:vi (?:\w+ )?(?:återkommer|svarar|kontaktar|svarer|kontakter|vender|behandl\w+|handlägger|besvarer|"
+        r"kommer)|så snart (?:som )?(?:möjligt|mulig)|hurtigst muligt|(?:inom|innen|inden(?: for)?) \S+ (?:timmar|"
+        r"dagar|timer|dager|dage|arbetsdagar|arbeidsdager|hverdage|virkedager)|(?:ärende|saks|sags|referens|"
+        r"referanse)-?nummer)"
+    ),
+    absences=(
+        r"(?:jag|jeg) (?:är|er)(?: \w+){0,3} (?:inte på kontoret|ikke på kontoret|på semester|på ferie|på ferien|"
+        r"bortrest|ledig|frånvarande|fraværende|borte|ute av kontoret)"
+    ),
+    person=r"mit|min|mitt|mina|mine|men|ingen|meg|mig",
+)
