@@ -106,7 +106,12 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
 
 
 def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:
-    desk.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, Reply(b"", hangs=True)]  # the second scenario's draft
+    desk.server.replies = [
+        INTERPRETED,
+        INTERPRETED,
+        INTERPRETED,
+        Reply(b"", hangs=True),
+    ]  # the second scenario's choice
     process = subprocess.Popen(
         [*EVAL, "--llm", "record"],
         cwd=desk.folder,
@@ -125,7 +130,7 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: De
     assert (process.returncode, errors) == (130, "")
     assert "Interrupted: 1 of 3 scenarios ran, the gate is not decided" in printed
     names = [path.relative_to(desk.recordings).as_posix().rpartition("-")[0] for path in desk.recorded()]
-    assert names == ["missing_info_001/run01-01-triage", "missing_info_001/run01-02-draft"]
+    assert names == ["missing_info_001/run01-01-triage", "missing_info_001/run01-02-choice"]
 
     replayed = desk.run("--llm", "replay", "--only", "missing_*", key=None)
     assert replayed.returncode == 0

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from guarantee_email_agent.instructions.reply_checks import reply_problems
+from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Condition
-from guarantee_email_agent.instructions.template import parse_templates
 
 VALID = Condition(intent="warranty", serial_numbers="one", warranty_status=("valid",))
 EXPIRED = Condition(intent="warranty", serial_numbers="one", warranty_status=("expired",))

@@ -10,8 +10,8 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.instructions.template import parse_templates
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter, classify_intent
 from guarantee_email_agent.llm.prompts import choice_request, draft_request, triage_request
 from guarantee_email_agent.utils.errors import LLMError

@@ -17,8 +17,9 @@ from guarantee_email_agent.instructions.instruction import Instructions, MainHea
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.reply_checks import reply_problems
+from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import all_situations, is_triggered
-from guarantee_email_agent.instructions.template import Placeholder, parse_templates
+from guarantee_email_agent.instructions.template import Placeholder
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024

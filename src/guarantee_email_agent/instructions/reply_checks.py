@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from guarantee_email_agent.instructions.claims import false_claim
+from guarantee_email_agent.instructions.claims import find_false_claim
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
@@ -58,9 +58,10 @@ def _problems_in(
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            if claim := false_claim(text, situation, facts["coverage"]):
-                position, words = claim
-                yield line_at(position), f"the reply says '{words}', which is not so", "Change it, or add a condition"
+            if claim := find_false_claim(text, situation, facts["coverage"]):
+                words = " ".join(claim[0].split())
+                problem = f"the reply says '{words}', which is not so"
+                yield line_at(claim.start()), problem, "Change it, or add a condition"
 
 
 def _possible_facts(situation: Situation, coverages: Sequence[str]) -> Iterator[Facts]:

@@ -8,14 +8,16 @@ broken one spoils it, as with a real model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
-from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, parse_phrase, tokenize
+from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
+from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
 from guarantee_email_agent.instructions.router import Intent
-from guarantee_email_agent.instructions.template import MissingFactError, parse_templates, select_template
+from guarantee_email_agent.instructions.template import MissingFactError, select_template
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
@@ -24,6 +26,8 @@ from guarantee_email_agent.interpreter.serial_numbers import (
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
+
+_tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
 
 WEIGHT_OF_SERIAL_NUMBER = 3
 MIN_CONTENT_WORDS = 4
@@ -71,10 +75,10 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     lexicon = parse_lexicon(texts[0])
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
     quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
-    written = tokenize(f"{subject}\n\n{new_text}")
+    written = _tokenize(f"{subject}\n\n{new_text}")
     if mail.get("is_answer"):
         # The subject of an answer repeats what somebody wrote earlier.
-        tiers = (tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
+        tiers = (_tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
     else:
         tiers = (written, tokenize(quoted), tokenize(signature))
     numbers = _numbers_by_tier(tiers, lexicon)
@@ -125,21 +129,26 @@ def _choose_sentences(content: str) -> dict[str, Any]:
     if not isinstance(mail, dict) or not isinstance(sentences, list):
         raise _request_error("the request holds no mail or no sentences")
     # The subject of an answer repeats what somebody wrote earlier.
-    subject = "" if mail.get("is_answer") else mail.get("subject", "")
-    words = tokenize(f"{subject}\n\n{mail.get('new_text', '')}")
+    subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
+    words = _tokenize(new_text if mail.get("is_answer") else f"{subject}\n\n{new_text}")
+    hints = tuple((sentence["id"], sentence.get("hints", "")) for sentence in sentences)
+    fitting = {match.payload for match in _hint_matcher(hints).find(words, shorter=True)}
     chosen: dict[str, str] = {}
     for sentence in sentences:
-        sentence_id, group = sentence["id"], sentence.get("group")
-        key = sentence_id if group is None else f"group {group}"
-        if key not in chosen and _hint_matcher(tuple(sentence.get("hints", ()))).find(words):
-            chosen[key] = sentence_id
+        if sentence["id"] in fitting:
+            group = f"group {sentence['group']}" if "group" in sentence else sentence["id"]
+            chosen.setdefault(group, sentence["id"])
     return {"ids": list(chosen.values())}
 
 
-@lru_cache(maxsize=256)
-def _hint_matcher(hints: tuple[str, ...]) -> PhraseMatcher[None]:
-    """The hints were checked when the instructions were loaded."""
-    return PhraseMatcher(parse_phrase(hint, None) for hint in hints)
+@lru_cache(maxsize=64)
+def _hint_matcher(hints: tuple[tuple[str, str], ...]) -> PhraseMatcher[str]:
+    """Finds sentences by their ids; the hints were checked when the instructions were loaded."""
+    return PhraseMatcher(
+        replace(parse_hint(hint), payload=sentence_id)
+        for sentence_id, phrases in hints
+        for hint in split_hints(phrases)
+    )
 
 
 def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:

@@ -189,14 +189,15 @@ def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> 
 
 def _sentence_data(offered: OfferedSentence, facts: Mapping[str, str | None]) -> dict[str, Any]:
     sentence = offered.sentence
-    data = {
-        "id": sentence.id,
-        "group": offered.group,
-        "text": sentence.render(facts),
-        "use": sentence.use,
-        "hints": list(sentence.hints),
-    }
-    return {name: value for name, value in data.items() if value}
+    data: dict[str, Any] = {"id": sentence.id}
+    if offered.group is not None:
+        data["group"] = offered.group
+    data["text"] = sentence.render(facts)
+    if sentence.use:
+        data["use"] = sentence.use
+    if sentence.hints:
+        data["hints"] = sentence.hints
+    return data
 
 
 @lru_cache(maxsize=64)

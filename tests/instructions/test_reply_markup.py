@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from shipped_instructions import markup_error
+
+from guarantee_email_agent.instructions.reply_markup import parse_templates
+
+
+@pytest.mark.parametrize(
+    "name", ["serial", "Serial_Number", "warranty_status", "", " serial_number ", "serial_number!r"]
+)
+def test_an_unknown_placeholder_is_reported_with_its_line_and_the_known_ones(name: str) -> None:
+    error = markup_error(parse_templates, f"prose\n<reply>\nHello,\n\nyour {{{name}}}\n</reply>")
+    assert error.line == 5
+    assert error.message.startswith(f"unknown placeholder {{{name}}}. Known are: {{serial_number}}")
+    assert error.code == "instruction_template_invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('<reply>\n<if coverage="full">one\ntwo\n</if>\nthree {four}\n</reply>', 5, "unknown placeholder {four}"),
+        *(
+            (f"<reply>{text}</reply>", 1, "a single '{' or '}' stands in the reply")
+            for text in ("a { b", "a } b", "{serial_number", "serial_number}", "{{serial_number}}")
+        ),
+        ("<reply></reply>", 1, "<reply> is empty"),
+        ("<reply> \n </reply>", 1, "<reply> is empty"),
+        (
+            "<reply>\na\n<b>c</b></reply>",
+            3,
+            "<b> cannot stand inside <reply>. What may is: text, <if>, <choose>, <optional>",
+        ),
+        ("<reply><if>a</if></reply>", 1, "<if> has no condition"),
+        ('<reply colour="red">a</reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
+        ('<reply>a<if colour="red">b</if></reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
+        ('<reply><if coverage=" , ">a</if></reply>', 1, "has no value"),
+        ("<reply>a\n<optional>b</optional></reply>", 2, "<optional> needs an id of up to 40 lower-case letters"),
+        ('<reply><optional id="A b" use="u">b</optional></reply>', 1, "<optional> needs an id"),
+        (f'<reply><optional id="{"x" * 41}" use="u">b</optional></reply>', 1, "<optional> needs an id"),
+        ('<reply><optional id="a">b</optional></reply>', 1, 'id="a"> does not say when it fits. Add use="'),
+        ('<reply>\n<optional id="a" use="u"> </optional></reply>', 2, '<optional id="a"> is empty'),
+        ('<reply><optional id="a" use="u" when="x">b</optional></reply>', 1, "Of its own it has id, use, hints"),
+        ('<reply><optional id="a" use="u" hints="a, f*">b</optional></reply>', 1, "hint 'f*' has a '*' after fewer"),
+        ('<reply><if coverage="full" id="a">b</if></reply>', 1, "<if id=…>: unknown fact"),
+        (
+            '<reply><optional id="a" use="u">b</optional>\n<optional id="a" use="u">c</optional></reply>',
+            2,
+            "the id 'a' stands twice in this <reply>",
+        ),
+        (
+            '<reply><optional id="a" use="u">\n<optional id="b" use="u">b</optional></optional></reply>',
+            2,
+            "<optional> cannot stand inside <optional>. What may is: text, <if>",
+        ),
+        ('<reply><sentence id="a">b</sentence></reply>', 1, "<sentence> cannot stand inside <reply>"),
+        ("<reply>\n<choose>\n</choose></reply>", 2, "<choose> needs at least two <sentence>s"),
+        ('<reply><choose><sentence id="a">b</sentence></choose></reply>', 1, "needs at least two <sentence>s"),
+        ('<reply><choose>\n\nor <sentence id="a">b</sentence></choose></reply>', 3, "text stands in <choose> outside"),
+        ("<reply><choose>\n<if coverage='full'>b</if></choose></reply>", 2, "<if> cannot stand inside <choose>"),
+        ('<reply><choose coverage="full"></choose></reply>', 1, "<choose> takes no attributes"),
+        (
+            '<reply><choose><sentence id="a">b</sentence>\n<sentence id="b">b</sentence></choose></reply>',
+            2,
+            '<sentence id="b"> does not say when it fits',
+        ),
+        # The lines of an attribute count, too.
+        ('<reply><optional id="a"\nuse="u"\nhints="b">b\n</optional>\n{c}</reply>', 5, "unknown placeholder {c}"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_reported_with_its_line(text: str, line: int, message: str) -> None:
+    error = markup_error(parse_templates, text)
+    assert error.line == line
+    assert message in error.message
+
+
+def test_other_elements_are_no_templates() -> None:
+    assert parse_templates("<situation>a</situation>") == ()
