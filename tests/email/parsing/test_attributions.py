@@ -26,12 +26,18 @@ def start(*lines: str, is_marked: bool = False) -> tuple[int, int] | None:
         (("On 5/1/2026 10:00, Support <support@example.com> wrote:",), 1),
         (("On 5/1/2026 10:00, Support", "<support@example.com> wrote:"), 1),
         (("On 5/1/2026", "at 10:00,", "Support <", "support@example.com>", "wrote:"), 1),
-        (("Support <support@example.com> wrote:",), 1),
+        (("", "Support <support@example.com> wrote:"), 2),
+        (("On 5 May it broke, SN12345", "", "<support@example.com> wrote:"), 3),
         (("", "On 5/1/2026 10:00, Support wrote:"), 2),
     ],
 )
 def test_an_attribution_starts_at_its_opening(lines: tuple[str, ...], line: int) -> None:
     assert start(ABOVE, *lines) == (line, 0)
+
+
+@pytest.mark.parametrize(("above", "line"), [("On Mon, Jan 5, Support Team", 0), ("On Mon it broke, SN12345", 1)])
+def test_the_line_above_belongs_to_it_with_the_time_or_the_name(above: str, line: int) -> None:
+    assert start(above, "<support@example.com> wrote:", is_marked=True) == (line, 0)
 
 
 def test_an_attribution_has_at_most_five_lines() -> None:

@@ -90,7 +90,7 @@ QUOTED_TO_THE_END = {
     "en outlook with a line of dashes": "------------------------------\n\nFrom: Support\nSent: Monday\nTo: Jane",
     "fr sfr": "Message du : 05/01/2026 10:00\nDe : support@example.com\nA : jane@example.com\nSujet : Perceuse",
     "da outlook": "Fra: Support\nSendt: 5. januar 2026 10:00\nTil: Jane\nEmne: Boremaskine",
-    "fi outlook": "Lähettäjä: Support\nLähetetty: maanantai 5. tammikuuta 2026\nVastaanottaja: Jane\nAihe: Pora",
+    "fi outlook": "Lähettäjä: Support\nLähetetty: maanantai 5. tammikuuta 2026 10.00\nVastaanottaja: Jane\nAihe: Pora",
     "ru outlook": "От: Support\nОтправлено: 5 января 2026 г. 10:00\nКому: Jane\nТема: Дрель",
     "uk outlook": "Від: Support\nНадіслано: 5 січня 2026 р. 10:00\nКому: Jane\nТема: Дриль",
     "zh outlook": "发件人: Support\n发送时间: 2026年1月5日 10:00\n收件人: Jane\n主题: 电钻",
@@ -100,7 +100,7 @@ QUOTED_TO_THE_END = {
     "fi original": "-----Alkuperäinen viesti-----",
     "ru original": "-------- Исходное сообщение --------",
     "de david": "Original Message processed by david®",
-    "en outlook with more headers": "From: Support\nSent: Monday\nTo: Jane\nSubject: Drill\nImportance: High",
+    "en outlook with more headers": "From: Support\nSent: Monday 10:00 AM\nTo: Jane\nSubject: Drill\nImportance: High",
     "en original": "-----Original Message-----",
     "de original": "-----Ursprüngliche Nachricht-----",
     "pl original": "-----Wiadomość oryginalna-----",
@@ -172,6 +172,13 @@ def test_a_reply_on_the_attributions_own_line_is_new(reply: str, mark: str) -> N
         ("new", f"{NEW}\n{reply}"),
         ("quoted", f"{mark}\n> {OLD}\n"),
     ]
+
+
+def test_a_line_above_a_whole_attribution_stays_new() -> None:
+    above = "On 5 May it broke, SN12345\n\n"
+    mark = "Support <support@example.com> wrote:\n"
+    for body in (f"{above}{mark}> {OLD}\n", f"{above.strip()}\n{mark}> {OLD}\n"):
+        assert "SN12345" in texts(body)["new"]
 
 
 def test_a_link_that_was_broken_stays_with_the_marked_lines() -> None:
@@ -282,6 +289,11 @@ def test_two_dashes_above_a_long_text_are_a_rule_and_no_signature() -> None:
         "It broke.\n\nOn 5 January 2026 at 10:00 I wrote:\nthe serial number is SN12345",
         "It broke.\n\nOn 05.01.2026 at 10:00 my son wrote:\nthe serial number is SN12345",
         "It broke.\n\nThis is what jane@example.com wrote:\nSN12345",
+        "It broke.\n\nYour colleague\nJane <jane@example.com> wrote:\nsend the number. It is SN12345.",
+        "It broke.\n\nI bought it on 5 May 2024 10:00 and jane@example.com wrote:\nSN12345",
+        "It broke.\n\nDate: 5 May 2024 10:00\nFrom: Berlin\nTo: Munich\nSubject: SN12345",
+        "It broke.\n\nFrom: A to B\nDate: 12 May\nTo: be honest, SN12345",
+        "Von: Jane\nAn: Elektromarkt\nBetreff: Bohrer\nDatum: 5.1.2026\n\nSN12345 ist kaputt.",
         "It broke.\n\nMy number is SN12345, Jane <jane@example.com> wrote:\nthank you",
         "It broke.\n\nSN12345, bought 2024 at 10:00 from <shop@example.com>:\nit leaks",
         "It broke.\n\n2024-05-01 Shop <shop@example.com>\nSN12345",

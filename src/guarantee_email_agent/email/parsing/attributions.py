@@ -30,7 +30,7 @@ _DATE_AT_START = (  # "at" is Eudora's, and elsewhere stands further inside
 )
 # An opening within a line, before a date: "… reply On Wed, Apr 4, 2012 at 3:59 PM, bob@example.com wrote:".
 _INNER_OPENING = (
-    rf"(?i)(?<=[\s.,;!?)-])(?:{'|'.join(re.escape(phrase) for phrase in _OPENINGS if phrase.endswith(' '))})"
+    rf"(?<=[\s.,;!?)-])(?:{'|'.join([re.escape(phrase[0].upper() + phrase[1:]) for phrase in _OPENINGS])})"
     r"(?:[^\W\d_]{1,14}[.,]{0,2} ){0,3}\d"
 )
 _MAX_NAME_WORDS = 5
@@ -57,12 +57,15 @@ def find_attribution(lines: list[str], number: int, *, is_marked: bool) -> tuple
         joined = text[-_MAX_CHARS:]
         cut = len(text) - len(joined)
         if _is_attribution(joined, is_marked=is_marked):
-            if not cut and opens_attribution(joined.lower()):
+            # Where the lines below could stand without this one, it must give the time or the name.
+            is_part = fallback is None or has_time(joined) or _ends_in_name(joined.partition("<")[0])
+            if is_part and not cut and opens_attribution(joined.lower()):
                 return first, 0
             if start := _find_inner_opening(joined, len(line) - cut, is_marked=is_marked):
                 indent = len(lines[first]) - len(lines[first].lstrip())
                 return first, indent + cut + start
-            if fallback is None and not cut and _opens_with_name(joined, may_be_lower=is_marked and "<" in joined):
+            is_apart = is_marked or first == 0 or not lines[first - 1].strip()
+            if fallback is None and not cut and is_apart and _opens_with_name(joined, is_marked=is_marked):
                 fallback = first, 0
         if cut:
             break
@@ -159,9 +162,10 @@ def _find_inner_verb(text: str) -> int:
     return -1 if start >= 0 and neighbours & _FIRST_PERSONS else start
 
 
-def _opens_with_name(text: str, *, may_be_lower: bool = False) -> bool:
+def _opens_with_name(text: str, *, is_marked: bool = False) -> bool:
     """Whether nothing but a name stands before the mail address or the verb."""
     before = text.partition("<")[0]
+    may_be_lower = is_marked and before != text
     if before == text and (verb := _find_inner_verb(text)) >= 0:
         before = text[:verb]
     elif before == text:

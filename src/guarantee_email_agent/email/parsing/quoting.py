@@ -42,7 +42,7 @@ _PROGRAM_SIGNATURE_WORDS = frozenset([signature.partition(" ")[0] for signature 
 _SEPARATORS = ("--", "\u2014")
 _RULE = "-_*="
 # As text and not compiled: few mails need them, and `re` keeps what it compiled.
-_NUMBER = r"\d{4}"
+_SENTENCE_OR_NUMBER = r"[,:;!?]|\. |\d{4}"
 _LABEL = r"\s*[^\W\d_][^:\n]{0,30}:(?!//)"
 _ZONE = r"(?<!\d)[+-]\d{4}(?!\d)"
 _LINK = r"<https?://[^\s<>]*>"
@@ -121,7 +121,7 @@ def _find_quotation(
         words = stripped.strip(f"{_RULE} ")
         if not words:
             following = _next_nonempty_line(lines, number + 1)
-            is_block = following is not None and _is_header_block(lines, following)
+            is_block = following is not None and _is_header_block(lines, following, is_below_rule=True)
             return _Quotation(number, "rest") if is_block else None
         if stripped[1] in _RULE and stripped[-2] in _RULE:
             if words.lower() in _DIVIDERS:
@@ -188,33 +188,27 @@ def _ends_in_open_link(line: str) -> bool:
     return start >= 0 and "://" in rest and not any(character in rest for character in ">) ")
 
 
-def _is_header_block(lines: list[str], number: int) -> bool:
+def _is_header_block(lines: list[str], number: int, *, is_below_rule: bool = False) -> bool:
     """Whether header lines start here: sender, date, and recipient or subject; sender or date is the first.
 
-    Two are enough where nothing else stands with them and they hold what they should: a mail address, and a date and
-    time with its zone. Where another label follows, it is a form or a list of the customer's.
+    Unless a rule stands above, one holds a mail address or the time. Where another label follows, it is a form, or a
+    list of the customer's. Two lines are enough where nothing else stands with them and the time has its zone.
     """
     first = _header_kind(lines[number])
     if first not in ("from", "date"):
         return False
-    kinds = [_header_kind(line) for line in lines[number : number + _HEADER_BLOCK_LINES]]
     end = _block_end(lines, number)
-    if "form" in kinds or _goes_on_as_form(lines[number:end], kinds):
+    reach = number + _HEADER_BLOCK_LINES if first == "from" else end
+    kinds = [_header_kind(line) for line in lines[number:reach]]
+    if "form" in kinds or "date" not in kinds or _goes_on_as_form(lines[number:end], kinds):
         return False
-    if first == "from" and "date" in kinds and ("to" in kinds or "subject" in kinds):
-        return True
-    kinds = kinds[: end - number]
-    dates = [line for line, kind in zip(lines[number:end], kinds, strict=False) if kind == "date"]
-    if not dates or not (has_date(dates[0]) and has_time(dates[0])):
-        return False
+    date = lines[number + kinds.index("date")]
+    is_addressed = any(map(has_address, lines[number:reach]))
     if "from" in kinds and ("to" in kinds or "subject" in kinds):
-        return True
-    return (
-        end - number == 2
-        and re.search(_ZONE, dates[0]) is not None
-        and ("from" in kinds or "to" in kinds)
-        and any(map(has_address, lines[number:end]))
-    )
+        is_timed = has_time(date)
+        return is_below_rule or (is_addressed or is_timed if first == "from" else is_addressed and is_timed)
+    is_pair = end - number == 2 and ("from" in kinds or "to" in kinds)
+    return is_pair and is_addressed and has_date(date) and has_time(date) and re.search(_ZONE, date) is not None
 
 
 def _goes_on_as_form(block: list[str], kinds: list[Usage | None]) -> bool:
@@ -250,7 +244,7 @@ def _starts_signature(lines: list[str], number: int, stripped: str) -> bool:
     if folded.startswith("von mein"):
         return folded.rstrip(".").endswith("gesendet")
     # What goes on in a sentence is none ("Sent from my desk, is much easier"), nor what could hold a serial number.
-    return "," not in folded and re.search(_NUMBER, re.sub(_LINK, "", folded)) is None
+    return re.search(_SENTENCE_OR_NUMBER, re.sub(_LINK, "", folded)) is None
 
 
 def _is_short_to_the_end(lines: list[str], number: int) -> bool:
