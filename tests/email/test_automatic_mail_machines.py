@@ -472,7 +472,7 @@ def test_none_of_them_counts_below_what_a_person_wrote(text: str) -> None:
     assert not is_automatic_text(new_text)
 
 
-@pytest.mark.parametrize("phrases", ALL_PHRASES, ids=lambda phrases: phrases.first_words.split()[0])
+@pytest.mark.parametrize("phrases", ALL_PHRASES, ids=lambda phrases: phrases.subject_words.split()[0])
 def test_every_language_has_patterns_that_compile_and_match_no_empty_text(phrases: object) -> None:
     for kind in ("automatic_subject", "acknowledgement", "declaration", "promise", "absence"):
         assert getattr(phrases, kind).fullmatch("") is None

@@ -13,16 +13,23 @@ an answer or two until the limits on replies stop it. So
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from guarantee_email_agent.email.automatic_phrases import ALL_PHRASES, ENGLISH, Phrases
 from guarantee_email_agent.email.parsing.email import REPLY_OR_FORWARD_PREFIXES
 
-_BY_FIRST_WORD: dict[str, tuple[Phrases, ...]] = {}
-for _phrases in ALL_PHRASES:
-    for _word in _phrases.first_words.split():
-        _BY_FIRST_WORD[_word] = (*_BY_FIRST_WORD.get(_word, ()), _phrases)
+
+def _by_word(words: Callable[[Phrases], str]) -> dict[str, tuple[Phrases, ...]]:
+    found: dict[str, tuple[Phrases, ...]] = {}
+    for phrases in ALL_PHRASES:
+        for word in words(phrases).split():
+            found[word] = (*found.get(word, ()), phrases)
+    return found
+
+
+_BY_SUBJECT_WORD = _by_word(lambda phrases: phrases.subject_words)
+_BY_SENTENCE_WORD = _by_word(lambda phrases: f"{phrases.subject_words} {phrases.sentence_words}")
 
 _OPENING = ("[", "(", "【", "<", "*")
 _TAG = r"[\[(【<*]{1,3} ?([^\])】>*]{1,80})[\])】>*]{1,3}\s*"
@@ -64,19 +71,6 @@ _THANKS = (
     r"(?:muito )?obrigad[oa]|agradecemos|(?:hartelijk )?(?:be)?dankt?|dank u|tack|takk?|tusind tak|tusen takk|kiitos|"
     r"dziękujemy|děkujeme|ďakujeme|спасибо|благодарим|дякуємо|köszönjük|mulțumim|teşekkür|ευχαριστούμε|感谢|感謝|谢谢|謝謝|"
     r"ありがとう|この度は|감사)"
-)
-# One of these stands in every text that can reach two points; most mails hold none.
-_STEMS = (
-    *("automat", "自动", "自動", "자동", "αυτόματ", "автомат", "otomatik", "generated", "généré", "generad"),
-    *("reply", "antwort", "répon", "respond", "rispond", "antwoord", "odpow", "odpov", "odpis", "svar", "vastaa"),
-    *("отве", "відпов", "ticket", "within", "innerhalb", "received", "erhalten", "eingegangen", "reçu", "recib"),
-    *("ricevut", "receb", "ontvangen", "mott", "modtag", "mottag", "vastaanot", "otrzymal", "przyj", "přija"),
-    *("prija", "obdrž", "получ", "принят", "отримал", "收到", "受理", "受け付", "受付", "返信", "접수", "回复"),
-    *("回覆", "monitored", "office", "created", "zarejestr", "заявк", "зарегистр", "büro", "urlaub", "absent"),
-    *("vacation", "holiday", "leave", "kantoor", "oficina", "ufficio", "escritório", "urlop", "отпуск", "alındı"),
-    *("numara", "primit", "megkap", "válaszol", "λάβαμε", "休假", "不在", "semester", "ferie", "loma"),
-    *("vakantie", "dovolen", "registr", "gesloten", "geschlossen", "clôtur", "congé", "vacanc", "vacaciones"),
-    *("férias", "biur", "afwezig", "skontakt"),
 )
 # A vacation text goes on about these, and about nothing that is broken.
 _ABSENCE_WORDS = (
@@ -130,15 +124,19 @@ def is_automatic_subject(subject: str) -> bool:
 
 
 def _is_automatic_form(form: str) -> bool:
-    for phrases in _languages_by_word(form):
+    languages = _languages_of(form, _BY_SUBJECT_WORD)
+    if not languages:  # almost every mail
+        return False
+    if re.search(_PERSON, form.partition(":")[0].partition(" - ")[0]):
+        return any(_is_away(phrases, form) and not _speaks(form.partition(" ")[2]) for phrases in languages)
+    for phrases in languages:
         if match := phrases.automatic_subject.match(form):
             rest = form[match.end() :].strip()
             if rest.startswith(":") or (not re.match(_NEEDS_COLON, form) and _is_echo(rest)):
                 return True
-        match = phrases.acknowledgement.match(form)
-        if match and _is_echo(form[match.end() :].strip()) and not re.search(_PERSON, match[0]):
+        if (match := phrases.acknowledgement.match(form)) and _is_echo(form[match.end() :].strip()):
             return True
-        if _is_away(phrases, form) and not _speaks(form.partition(" ")[2]):
+        if _is_away(phrases, form):
             return True
     return False
 
@@ -160,10 +158,11 @@ def _speaks(text: str) -> bool:
 def is_automatic_text(text: str) -> bool:
     """Whether a machine wrote the text, which is the new one of a mail, without quotations. Linear in its length."""
     beginning = _strip_greetings(" ".join(text[:_GREETING_CHARS].lower().split()))
-    if not (_languages_by_word(beginning) or "out of " in beginning):  # almost every mail
+    languages = _languages_of(beginning) or ((ENGLISH,) if "out of " in beginning else ())
+    if not languages:  # almost every mail
         return False
     head = text[:_READ_CHARS].lower()
-    if not any(stem in head for stem in _STEMS):
+    if not any(stem in head for phrases in languages for stem in phrases.all_stems):
         return False
     sentences = list(islice(_sentences(head), _MAX_SENTENCES))
     # What thanks for a message, as both do, says nothing yet.
@@ -175,7 +174,7 @@ def _is_acknowledgement(sentences: list[str], start: int, head: str) -> bool:
     if re.search(_PERSON, head) or re.search(_BROKEN, head):  # before the patterns of a language are compiled
         return False
     for sentence in sentences[: start + 1]:
-        for phrases in _languages_by_word(sentence):
+        for phrases in _languages_of(sentence):
             if (phrases.acknowledgement.match(sentence) or _declares(phrases, sentence)) and (
                 _points(phrases, sentences) >= 2 and not phrases.person_word.search(head)
             ):
@@ -183,9 +182,9 @@ def _is_acknowledgement(sentences: list[str], start: int, head: str) -> bool:
     return False
 
 
-def _languages_by_word(sentence: str) -> tuple[Phrases, ...]:
+def _languages_of(sentence: str, by_word: Mapping[str, tuple[Phrases, ...]] = _BY_SENTENCE_WORD) -> tuple[Phrases, ...]:
     word = sentence.partition(" ")[0].strip(":[]()#.,!*-")
-    return _BY_FIRST_WORD.get(word) or _BY_FIRST_WORD.get(word[:2], ())
+    return by_word.get(word) or by_word.get(word[:2], ())
 
 
 def _strip_greetings(line: str) -> str:
@@ -231,7 +230,7 @@ def _is_absence(sentences: list[str], start: int) -> bool:
     """Whether somebody says that they are away, and nothing else: no question, no device, nothing that is theirs."""
     if not 0 < len(sentences) <= _MAX_ABSENCE_SENTENCES:
         return False
-    languages = _languages_by_word(sentences[start]) or (ENGLISH,)  # "Jane Doe is out of the office"
+    languages = _languages_of(sentences[start]) or (ENGLISH,)  # "Jane Doe is out of the office"
     if not any(_is_away(phrases, sentences[start]) for phrases in languages):
         return False
     return all(

@@ -22,12 +22,19 @@ _EN_TAIL = (
 )
 
 ENGLISH = Phrases(
-    first_words=(
+    subject_words=(
         "your we we've thank thanks ticket request case incident new automatic automated auto auto-reply autoreply "
         "auto-response autoresponse auto-acknowledgement acknowledgement acknowledgment confirmation receipt out "
         "vacation away undeliverable undelivered delivery mail failure returned support message enquiry inquiry "
-        "submission service i i'm on notification email e-mail this please note note: important important: do don't "
-        "replies responses answers you type write reply currently a many"
+        "i i'm notification"
+    ),
+    sentence_words=(
+        "this please note note: important important: do don't replies responses answers you type write reply "
+        "currently a many"
+    ),
+    stems=(
+        "automat generated reply respond ticket within received monitored office created vacation holiday leave "
+        "registered"
     ),
     automatic=(
         r"auto(?:matic|mated)?[ -]?(?:reply|response|answer|acknowledge?ment|confirmation|message|e-?mail|"
@@ -83,12 +90,16 @@ _DE_ITEM = (
     r"rückmeldung)"
 )
 GERMAN = Phrases(
-    first_words=(
+    subject_words=(
         "wir ihr ihre ihren deine dein ticket eingangsbestätigung empfangsbestätigung bestätigung automatische "
         "automatisch automatisierte abwesenheit abwesenheitsnotiz abwesenheitsmeldung abwesenheitsbenachrichtigung "
         "abwesenheitsinfo vielen herzlichen dank danke ich unzustellbar autoantwort support-ticket supportanfrage "
-        "anfrage abwesend derzeit dies das es diese die hinweis hinweis: bitte wichtig: antworten rückantworten "
-        "besten"
+        "anfrage abwesend derzeit"
+    ),
+    sentence_words="dies das es diese die hinweis hinweis: bitte wichtig: antworten rückantworten besten",
+    stems=(
+        "automat antwort ticket innerhalb erhalten eingegangen büro urlaub geschlossen abwesend registriert "
+        "maschinell erstellt schnellst nummer"
     ),
     automatic=(
         r"automati(?:sche|sch|sierte)(?: generierte)? (?:antwort|eingangsbestätigung|empfangsbestätigung|bestätigung|"
@@ -135,11 +146,12 @@ GERMAN = Phrases(
 
 _NL_ITEM = r"(?:bericht|vraag|verzoek|aanvraag|e-?mail|mail|melding|ticket|klacht|bestelling|case)"
 DUTCH = Phrases(
-    first_words=(
+    subject_words=(
         "wij we uw je jouw ontvangstbevestiging bevestiging automatisch automatische afwezig afwezigheid "
-        "afwezigheidsbericht afwezigheidsmelding bedankt hartelijk dank ticket niet onbestelbaar ik buiten dit deze "
-        "gelieve op u beantwoord reageer dank"
+        "afwezigheidsbericht afwezigheidsmelding bedankt hartelijk dank ticket niet onbestelbaar ik buiten"
     ),
+    sentence_words="dit deze gelieve op u beantwoord reageer",
+    stems="automat antwoord ontvangen ticket kantoor vakantie afwezig gesloten reageren",
     automatic=(
         r"automatisch (?:antwoord|bericht)|automatische (?:reactie|ontvangstbevestiging|beantwoording)|"
         r"afwezig(?:heids(?:bericht|melding|assistent)|heid)?|niet op kantoor|onbestelbaar|ontvangstbevestiging"
@@ -172,12 +184,15 @@ _NORDIC_ITEM = (
     r"forespørsel|besked|anmodning|sag|spørgsmål|bestilling|supportärende|supportsak|kundeservicehenvendelse)"
 )
 NORDIC = Phrases(
-    first_words=(
+    subject_words=(
         "vi ditt din dit deres er ert autosvar automatiskt automatisk frånvaro frånvaromeddelande fravær "
-        "fraværsmelding fraværsbesked mottagningsbekräftelse bekräftelse bekreftelse bekræftelse kvittering tack takk "
-        "tak ärende jag jeg sag sak ej ikke detta dette denne denna det vänligen var vennligst svara svar undlad du "
-        "tusen tusind besvara besvar"
+        "fraværsmelding fraværsbesked mottagningsbekräftelse bekräftelse bekreftelse bekræftelse kvittering tack "
+        "takk tak ärende jag jeg sag sak ej ikke"
     ),
+    sentence_words=(
+        "detta dette denne denna det vänligen var vennligst svara svar undlad du tusen tusind besvara besvar"
+    ),
+    stems="automat svar mott modtag mottag semester ferie kontor ärende oprett opprett registr kontakt",
     automatic=(
         r"autosvar|automatiskt? svar|frånvaro(?:meddelande)?|fravær(?:smelding|sbesked|smeddelelse)?|ej på kontoret|"
         r"ikke på kontoret|mottagningsbekräftelse"

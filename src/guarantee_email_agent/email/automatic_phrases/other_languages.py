@@ -5,10 +5,12 @@ from __future__ import annotations
 from guarantee_email_agent.email.automatic_phrases.phrases import REF, Phrases
 
 FINNISH = Phrases(
-    first_words=(
+    subject_words=(
         "olemme viestisi viestinne automaattinen poissaolo poissaoloviesti poissaoloilmoitus poissa yhteydenottosi "
-        "kiitos tukipyyntösi pyyntösi vastaanottokuittaus tämä ole älä älkää olen"
+        "kiitos tukipyyntösi pyyntösi vastaanottokuittaus"
     ),
+    sentence_words="tämä ole älä älkää olen",
+    stems="automaat vastaa loma poissa",
     automatic=(
         r"automaattinen (?:vastaus|viesti|vahvistus)|poissaolo(?:viesti|ilmoitus)?|poissa toimistosta|"
         r"vastaanottokuittaus"
@@ -31,11 +33,13 @@ FINNISH = Phrases(
 )
 
 OTHER_LATIN = Phrases(
-    first_words=(
+    subject_words=(
         "automatikus házon megkaptuk köszönjük üzenetét răspuns am mulțumim solicitarea otomatik ofis mesajınız "
-        "talebiniz başvurunuz balasan trả αυτόματη εκτός λάβαμε automatski samodejni automaatvastus automatinis מענה "
-        "رد ez kérjük ne acest acesta vă nu bu lütfen αυτό παρακαλούμε μην ευχαριστούμε teşekkür"
+        "talebiniz başvurunuz balasan trả αυτόματη εκτός λάβαμε automatski samodejni automaatvastus automatinis "
+        "מענה رد"
     ),
+    sentence_words="ez kérjük ne acest acesta vă nu bu lütfen αυτό παρακαλούμε μην ευχαριστούμε teşekkür",
+    stems="automat otomatik αυτόματ megkap válaszol primit înregistrat alındı oluştur λάβαμε",
     automatic=(
         r"automatikus válasz|házon kívül|răspuns automat|otomatik (?:yanıt|cevap)|ofis dışında|balasan otomatis|"
         r"trả lời tự động|αυτόματη απάντηση|εκτός γραφείου|automatski odgovor|samodejni odgovor|automaatvastus|"
@@ -65,11 +69,15 @@ OTHER_LATIN = Phrases(
 )
 
 EAST_ASIAN = Phrases(
-    first_words=(
-        "自动 自動 您的 我们 我們 不在 休假 お問 お問い合わせ 【自 受付 부재 자동 문의 고객 【お 外出 感谢 感謝 系统 "
-        "系統 此邮 此郵 本邮 本郵 这封 這封 該郵 该邮 この 本メ 当メ メー 본 이 请勿 請勿 我正 本人 我目 担当 谢谢 "
-        "謝謝 ありが 감사"
+    subject_words=(
+        "自动 自動 您的 我们 我們 不在 休假 お問 お問い合わせ 【自 受付 부재 자동 문의 고객 【お 外出 感谢 感謝 "
+        "系统 系統"
     ),
+    sentence_words=(
+        "此邮 此郵 本邮 本郵 这封 這封 該郵 该邮 この 本メ 当メ メー 본 이 请勿 請勿 我正 本人 我目 担当 谢谢 謝謝 "
+        "ありが 감사"
+    ),
+    stems="自动 自動 자동 收到 受理 受け付 受付 返信 접수 回复 回覆 休假 不在",
     automatic=(
         r"自动(?:回复|答复|应答)|自動(?:回覆|回復|返信|応答|送信|配信)(?:メール)?|不在(?:通知|連絡|のお知らせ|"
         r"の連絡)|休假(?:自动回复|通知)|外出(?:自动回复|通知)|자동 ?(?:회신|응답|답장|발송)(?: ?메일)?|"

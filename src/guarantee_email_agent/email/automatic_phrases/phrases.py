@@ -14,7 +14,9 @@ NUMBER = r" ?[\[(<]?#? ?[a-z]{0,8}-?\d[\w/-]{0,30}[\])>]?"
 class Phrases:
     """The phrases of one language.
 
-    first_words: with what its subjects and sentences can begin; two characters where no blanks part words.
+    subject_words: with what its subjects can begin; two characters where no blanks part words.
+    sentence_words: with what its sentences can begin besides.
+    stems: one of them stands in every text that `automatic_mail` takes for a machine's.
     automatic: whole starts of subjects that announce an autoresponder or a bounce, and that ":" must follow.
     acknowledgements: "your request has been received": subjects in their whole form, or how a sentence starts.
     declarations: whole sentences by which a mail says that nobody wrote it, or that nobody reads an answer.
@@ -23,13 +25,19 @@ class Phrases:
     person: words of people that mean something else in other languages, such as "je" and "men".
     """
 
-    first_words: str
+    subject_words: str
+    sentence_words: str
+    stems: str
     automatic: str
     acknowledgements: str
     declarations: str
     promises: str
     absences: str = r"(?!)"
     person: str = r"(?!)"
+
+    @cached_property
+    def all_stems(self) -> tuple[str, ...]:
+        return tuple(self.stems.split())
 
     @cached_property
     def automatic_subject(self) -> re.Pattern[str]:

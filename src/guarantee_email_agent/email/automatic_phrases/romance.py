@@ -6,10 +6,12 @@ from guarantee_email_agent.email.automatic_phrases.phrases import NUMBER, REF, P
 
 _FR_ITEM = r"(?:demande|message|e-?mail|courriel|mail|ticket|requête|réclamation|dossier|commande)"
 FRENCH = Phrases(
-    first_words=(
-        "nous votre accusé confirmation réponse absence absent absente message notification merci ticket non demande "
-        "automatique: je nouveau ceci ce cet cette veuillez prière ne saisir écrire saisissez écrivez absent"
+    subject_words=(
+        "nous votre accusé confirmation réponse absence absent absente message notification merci ticket non "
+        "demande automatique: je nouveau"
     ),
+    sentence_words="ceci ce cet cette veuillez prière ne saisir écrire saisissez écrivez",
+    stems="automat répon ticket reçu absent congé vacanc généré enregistr délais",
     automatic=(
         r"réponse automatique|message (?:automatique|d'absence)|absence(?: du bureau)?|notification d'absence|"
         r"non remis|accusé de réception(?: automatique)?"
@@ -51,10 +53,12 @@ _ES_ITEM = (
     r"reclamación|pedido)"
 )
 SPANISH = Phrases(
-    first_words=(
+    subject_words=(
         "hemos su tu acuse confirmación respuesta fuera ausente ausencia gracias ticket solicitud mensaje no "
-        "recibimos nuevo caso estoy notificación este esta esto por escriba actualmente estaré me muchas"
+        "recibimos nuevo caso estoy notificación"
     ),
+    sentence_words="este esta esto por escriba actualmente estaré me muchas",
+    stems="automát automat respond recib oficina vacaciones ticket generad registr cread contact",
     automatic=(
         r"respuesta automática|mensaje automático|fuera de (?:la )?oficina|ausencia|no se puede entregar|"
         r"acuse de recibo|notificación automática"
@@ -86,10 +90,12 @@ SPANISH = Phrases(
 
 _IT_ITEM = r"(?:richiesta|e-?mail|mail|segnalazione|domanda|messaggio|ticket|reclamo|ordine|pratica)"
 ITALIAN = Phrases(
-    first_words=(
+    subject_words=(
         "abbiamo la il conferma risposta fuori assente assenza messaggio grazie ticket richiesta presa nuovo sono "
-        "notifica questa questo si vi per non attualmente sarò"
+        "notifica"
     ),
+    sentence_words="questa questo si vi per non attualmente sarò",
+    stems="automat rispond ricevut ufficio ferie ticket carico registr contatt assente",
     automatic=(
         r"risposta automatica|messaggio automatico|fuori (?:sede|ufficio)|notifica (?:automatica|di assenza)|"
         r"assenza dall'ufficio|conferma di (?:ricezione|ricevimento)"
@@ -120,11 +126,12 @@ ITALIAN = Phrases(
 
 _PT_ITEM = r"(?:mensagem|solicitação|pedido|e-?mail|contato|contacto|chamado|ticket|reclamação|questão)"
 PORTUGUESE = Phrases(
-    first_words=(
+    subject_words=(
         "recebemos a o sua seu confirmação resposta fora ausência ausente obrigado obrigada ticket chamado "
-        "solicitação mensagem novo estou notificação agradecemos este esta esse essa isto por não favor estarei "
-        "atualmente muito encontro-me"
+        "solicitação mensagem novo estou notificação agradecemos"
     ),
+    sentence_words="este esta esse essa isto por não favor estarei atualmente muito encontro-me",
+    stems="automát automat respond receb escritório férias ticket registr contat",
     automatic=(
         r"resposta automática|mensagem automática|fora do escritório|ausência(?: temporária)?|notificação automática"
     ),

@@ -10,12 +10,13 @@ _PL_ITEM = (
 )
 _PL_YOURS = r"(?:twoj[ąeą]|twój|twojego|twojej|państwa|pana|pani|pana/pani|pani/pana)"
 POLISH = Phrases(
-    first_words=(
+    subject_words=(
         "otrzymaliśmy potwierdzenie twoje twoja państwa zgłoszenie odpowiedź automatyczna autoodpowiedź nieobecność "
         "poza informacja dziękujemy przyjęliśmy niedostarczalne jestem rejestracja ticket automatyczne utworzono "
-        "zarejestrowano wiadomość twój uwaga uwaga: ta niniejsza ten to prosimy proszę na obecnie będę przebywam "
-        "e-mail"
+        "zarejestrowano wiadomość twój"
     ),
+    sentence_words="uwaga uwaga: ta niniejsza ten to prosimy proszę na obecnie będę przebywam e-mail",
+    stems="automat odpow odpis otrzymal skontakt przyj zarejestr urlop biur",
     automatic=(
         r"odpowiedź automatyczna|automatyczna (?:odpowiedź|wiadomość)|automatyczne potwierdzenie|autoodpowiedź|"
         r"nieobecność|poza biurem|informacja o nieobecności|niedostarczalne|nieobecność w biurze"
@@ -49,11 +50,15 @@ POLISH = Phrases(
 )
 
 CZECH_SLOVAK = Phrases(
-    first_words=(
+    subject_words=(
         "obdrželi přijali váš vaše automatická nepřítomnost mimo potvrzení děkujeme prijali obdržali vaša ďakujeme "
-        "potvrdenie dostali oznámení toto tato táto tento prosíme prosím neodpovídejte neodpovedajte momentálně "
-        "aktuálně momentálne jsem som budu budem"
+        "potvrdenie dostali oznámení"
     ),
+    sentence_words=(
+        "toto tato táto tento prosíme prosím neodpovídejte neodpovedajte momentálně aktuálně momentálne jsem som "
+        "budu budem"
+    ),
+    stems="automat odpov obdrž přija prija dostali dovolen kancel",
     automatic=(
         r"automatická odpově[ďd]|automatická odpoveď|nepřítomnost|neprítomnosť|mimo kancelář|mimo kancelárie|"
         r"oznámení o nepřítomnosti"
@@ -87,11 +92,12 @@ _RU_ITEM = (
     r"лист|повідомлення)"
 )
 CYRILLIC = Phrases(
-    first_words=(
+    subject_words=(
         "автоматический автоответ автоответчик мы ваше ваш ваша получено вне подтверждение отсутствие спасибо "
-        "благодарим заявка обращение автоматична ми дякуємо поза підтвердження запит получили нет регистрация это "
-        "данное этот цей це пожалуйста просьба будь я сейчас нахожусь не"
+        "благодарим заявка обращение автоматична ми дякуємо поза підтвердження запит получили нет регистрация"
     ),
+    sentence_words="это данное этот цей це пожалуйста просьба будь я сейчас нахожусь не",
+    stems="автомат отве відпов получ принят отримал зарегистр зареєстр заявк отпуск создан створ",
     automatic=(
         r"автоматический ответ|автоответ(?:чик)?|вне офиса|автоматична відповідь|отсутствие на рабочем месте|"
         r"поза офісом|нет на месте"
