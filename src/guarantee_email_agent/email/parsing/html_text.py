@@ -6,8 +6,10 @@ Our own parser of one pass over the markup, without a tree and without recursion
 - Table rows are lines, their cells separated by a tab, so that a label and its value stand on one line even where
   each cell wraps its content into a paragraph of its own, as Outlook does.
 - Blocks and <br> break lines; runs of white space are one space, outside <pre>.
-- What is not shown is left out: comments, style, script, title, and elements hidden by `hidden`, `display: none`,
-  `visibility: hidden` or `mso-hide: all` in their own attributes.
+- What is not shown is left out: comments, style, script, title, and elements that are hidden by their own attributes:
+  `hidden`, `display: none`, `visibility: hidden`, `mso-hide: all`, `opacity: 0`, a height of 0 with `overflow: hidden`.
+  A font size of 0 hides inline elements only, since newsletters give it to what contains larger text, and a colour
+  hides nothing, since what was written on a dark screen is white.
 - Quotations are <blockquote> and the containers that mail programs put around an earlier mail.
 - A "tag" that is an address, `<jane@example.com>`, is text that somebody forgot to escape, and stays.
 """
@@ -29,11 +31,17 @@ _MARKUP = re.compile(r"<(?:/?[A-Za-z]|[!?])")
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _REST_OF_TAG = re.compile(r"""[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>""")
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]*)))?""")
-_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all", re.IGNORECASE)
+_ZERO = r"\s*:\s*0(?:\.0{1,4})?[a-z%]{0,4}\s*(?:!\s*important\s*)?(?:;|$)"
+_MAY_HIDE = re.compile(r"hid|none|(?:opacity|font-size)\s*:\s*0")
+_HIDING_STYLE = re.compile(rf"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all|(?<![-\w])opacity{_ZERO}")
+_NO_HEIGHT = re.compile(rf"(?<![-\w])(?:max-)?height{_ZERO}")
+_HIDDEN_OVERFLOW = re.compile(r"overflow(?:-y)?\s*:\s*hidden")
+_NO_FONT_SIZE = re.compile(rf"font-size{_ZERO}")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
 _HIDDEN_ELEMENTS = frozenset({"script", "style", "title", "template", "svg", "math", "object", "iframe", "noframes"})
+_INLINE_TEXT = frozenset({"span", "font", "a", "b", "i", "em", "strong", "small"})
 _PARAGRAPHS = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "blockquote", "pre", "hr"})
 _ROWS = frozenset({"table", "tbody", "thead", "tfoot", "tr", "caption"})
 _CELLS = frozenset({"td", "th"})
@@ -204,7 +212,7 @@ class _TextBuilder:
             if self._hidden != "p" or tag not in _BLOCKS:
                 return
             self._hidden = None  # a paragraph needs no end tag: the next block ends it
-        if attributes and tag not in _VOID and _is_hidden(attributes):
+        if attributes and tag not in _VOID and _is_hidden(tag, attributes):
             self._hidden, self._hidden_depth = tag, 1
             return
         if self._cell == _NESTING and (tag in _ROWS or tag in _CELLS):
@@ -278,14 +286,19 @@ class _TextBuilder:
                 self._container = self._divs
 
 
-def _is_hidden(attributes: str) -> bool:
-    folded = attributes.lower()
-    if "hid" not in folded and "none" not in folded:
+def _is_hidden(tag: str, attributes: str) -> bool:
+    if not _MAY_HIDE.search(attributes.lower()):
         return False
     return any(
-        name == "hidden" or (name == "style" and _HIDING_STYLE.search(value))
+        name == "hidden" or (name == "style" and _hides(tag, value.lower()))
         for name, value in _parse_attributes(attributes)
     )
+
+
+def _hides(tag: str, style: str) -> bool:
+    if _HIDING_STYLE.search(style) or (_HIDDEN_OVERFLOW.search(style) and _NO_HEIGHT.search(style)):
+        return True
+    return tag in _INLINE_TEXT and _NO_FONT_SIZE.search(style) is not None
 
 
 def _parse_attributes(text: str) -> list[tuple[str, str]]:
