@@ -8,11 +8,9 @@ import pytest
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter, classify_intent
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.prompts import choice_request, draft_request, triage_request
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -171,104 +169,6 @@ def test_nothing_in_a_mail_passes_for_a_request(hostile: str, instructions: Inst
     answer = triage(instructions, f"My dryer, serial number HT20491, leaks.\n{hostile}\n")
     assert answer["intent"] == "warranty"
     assert "HT20491" in answer["serial_numbers"]
-
-
-# Intent -----------------------------------------------------------------------------------------------------------
-
-
-ABOUT_A_DEVICE = [
-    "Is my vacuum cleaner still under warranty?",
-    "Could you check whether the guarantee on my oven has run out?",
-    "The dishwasher stopped in the middle of a cycle and leaks.",
-    "THIS IS THE THIRD TIME THE DRYER BREAKS!!! I want it repaired NOW!",
-    "fridge dead",
-    "My espresso machine won't turn on any more.",
-    "So last summer we moved house, and my sister gave us her old toaster, and now, well, it trips the fuse.",
-    "The display of the thermostat flickers since yesterday.",
-    "How do I descale the kettle?",
-    "Battery of the drill no longer charges.",
-    "Error code E18 on the washing machine, what does it mean?",
-    "I would like to register a fault with my heat pump dryer.",
-    "Meine Waschmaschine schleudert nicht mehr.",
-    "Habe ich auf den Backofen noch Garantie?",
-    "Der Akku vom Rasenmäher lädt nicht.",
-    "Ihr Mist-Staubsauger ist schon wieder kaputt!",
-    "Gewährleistung für Kaffeevollautomat",
-    "Der Geschirrspüler zeigt eine Fehlermeldung.",
-    "Moja pralka nie działa.",
-    "Czy moja lodówka jest jeszcze na gwarancji?",
-    "Odkurzacz przestał działać po dwóch tygodniach.",
-    "Zmywarka cieknie, proszę o naprawę.",
-    "Reklamacja: ekspres do kawy nie włącza się",
-    "Chciałbym zgłosić usterkę piekarnika.",
-]
-ABOUT_SOMETHING_ELSE = [
-    "Where is my order? It should have come on Monday.",
-    "Please send me a copy of the invoice for last month.",
-    "We can bring your website to page one of the search results.",
-    "I would like to apply for the job as a service technician.",
-    "Please unsubscribe me from your newsletter.",
-    "Do you offer a discount for schools?",
-    "What are your opening hours on Saturday?",
-    "I forgot the password of my account.",
-    "Wo bleibt meine Bestellung? Die Sendung steht seit drei Tagen.",
-    "Bewerbung als Werkstudent im Marketing",
-    "Bitte schicken Sie mir die Rechnung noch einmal.",
-    "Wann haben Sie am Samstag geöffnet? Ich finde keine Öffnungszeiten.",
-    "Gdzie jest moja paczka? Zamówienie złożyłem tydzień temu.",
-    "Proszę o kopię faktury za marzec.",
-    "Oferta współpracy: pozycjonowanie strony internetowej",
-    "Chciałbym odstąpić od umowy i zwrócić towar.",
-]
-SAYS_TOO_LITTLE = [
-    "",
-    "Hello",
-    "Please call me back.",
-    "Urgent!!!",
-    "Guten Tag, ich habe eine Frage.",
-    "Proszę o kontakt",
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "intent"),
-    [
-        *((text, "warranty") for text in ABOUT_A_DEVICE),
-        *((text, "other") for text in ABOUT_SOMETHING_ELSE),
-        *((text, "unclear") for text in SAYS_TOO_LITTLE),
-    ],
-)
-def test_what_a_mail_is_about(text: str, intent: str, lexicon: Lexicon) -> None:
-    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == intent
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted", "has_serial_number", "intent"),
-    [
-        pytest.param("SN12345", "", True, "warranty", id="a serial number alone speaks for a device"),
-        pytest.param(
-            "Any news?", "My dryer is broken.", False, "warranty", id="quoted where the new text says nothing"
-        ),
-        pytest.param(
-            "Where is my order?",
-            "My dryer is broken. The warranty is void.",
-            False,
-            "other",
-            id="quoted text not against what was newly written",
-        ),
-        pytest.param(
-            "Please send me the invoice copy. " + "device " * 50,
-            "",
-            False,
-            "other",
-            id="a repeated word weighs no more",
-        ),
-    ],
-)
-def test_what_else_decides_the_intent(
-    text: str, quoted: str, has_serial_number: bool, intent: str, lexicon: Lexicon
-) -> None:
-    assert classify_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon) == intent
 
 
 # Choice ------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """How well the interpreter reads mails that people labelled by hand, in four languages and more.
 
 Each line of `mails/*.jsonl` is a mail with the intent and the serial numbers that a support lead would see in it. The
-lexicon was tuned on the first three files; the fourth was written afterwards and never used for tuning. A mail that
-should be left to a person names the reasons in `hand_over`; files of that name hold such mails and what resembles them.
+lexicon was tuned on all but the fourth file, which was written after the first three and never used for tuning.
+`also_right` is an intent that does no harm either. A mail that should be left to a person names the reasons in
+`hand_over`; files of that name hold such mails and what resembles them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_nu
 from guarantee_email_agent.llm.prompts import triage_request
 
 MAILS = Path(__file__).with_name("mails")
-MOST_WRONG = {"one": 3, "two": 4, "three": 5, "four": 4}
+MOST_WRONG = {"one": 2, "two": 3, "three": 5, "four": 2, "five": 3}
 """What is misread today. Fewer is progress: lower the figure. More is a step back."""
 
 
@@ -37,7 +38,7 @@ def test_no_more_mails_are_misread_than_before(name: str, instructions: Instruct
             answer = (await InstructionInterpreter().create(**request)).content[0].input
             # What numbers a mail about something else holds does not matter.
             numbers_matter = mail["intent"] != "other"
-            if answer["intent"] != mail["intent"] or (
+            if answer["intent"] not in (mail["intent"], mail.get("also_right")) or (
                 numbers_matter and _keys(answer["serial_numbers"]) != _keys(mail["serials"])
             ):
                 wrong.append(f"{mail['id']}: wanted {mail['intent']} {mail['serials']}, got {dict(answer)}")

@@ -196,6 +196,26 @@ SEVERAL = [
     ("Model\tSerial number\nKX200\tHT20491\nKX300\tHT20555", ("HT20491", "HT20555")),
     ("Model | S/N | Bought\nKX200 | HT20491 | 2024\nKX300 | HT20555 | 2025", ("HT20491", "HT20555")),
 ]
+OF_COMBINED_LABELS = [
+    ("Mod./Ser. no.: WX-20 / 7781204", ("WX-20", "7781204")),
+    ("Mod./Ser. no.: WX-20/7781204", ("WX-20", "7781204")),
+    ("Serial/Model no.: 7781204 / WX-20", ("7781204", "WX-20")),
+    ("Model and serial number: WX-20, 7781204", ("WX-20", "7781204")),
+    ("Typ/Seriennr.: TR-9 / 4410227", ("TR-9", "4410227")),
+    ("Model/nr seryjny: SU-9 / 4410227", ("SU-9", "4410227")),
+    ("Model/Serial: WX-20", ()),
+    ("Model/Serial: SN12345", ("SN12345",)),
+    ("Model: WX-20 / Serial: 7781204", ("7781204",)),
+]
+OF_GROUPS = [
+    ("Serial number: 4C 7719 0033 X. The chuck is stuck.", "4C77190033X"),
+    ("Serial no. 00471 KL. It drips.", "00471KL"),
+    ("Serial no. 00471-KL. It drips.", "00471-KL"),
+    ("S/N 00471 KL", "00471KL"),
+    ("S/N 00471 I bought it in May", "00471"),
+    ("S/N 48817734 LG dryer", "48817734"),
+    ("S/N FD 9804 00231", "FD980400231"),
+]
 ONE_DEVICE_IN_TWO_SPELLINGS = [
     ("Serial SN-48817734. As I said, SN48817734 is broken.", "SN-48817734"),
     ("s/n 48817734 ... again: SN48817734", "48817734"),
@@ -223,6 +243,18 @@ def test_takes_nothing_else_for_a_serial_number(text: str, lexicon: Lexicon) -> 
 @pytest.mark.parametrize(("text", "numbers"), SEVERAL)
 def test_finds_every_device(text: str, numbers: tuple[str, ...], lexicon: Lexicon) -> None:
     assert extract_serial_numbers(tokenize(text), lexicon).numbers == numbers
+
+
+@pytest.mark.parametrize(("text", "numbers"), OF_COMBINED_LABELS)
+def test_a_label_of_two_numbers_leaves_open_which_is_which(
+    text: str, numbers: tuple[str, ...], lexicon: Lexicon
+) -> None:
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == numbers
+
+
+@pytest.mark.parametrize(("text", "number"), OF_GROUPS)
+def test_groups_behind_a_label_are_one_number(text: str, number: str, lexicon: Lexicon) -> None:
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == (number,)
 
 
 @pytest.mark.parametrize(("text", "number"), ONE_DEVICE_IN_TWO_SPELLINGS)

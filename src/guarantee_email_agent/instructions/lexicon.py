@@ -6,7 +6,7 @@ They stand in named elements of the main instruction file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeVar
@@ -22,7 +22,9 @@ from guarantee_email_agent.instructions.phrases import (
 from guarantee_email_agent.instructions.safe_regex import UnsafeRegexError, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example"]
-Topic = Literal["warranty", "other"]
+CorrectionKind = Literal["next", "last", "replacement"]
+Courtesy = Literal["thanks", "request"]
+Topic = Literal["warranty", "fault", "other", "unsolicited"]
 
 LABEL_ELEMENTS: dict[str, LabelKind] = {
     "serial-labels": "serial",
@@ -30,10 +32,36 @@ LABEL_ELEMENTS: dict[str, LabelKind] = {
     "other-labels": "other",
     "example-markers": "example",
 }
-TOPIC_ELEMENTS: dict[str, Topic] = {"about-warranty": "warranty", "about-other": "other"}
-WORD_ELEMENTS = ("label-links", "owner-words", "back-references", "denials", "list-joiners", "empty-words")
+CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
+    "retractions": "next",
+    "retractions-behind": "last",
+    "corrections": "replacement",
+}
+TOPIC_ELEMENTS: dict[str, Topic] = {
+    "about-warranty": "warranty",
+    "about-faults": "fault",
+    "about-other": "other",
+    "about-unsolicited": "unsolicited",
+}
+WORD_ELEMENTS = (
+    "label-links",
+    "owner-words",
+    "back-references",
+    "denials",
+    "list-joiners",
+    "empty-words",
+    "greetings",
+)
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
-LEXICON_ELEMENTS = (*LABEL_ELEMENTS, *TOPIC_ELEMENTS, *WORD_ELEMENTS, *PATTERN_ELEMENTS)
+COURTESY_ELEMENTS: dict[str, Courtesy] = {"thanks": "thanks", "requests": "request"}
+LEXICON_ELEMENTS = (
+    *LABEL_ELEMENTS,
+    *CORRECTION_ELEMENTS,
+    *COURTESY_ELEMENTS,
+    *TOPIC_ELEMENTS,
+    *WORD_ELEMENTS,
+    *PATTERN_ELEMENTS,
+)
 """The elements of the main instruction file that hold the lexicon; all are required."""
 
 MAX_WEIGHT = 9
@@ -54,6 +82,8 @@ class Lexicon:
     """Everything the interpreter knows about reading a mail; one field an element or group of elements."""
 
     labels: PhraseMatcher[LabelKind]
+    corrections: PhraseMatcher[CorrectionKind]
+    courtesies: PhraseMatcher[Courtesy]
     topics: PhraseMatcher[TopicPhrase]
     links: frozenset[str]
     owners: frozenset[str]
@@ -61,6 +91,7 @@ class Lexicon:
     denials: frozenset[str]
     joiners: frozenset[str]
     stop_words: frozenset[str]
+    greetings: frozenset[str]
     labelled: re.Pattern[str]
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
@@ -82,11 +113,9 @@ def parse_lexicon(text: str) -> Lexicon:
         if not by_name[name].text.strip():
             raise _error(by_name[name].line, f"<{name}> is empty. Write at least one entry")
     return Lexicon(
-        labels=PhraseMatcher(
-            _parse_phrase(line, source, kind)
-            for name, kind in LABEL_ELEMENTS.items()
-            for line, source in _split_entries(by_name[name].numbered_lines())
-        ),
+        labels=_parse_phrases(by_name, LABEL_ELEMENTS),
+        corrections=_parse_phrases(by_name, CORRECTION_ELEMENTS),
+        courtesies=_parse_phrases(by_name, COURTESY_ELEMENTS),
         topics=PhraseMatcher(
             phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _parse_topics(by_name[name], topic)
         ),
@@ -96,6 +125,7 @@ def parse_lexicon(text: str) -> Lexicon:
         denials=_parse_words(by_name["denials"]),
         joiners=_parse_words(by_name["list-joiners"]),
         stop_words=_parse_words(by_name["empty-words"]),
+        greetings=_parse_words(by_name["greetings"]),
         labelled=_parse_patterns(by_name["labelled-serial"]),
         self_labelled=_parse_patterns(by_name["self-labelled-serial"]),
         unlabelled=_parse_patterns(by_name["unlabelled-serial"]),
@@ -106,6 +136,15 @@ def parse_lexicon(text: str) -> Lexicon:
 def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """(line, entry) pairs: what stands between commas and line ends."""
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
+
+
+def _parse_phrases(by_name: Mapping[str, Element], kinds: Mapping[str, _Payload]) -> PhraseMatcher[_Payload]:
+    """The phrases of several elements, each with what its element makes of it."""
+    return PhraseMatcher(
+        _parse_phrase(line, source, kind)
+        for name, kind in kinds.items()
+        for line, source in _split_entries(by_name[name].numbered_lines())
+    )
 
 
 def _parse_topics(element: Element, topic: Topic) -> Iterator[PhrasePattern[TopicPhrase]]:

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
-from guarantee_email_agent.instructions.router import Intent
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
+from guarantee_email_agent.interpreter.intent import classify_intent, is_only_thanks
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
@@ -28,9 +28,6 @@ from guarantee_email_agent.llm.prompts import CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TO
 from guarantee_email_agent.utils.errors import LLMError
 
 _tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
-
-WEIGHT_OF_SERIAL_NUMBER = 3
-MIN_CONTENT_WORDS = 4
 
 
 class InstructionInterpreter(ModelClient):
@@ -81,35 +78,12 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
         tiers = (_tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
     else:
         tiers = (written, tokenize(quoted), tokenize(signature))
+    if is_only_thanks(tiers[0], lexicon):
+        return {"intent": "other", "serial_numbers": []}
     numbers = _numbers_by_tier(tiers, lexicon)
     if not numbers and mentions_serial_number(tiers[1], lexicon):
         numbers = extract_answer(tiers[0], lexicon)
     return {"intent": classify_intent(written, tiers[1], bool(numbers), lexicon), "serial_numbers": list(numbers)}
-
-
-def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> Intent:
-    """What a mail is about, by the weighted phrases of the lexicon.
-
-    written: what the customer newly wrote, subject included. quoted: counts only where `written` holds no phrase. Each
-    phrase counts once, so that repetition does not outweigh meaning.
-    """
-    scores = _score_topics(written, lexicon)
-    if not any(scores.values()) and quoted.folded:
-        scores = _score_topics(quoted, lexicon)
-    if has_serial_number:
-        scores["warranty"] += WEIGHT_OF_SERIAL_NUMBER
-    if not any(scores.values()):
-        content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
-        return "other" if len(content_words) >= MIN_CONTENT_WORDS else "unclear"
-    return "warranty" if scores["warranty"] >= scores["other"] else "other"
-
-
-def _score_topics(words: TokenizedText, lexicon: Lexicon) -> dict[Topic, int]:
-    found = {match.payload.phrase: match.payload for match in lexicon.topics.find(words)}
-    scores: dict[Topic, int] = {"warranty": 0, "other": 0}
-    for phrase in found.values():
-        scores[phrase.topic] += phrase.weight
-    return scores
 
 
 def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[str, ...]:

@@ -101,19 +101,20 @@ class NumberSpanReader:
         return first
 
     def spaced_serial_number_at(self, index: int) -> NumberSpan | None:
-        """`FD 9804 00231`: a few capitals, then groups of digits, with single blanks between."""
+        """`FD 9804 00231`, `4C 7719 0033 X`: a few signs, then groups of digits, with single blanks between."""
         words = self._words
         prefix = words.text[words.starts[index] : words.ends[index]]
-        if not (len(prefix) <= 4 and prefix.isalpha() and prefix.isupper()):
+        if not (len(prefix) <= (4 if prefix.isalpha() else 2) and prefix.isalnum() and prefix == prefix.upper()):
             return None
         end, text = index + 1, prefix
         while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
             end, text = end + 1, text + words.folded[end]
-        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._lexicon.labelled.fullmatch(text)
-        return NumberSpan(index, end, text) if usable else None
+        span = self._extend_over_letters(NumberSpan(index, end, text))
+        usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._lexicon.labelled.fullmatch(span.text)
+        return span if usable else None
 
     def _extend_over_groups(self, span: NumberSpan) -> NumberSpan:
-        """`1234 5678 9012` is one number where the groups are equally long."""
+        """`1234 5678 9012` is one number where the groups are equally long, and `00471 KL` where nothing follows."""
         words, length = self._words, len(span.text)
         if not 3 <= length <= 5 or span.end != span.first + 1:
             return span
@@ -131,7 +132,22 @@ class NumberSpanReader:
                 break
         if len(groups) == 2 and self._lexicon.never.fullmatch(groups[1]):
             return span  # a number and a year
-        return NumberSpan(span.first, end, "".join(groups))
+        return self._extend_over_letters(NumberSpan(span.first, end, "".join(groups)))
+
+    def _extend_over_letters(self, span: NumberSpan) -> NumberSpan:
+        """With one or two capitals behind its digits that end the phrase: the X of `4C 7719 0033 X`."""
+        words, end = self._words, span.end
+        if end >= len(words.folded) or words.gap_before(end) != " " or not span.text[-1].isdigit():
+            return span
+        letters = words.text[words.starts[end] : words.ends[end]]
+        if not (len(letters) <= 2 and letters.isascii() and letters.isalpha() and letters.isupper()):
+            return span
+        behind = words.text[words.ends[end] : words.ends[end] + 1]
+        digits = len(_DIGIT.findall(span.text))
+        is_end = behind in ("", "\n", ",", ".", ";", ")", "!", "?")
+        return (
+            NumberSpan(span.first, end + 1, span.text + letters) if is_end and digits >= MIN_DIGITS_OF_GROUPS else span
+        )
 
     def next_in_list(self, number: NumberSpan) -> NumberSpan | None:
         """The number that follows in "4711-A, 4712-B and 4713-C"."""

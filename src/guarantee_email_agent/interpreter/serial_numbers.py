@@ -11,10 +11,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
-from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText, fold
+from guarantee_email_agent.interpreter.corrections import CorrectionReader
 from guarantee_email_agent.interpreter.number_spans import (
     HYPHENS,
     NumberSpan,
@@ -36,6 +37,7 @@ MAX_WORDS_BACK = 60
 MAX_TABLE_LINE = 500
 MAX_TABLE_ROWS = 50
 MIN_LENGTH_BEFORE_LABEL = 5
+MAX_NUMBERS_OF_COMBINED = 4
 
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)")
 _DIGIT = re.compile(r"[0-9]")
@@ -101,6 +103,8 @@ class _Extractor:
         examples = (label for label in self._labels.values() if label.payload == "example")
         self._after_example = frozenset(index for label in examples for index in (label.end, label.end + 1))
         self._reader = NumberSpanReader(words, lexicon, self._after_example)
+        self._corrections = CorrectionReader(words, lexicon, self._labels, self._reader)
+        self._combined = dict(self._find_combined_labels())
 
     def extract(self) -> ExtractedNumbers:
         self._exclude_other_numbers()
@@ -114,8 +118,9 @@ class _Extractor:
             self._extract_same_shape()
         else:
             self._extract_unlabelled()
-        numbers = deduplicate(self._found[first].text for first in sorted(self._found))
-        return ExtractedNumbers(numbers, labelled, other_words)
+        found = self._corrections.apply(self._found)
+        numbers = deduplicate(found[first].text for first in sorted(found))
+        return ExtractedNumbers(numbers, labelled or not self._found, other_words)
 
     def extract_answer(self) -> tuple[str, ...]:
         self._exclude_other_numbers()
@@ -130,8 +135,9 @@ class _Extractor:
 
     def _exclude_other_numbers(self) -> None:
         """Words that another label claims are out of the question."""
+        combined = {index for both in self._combined.values() for index in range(both.first, both.end)}
         for label in self._labels.values():
-            if label.payload != "other" or label.first in self._taken:
+            if label.payload != "other" or label.first in self._taken or label.first in combined:
                 continue
             number = self._number_after(label) or self._number_before(label)
             while number is not None:
@@ -156,7 +162,34 @@ class _Extractor:
                 for number in self._numbers_of(label):
                     self._add(number)
 
+    def _find_combined_labels(self) -> Iterator[tuple[int, PhraseMatch[LabelKind]]]:
+        """Labels of two numbers at once, as in "Mod./Ser. no.", by the first word of the one for the serial number."""
+        words = self._words
+        for label, following in pairwise(self._labels.values()):
+            if {label.payload, following.payload} == {"serial", "other"}:
+                between = words.text_between(label.end, following.first).strip(" .\t")
+                if between in ("/", "&") or fold(between) in self._lexicon.joiners:
+                    serial = label if label.payload == "serial" else following
+                    yield serial.first, PhraseMatch(label.first, following.end, "serial")
+
+    def _numbers_of_combined(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
+        """Both numbers, since it is open which is which. One alone counts where its own prefix tells."""
+        number = self._number_after(label)
+        listed = list[NumberSpan]()
+        while number is not None and len(listed) < MAX_NUMBERS_OF_COMBINED:
+            index = number.first
+            while index < number.end:
+                listed.append(span := self._reader.span_at(index, HYPHENS))
+                index = span.end
+            number = self._reader.next_in_list(number)
+        if len(listed) > 1 or (listed and self._lexicon.self_labelled.fullmatch(listed[0].text)):
+            return listed
+        self._taken.update(index for span in listed for index in range(span.first, span.end))
+        return []
+
     def _numbers_of(self, label: PhraseMatch[LabelKind]) -> list[NumberSpan]:
+        if label.first in self._combined:
+            return self._numbers_of_combined(self._combined[label.first])
         number = self._number_after(label)
         # Below a heading, the first number may be another column's.
         if number is None or "\n" in self._words.text_between(label.end, number.first):

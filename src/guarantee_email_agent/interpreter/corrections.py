@@ -1,0 +1,125 @@
+"""Which numbers a customer takes back: "not 4711-A but 4711-B", "scrap 4711-A", "4711-A should be 4711-B"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from guarantee_email_agent.instructions.lexicon import CorrectionKind, LabelKind, Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+from guarantee_email_agent.interpreter.number_spans import NumberSpan, NumberSpanReader, have_similar_shape
+
+MAX_WORDS_TO_NUMBER = 4
+MAX_WORDS_TO_LABEL = 6
+MAX_CORRECTIONS = 100
+
+_CLAUSE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
+_ARTICLE_LENGTH = 3
+
+
+class CorrectionReader:
+    """Reads the corrections of one text. `labels`: its labels by their first words."""
+
+    def __init__(
+        self,
+        words: TokenizedText,
+        lexicon: Lexicon,
+        labels: Mapping[int, PhraseMatch[LabelKind]],
+        reader: NumberSpanReader,
+    ) -> None:
+        self._words = words
+        self._lexicon = lexicon
+        self._labels = labels
+        self._reader = reader
+        # Each is read within a few words; a hostile text shall not buy more time with more of them.
+        self._marks = lexicon.corrections.find(words)[:MAX_CORRECTIONS]
+
+    def apply(self, found: Mapping[int, NumberSpan]) -> dict[int, NumberSpan]:
+        """`found` (each number by its first word) without what is taken back, and with what replaces it.
+
+        All of them stay where nothing else would be left, and where it is open which of several is replaced.
+        """
+        numbers, retracted = dict(found), set[str]()
+        for mark in self._marks:
+            if mark.payload == "next":
+                self._read_retraction(mark, numbers, retracted)
+            elif mark.payload == "last":
+                if number := self._number_before(mark.first, numbers):
+                    retracted.add(number.text)
+            else:
+                self._read_replacement(mark, numbers, retracted)
+        kept = {first: number for first, number in numbers.items() if number.text not in retracted}
+        return kept or dict(found)
+
+    def _read_retraction(
+        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberSpan], retracted: set[str]
+    ) -> None:
+        """ "not A", and B in "not A but B", where A is one of the numbers or a label announces it."""
+        # In "it does not close: A" the word is of the sentence before.
+        is_direct = mark.end < len(self._words.folded) and not self._words.gap_before(mark.end).strip(" \t\n'\"(")
+        wrong = self._number_after(mark.end) if is_direct else None
+        if wrong is None or not (self._is_among(wrong, numbers) or self._is_announced(mark.first)):
+            return
+        retracted.add(wrong.text)
+        right = self._number_after(wrong.end)
+        if right is not None and have_similar_shape(wrong, right):
+            numbers.setdefault(right.first, right)
+
+    def _read_replacement(
+        self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberSpan], retracted: set[str]
+    ) -> None:
+        """B in "A should be B", "A. Correction: B", where one number was given before."""
+        right = self._number_after(mark.end)
+        if right is None:
+            return
+        before = {number.text: number for number in numbers.values() if number.first < mark.first}
+        before.pop(right.text, None)
+        wrong = [number for number in before.values() if number.text not in retracted]
+        if len(wrong) == 1 and have_similar_shape(wrong[0], right):
+            numbers.setdefault(right.first, right)
+            retracted.add(wrong[0].text)
+
+    def _number_after(self, index: int) -> NumberSpan | None:
+        """The number at word `index` or a few words on, past labels and words like "is" and "the"."""
+        words, lexicon = self._words, self._lexicon
+        end = index + MAX_WORDS_TO_NUMBER
+        while index < min(end, len(words.folded)):
+            if _CLAUSE_END.search(words.gap_before(index)):
+                return None
+            if number := self._reader.serial_number_at(index):
+                return number
+            word, label = words.folded[index], self._labels.get(index)
+            if label is not None and label.payload in ("serial", "weak"):
+                index, end = label.end, label.end + MAX_WORDS_TO_NUMBER
+            elif (
+                word in lexicon.links
+                or word in lexicon.owners
+                or len(word) == 1
+                or (word in lexicon.stop_words and len(word) <= _ARTICLE_LENGTH)
+            ):
+                index += 1
+            else:
+                return None
+        return None
+
+    def _number_before(self, index: int, numbers: Mapping[int, NumberSpan]) -> NumberSpan | None:
+        """The number of `numbers` that ends right before word `index`, or one word before."""
+        for end in (index, index - 1):
+            if end < 1 or _CLAUSE_END.search(self._words.gap_before(end)):
+                return None
+            if (number := numbers.get(self._reader.span_start(end - 1))) is not None and number.end == end:
+                return number
+        return None
+
+    def _is_announced(self, index: int) -> bool:
+        """Whether the serial number's label stands before word `index` in its sentence, and no other label behind."""
+        for first in range(index, max(index - MAX_WORDS_TO_LABEL, 0) - 1, -1):
+            if label := self._labels.get(first):
+                return label.payload in ("serial", "weak")
+            if _CLAUSE_END.search(self._words.gap_before(first)):
+                return False
+        return False
+
+    @staticmethod
+    def _is_among(number: NumberSpan, numbers: Mapping[int, NumberSpan]) -> bool:
+        return any(other.text == number.text for other in numbers.values())

@@ -1,0 +1,98 @@
+"""What a mail is about, by the weighted phrases of the lexicon."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, TopicPhrase
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
+from guarantee_email_agent.instructions.router import Intent
+
+WEIGHT_OF_SERIAL_NUMBER = 3
+WEIGHT_OF_FAULT = 2
+WEIGHT_OF_CERTAIN_FAULT = 3
+WEIGHT_OF_STRANGER = 4
+WEIGHT_OF_CLEAR_TOPIC = 8
+MAX_WEIGHT_OF_DEVICES = 2
+MAX_NAMES = 2
+MIN_CONTENT_WORDS = 4
+
+_MORE_THAN_THANKS = re.compile(r"[?0-9]")
+_SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
+
+
+def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> Intent:
+    """What a mail is about, by the weighted phrases of the lexicon.
+
+    written: what the customer newly wrote, subject included. quoted: counts only where `written` holds no phrase. Each
+    phrase counts once, so that repetition does not outweigh meaning. A fault beside a weightier other topic is a
+    conflict, hence unclear: it is never brushed off. Mail of strangers is about something else even if it talks shop.
+    """
+    scores = _score_topics(written, lexicon)
+    if not any(scores.values()) and quoted.folded:
+        scores = _score_topics(quoted, lexicon)
+    if has_serial_number:
+        scores["warranty"] += WEIGHT_OF_SERIAL_NUMBER
+    content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
+    warranty, fault, unsolicited = scores["warranty"], scores["fault"], scores["unsolicited"]
+    other = scores["other"] + unsolicited
+    if not warranty and not other:
+        says_little = len(content_words) < MIN_CONTENT_WORDS
+        return "unclear" if says_little else "warranty" if fault else "other"
+    if unsolicited >= (WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER):
+        return "other"
+    if warranty + fault >= other:
+        return "warranty"
+    # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
+    is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
+    return "unclear" if fault >= WEIGHT_OF_FAULT and is_of_device else "other"
+
+
+def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
+    """Whether a text begins with thanks, asks nothing, gives no number and tells of no fault."""
+    courtesies = lexicon.courtesies.find(words)
+    if (
+        not courtesies
+        or _MORE_THAN_THANKS.search(words.text)
+        or any(match.payload == "request" for match in courtesies)
+    ):
+        return False
+    before = words.folded[: courtesies[0].first]
+    return sum(word not in lexicon.greetings for word in before) <= MAX_NAMES and not any(
+        match.payload.topic == "fault" for match in lexicon.topics.find(words)
+    )
+
+
+def _score_topics(words: TokenizedText, lexicon: Lexicon) -> dict[Topic, int]:
+    matches = lexicon.topics.find(words)
+    found = {match.payload.phrase: match.payload for match in matches}
+    scores: dict[Topic, int] = {"warranty": 0, "fault": 0, "other": 0, "unsolicited": 0}
+    devices = 0
+    for phrase in found.values():
+        scores[phrase.topic] += phrase.weight
+        devices += phrase.topic == "warranty" and phrase.weight == 1
+    # Who names one device after the other says no more of it.
+    scores["warranty"] -= max(devices - MAX_WEIGHT_OF_DEVICES, 0)
+    if devices and not scores["fault"] and _denies_of_device(words, matches, lexicon):
+        scores["fault"] = WEIGHT_OF_FAULT
+    return scores
+
+
+def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicPhrase]], lexicon: Lexicon) -> bool:
+    """Whether a sentence on a device, and on nothing else, says that it does not do something."""
+    topics = dict[int, Topic]()
+    for match in matches:
+        topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
+    in_sentence, denied = set[Topic](), False
+    for index, word in enumerate(words.folded):
+        gap = words.gap_before(index)
+        if _SENTENCE_END.search(gap):
+            if denied and in_sentence == {"warranty"}:
+                return True
+            in_sentence, denied = set(), False
+        if topic := topics.get(index):
+            in_sentence.add(topic)
+        elif word in lexicon.denials:
+            denied = True
+    return denied and in_sentence == {"warranty"}
