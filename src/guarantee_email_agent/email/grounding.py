@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from guarantee_email_agent.email.claim_words import DATE, NUMBER, TICKET, pattern
+from guarantee_email_agent.email.claim_words import DATE, NUMBER, STATUS_WORDS, TICKET, pattern
+from guarantee_email_agent.email.harmless_words import HARMLESS_WORDS
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 
@@ -47,7 +48,7 @@ _CLAIMS = (
 _FULLY_COVERED = re.compile(r"fully\s+covered", re.IGNORECASE)
 _ABOUT_WARRANTY = re.compile(r"\b(?:warrant|guarant|garant|gewahrleist|gwaranc|rekojm|zaruk|zaruc)\w*|\bcovered\b")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W\d_]+")
 _SPELLED_OUT = re.compile(r"(?<!\w)\w(?:[ .*_-]\w){3,}(?!\w)")
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[-.'*_·](?=[^\W\d_])")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n|\n(?=[ \t]*[-*•] )")
@@ -112,18 +113,10 @@ def _find_claims(
     """Claims in a reply whose facts were replaced. Pure, and most replies differ in their facts alone, hence cached."""
     found = list(_find_signs(text))
     text = unicodedata.normalize("NFKC", text)
-    folded = fold(text).replace("’", "'")
     found.extend(f"'{mark}' looks like an unfilled placeholder." for mark in ("{", "}", "[[", "]]") if mark in text)
-    found.extend(_find_false_sentences(folded, status))
-    if (
-        status in ("expired", "not_found")
-        and "valid" in _INSIDE_WORD.sub("", folded)
-        and not any("valid" in each for each in found)
-    ):
-        found.append("The facts do not say 'valid', not even inside another word.")
     if not is_full and _FULLY_COVERED.search(text):
         found.append("The facts do not say 'fully covered'.")
-    if not allows_warranty_mentions and (match := _ABOUT_WARRANTY.search(folded)):
+    if not allows_warranty_mentions and (match := _ABOUT_WARRANTY.search(fold(text))):
         found.append(f"This reply says nothing about a warranty: leave out '{match[0]}'.")
     lowered = approved_text.lower()
     for kind, claim in _CLAIMS:
@@ -132,8 +125,8 @@ def _find_claims(
             for match in claim.finditer(text)
             if match[0].lower() not in lowered
         )
-        text = claim.sub(" ", text)
-    found.extend(_find_promises(folded, _words(fold(approved_text))))
+        text, approved_text = claim.sub(" ", text), claim.sub(" ", approved_text)
+    found.extend(_find_sentences(fold(text), status, fold(approved_text)))
     return tuple(dict.fromkeys(found))
 
 
@@ -149,7 +142,7 @@ def _find_signs(text: str) -> Iterator[str]:
 
 
 def _is_deceptive(sign: str) -> bool:
-    """Invisible signs, letters of other scripts or beyond Latin Extended-A, digits and letters in another form."""
+    """Whether it is invisible, of another script, beyond Latin Extended-A, or a digit or letter in another form."""
     if sign < "\x80" or sign in _TYPOGRAPHIC:
         return False
     if sign.isalpha():
@@ -157,15 +150,30 @@ def _is_deceptive(sign: str) -> bool:
     return sign.isnumeric() or unicodedata.category(sign)[0] in "CM" or unicodedata.normalize("NFKC", sign).isalnum()
 
 
-def _find_false_sentences(folded: str, status: str | None) -> Iterator[str]:
-    """Sentences about the warranty, or about the number in our records, that say another status than the facts."""
-    for sentence in _sentences(folded):
-        if _is_false(pattern("name").sub(" ", sentence), status):
-            yield f"The facts do not say '{' '.join(sentence.split())[:MAX_QUOTED]}'."
+def _find_sentences(folded: str, status: str | None, approved: str) -> Iterator[str]:
+    """Sentences that say another status than the facts, and those that neither claim nothing nor were approved."""
+    approved_sentences = {tuple(_WORD.findall(part)) for part in _SENTENCE_END.split(approved)}
+    known = HARMLESS_WORDS | STATUS_WORDS
+    for part in _SENTENCE_END.split(folded):
+        sentence = " ".join(part.split())
+        named = pattern("name").sub(" ", sentence)
+        if _is_false(named, status):
+            yield f"The facts do not say '{sentence[:MAX_QUOTED]}'."
+            continue
+        if _words(sentence) in approved_sentences:
+            continue
+        without = pattern("own_cost").sub(" ", named)
+        if without != named:
+            without = pattern("repair").sub(" ", without)
+        if status in ("valid", "expired"):
+            without = pattern("ends_on_date").sub(" ", without)
+        if unknown := next((word for word in _words(without) if word not in known), None):
+            yield f"No fact and no approved sentence bears out '{unknown}' in '{sentence[:MAX_QUOTED]}'."
 
 
-def _sentences(folded: str) -> Iterator[str]:
-    return (" ".join(part.split()) for part in _SENTENCE_END.split(folded) if part and part.strip())
+def _words(sentence: str) -> tuple[str, ...]:
+    """The words of a sentence, without those that stand for facts."""
+    return tuple(word for word in _WORD.findall(sentence) if word not in (NUMBER, DATE, TICKET))
 
 
 def _is_false(sentence: str, status: str | None) -> bool:
@@ -180,6 +188,8 @@ def _is_false(sentence: str, status: str | None) -> bool:
             return False
         untrue = says("over") or says("not") or says("if") or says("scope")
         return untrue or (says("until") and not says("until_date"))
+    if status in ("expired", "not_found") and "valid" in _INSIDE_WORD.sub("", sentence):
+        return True
     if status == "expired":
         if says("unknown"):
             return True
@@ -197,25 +207,6 @@ def _is_false(sentence: str, status: str | None) -> bool:
     if says("holds") or says("ended"):
         return True
     return says("warranty") and (says("goes_on") or says("over") or not says("looks_up"))
-
-
-def _find_promises(folded: str, approved: str) -> Iterator[str]:
-    """Promises of time, money and goods, and requests for them, in sentences that the author did not write."""
-    for sentence in _sentences(folded):
-        if _words(sentence) in approved:
-            continue
-        without = pattern("harmless").sub(" ", sentence)
-        at_own_cost = pattern("own_cost").sub(" ", without)
-        if at_own_cost != without:
-            without = pattern("repair").sub(" ", at_own_cost)
-        for kind in ("promise", "time"):
-            if match := pattern(kind).search(without):
-                yield f"The promise '{without[match.start() : match.start() + MAX_QUOTED]}' stands in no fact."
-
-
-def _words(folded: str) -> str:
-    """The words alone, without those that stand for facts."""
-    return " ".join(word for word in _WORD.findall(folded) if word not in (NUMBER, DATE, TICKET))
 
 
 def find_missing_facts(reply: str, grounding: GroundingFacts) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ _GROUPED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class WholeNumber:
-    """words[first:end] of a text. `text` is upper case, its groups joined without blanks."""
+    """words[first:end] of a text. `text` is upper case, its groups without blanks; empty where it is not plain."""
 
     first: int
     end: int
@@ -53,8 +53,8 @@ class WholeNumber:
 def find_whole_numbers(words: TokenizedText, lexicon: Lexicon) -> list[WholeNumber]:
     """Every number of a text, in order; time is linear in its length.
 
-    Left out is what only looks like one: a number beside a letter of another script, a plus, a currency or a combining
-    sign, a thousand or a time of day, a number that goes on in the next line.
+    One has no text where it is not plain: with a letter of another script, beside a plus, a currency or a combining
+    sign, as part of 12,345 or 12:30, or going on in the next line.
     """
     found: list[WholeNumber] = []
     last_end = 0
