@@ -56,6 +56,7 @@ class McpMailbox:
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """True for a server without this tool."""
+        await self._session.start()  # one that ended has no tools to show
         if "is_waiting" not in self._session.tools:
             return True
         waiting = (await self._call("is_waiting", {"id": mail_id, "skip_seen": skip_seen})).get("waiting")

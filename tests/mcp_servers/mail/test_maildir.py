@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from mail_stores import REPLY, ids, refused
 
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.integrations.ports import InboxFilter, Reply
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
@@ -107,6 +108,30 @@ def test_a_mail_that_another_program_moved_is_still_found(mailbox: Maildir, dire
     assert mailbox.read_raw("1.host", 1000) == RAW
     mailbox.mark("1.host", "answered")
     assert [file.name for file in (directory / "cur").iterdir()] == ["1.host:2,FSa"]
+
+
+def test_mails_that_a_mail_program_moves_meanwhile_stay_listed(mailbox: Maildir, directory: Path) -> None:
+    names = {f"{1_700_000_000 + number}.M1P1.host" for number in range(300)}
+    paths = [put(directory, name) for name in names]
+    flags = itertools.cycle(["", "S", "PS"])
+
+    def move() -> None:
+        for number, path in enumerate(paths):
+            paths[number] = path.rename(directory / "cur" / f"{path.name.partition(':')[0]}:2,{next(flags)}")
+
+    with ThreadPoolExecutor(1) as threads:
+        moving = threads.submit(lambda: [move() for _ in range(5)])
+        while not moving.done():
+            assert {entry.id for entry in mailbox.list_unprocessed(1000, InboxFilter(1.0)).entries} <= names
+        moving.result()
+    assert set(ids(mailbox, 1000)) == names
+
+
+def test_a_mail_is_told_by_the_flags_that_it_has_now(mailbox: Maildir, directory: Path) -> None:
+    path = put(directory, "1.host")
+    ids(mailbox)
+    path.rename(directory / "cur" / "1.host:2,RS")
+    assert not mailbox.is_waiting("1.host")
 
 
 @pytest.mark.parametrize("outcome", KEYWORDS)

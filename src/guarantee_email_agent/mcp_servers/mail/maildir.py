@@ -12,11 +12,11 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
@@ -66,6 +66,10 @@ class _MaildirFile(NamedTuple):
     path: str
 
 
+_Renamed: TypeAlias = list[_MaildirFile]
+"""Mails whose file was no longer there under its name, to be added to."""
+
+
 class Maildir:
     """A mailbox in a directory. Sending means putting the reply into `.Sent`: atomic, so the proof never lags."""
 
@@ -92,20 +96,24 @@ class Maildir:
                 remove_abandoned(folder / "tmp")
 
     def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
-        with os_errors_as_tool_errors("list", self._directory):
+        def look(renamed: _Renamed) -> MailListing:
             changed_at = (self._directory / "new").stat().st_mtime_ns
             mails = self._scan()
-            waiting = [mail for mail, state in self._states(mails, inbox_filter) if state == "unprocessed"]
+            waiting = [mail for mail, state in self._states(mails, inbox_filter, renamed) if state == "unprocessed"]
             self._paths = {mail.base: mail.path for mail in waiting}
             self._seen_new = (changed_at, frozenset(mail.base for mail in mails))
             entries: list[InboxEntry] = []
-            for mail in _oldest(waiting, limit):
-                if len(entries) == limit:
-                    break
-                with suppress(FileNotFoundError):  # gone since
+            for mail in _oldest(waiting, limit)[:limit]:
+                try:
                     status = os.stat(self._paths.get(mail.base, mail.path))
+                except FileNotFoundError:
+                    renamed.append(mail)
+                else:
                     entries.append(InboxEntry(mail.base, status.st_size, status.st_mtime))
             return MailListing(tuple(entries), len(waiting))
+
+        with os_errors_as_tool_errors("list", self._directory):
+            return _undisturbed(look)
 
     def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         def read(path: str) -> bytes:
@@ -141,7 +149,9 @@ class Maildir:
 
     def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
         with os_errors_as_tool_errors("count", self._directory):
-            states = Counter(state for _, state in self._states(self._scan(), inbox_filter))
+            states = _undisturbed(
+                lambda renamed: Counter(state for _, state in self._states(self._scan(), inbox_filter, renamed))
+            )
             return {state: states[state] for state in INBOX_STATES}
 
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
@@ -215,27 +225,30 @@ class Maildir:
         return list(mails.values())
 
     def _states(
-        self, mails: Iterable[_MaildirFile], inbox_filter: InboxFilter
+        self, mails: Collection[_MaildirFile], inbox_filter: InboxFilter, renamed: _Renamed
     ) -> Iterator[tuple[_MaildirFile, InboxState]]:
         outcomes, left_alone = self._outcomes(), _left_alone(inbox_filter.skip_seen)
         since = inbox_filter.received_since
+        if len(self._received_at) > 2 * len(mails) + 1000:
+            self._received_at.clear()  # mostly of mails that left
         for mail in mails:
             outcome = next((outcomes[flag] for flag in mail.flags if flag in outcomes), None)
             if outcome is not None:
                 yield mail, outcome
             elif not left_alone.isdisjoint(mail.flags):
                 yield mail, "left_alone"
-            elif since and self._received(mail) < since:
+            elif since and self._received(mail, renamed) < since:
                 yield mail, "too_old"
             else:
                 yield mail, "unprocessed"
 
-    def _received(self, mail: _MaildirFile) -> float:
-        """As Dovecot, by the time of the file. 0 for one that was renamed since, which the next look finds."""
+    def _received(self, mail: _MaildirFile, renamed: _Renamed) -> float:
+        """As Dovecot, by the time of the file; so old that it is left out where the file is `renamed`."""
         if mail.base not in self._received_at:
             try:
                 self._received_at[mail.base] = os.stat(mail.path).st_mtime
             except FileNotFoundError:
+                renamed.append(mail)
                 return 0.0
         return self._received_at[mail.base]
 
@@ -260,6 +273,19 @@ class Maildir:
                 with suppress(FileNotFoundError):
                     return work(self._paths[mail_id])
         raise mail_not_found(mail_id)
+
+
+def _undisturbed(look: Callable[[_Renamed], _Result]) -> _Result:
+    """What a look finds while no other program moves mails from `new` to `cur`, changes their flags or deletes them.
+
+    Where none of them is, the last one, without the mails that it lost sight of.
+    """
+    for _ in range(TRIES - 1):
+        renamed: _Renamed = []
+        found = look(renamed)
+        if not renamed:
+            return found
+    return look([])
 
 
 def _left_alone(skip_seen: bool) -> frozenset[str]:

@@ -134,13 +134,12 @@ class DraftsFolder(SpecialFolder):
 
         Raises ToolError, `uncertain` where the connection was lost before the server confirmed the draft.
         """
+        if self.contains(message_id):
+            return False
         began = False
 
         def append(client: IMAPClient) -> bool:
             nonlocal began
-            client.noop()
-            if has_copy(client, message_id):
-                return False
             began = True
             try:
                 response = client.append(self.name(client), message, self.flags)
