@@ -28,8 +28,10 @@ class TestOnce:
         assert len(company.replies()) == 2
         assert company.tickets() == 1
         assert company.inbox_counts() == {
-            "unprocessed": 0,
+            "to answer": 0,
             "answered": 2,
+            "drafted": 0,
+            "handed over": 0,
             "not answered": 1,
             "quarantined": 0,
             "unknown": 0,

@@ -3,95 +3,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shipped_instructions import SHIPPED, InstructionFolder
+from mocked_desk import VALID, Desk, desk, mail
+from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
-from guarantee_email_agent.eval.mocks import MockAnthropicClient, create_mock_clients
-from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
+from guarantee_email_agent.eval.mocks import MockAnthropicClient
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.llm.port import Message, TextBlock, ToolUseBlock
-from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import LLMError
-
-VALID: Mapping[str, Any] = {"status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
-
-
-def case(**mock_responses: Mapping[str, Any]) -> EvalTestCase:
-    """What the mocks answer; the mail comes from the test itself."""
-    return EvalTestCase(
-        "case_001",
-        "d",
-        "case",
-        "2026-01-18",
-        EvalInput(EvalEmail("s", "b", "c@example.com", "2026-01-18"), mock_responses),
-        EvalExpectedOutput(True, True, "valid-warranty"),
-    )
-
-
-@dataclass
-class Desk:
-    """The agent between its mocks, with the order in which things reached them."""
-
-    mocks: dict[str, Any]
-    own_addresses: frozenset[str] = frozenset()
-    instructions: Any = field(default_factory=lambda: InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios"))
-    model: ModelSettings = field(default_factory=lambda: ModelSettings("some-model"))
-
-    def process(self, raw_mail: Any) -> ProcessingResult:
-        return asyncio.run(self.processor().process_email(raw_mail))
-
-    def processor(self) -> EmailProcessor:
-        return EmailProcessor(
-            mail=self.mocks["gmail"],
-            warranty=self.mocks["warranty"],
-            ticketing=self.mocks["ticketing"],
-            llm=self.mocks["anthropic"],
-            instructions=self.instructions,
-            model=self.model,
-            clock=SkippingClock(),
-            own_addresses=self.own_addresses,
-        )
-
-    @property
-    def sent(self) -> list[dict[str, Any]]:
-        return list(self.mocks["gmail"].sent_emails)
-
-    @property
-    def tickets(self) -> list[dict[str, Any]]:
-        return list(self.mocks["ticketing"].created_tickets)
-
-    @property
-    def asked(self) -> list[str]:
-        """The serial numbers that the warranty system was asked for."""
-        return list(self.mocks["warranty"].calls)
-
-
-def desk(llm: Any = None, **mock_responses: Mapping[str, Any]) -> Desk:
-    mocks = create_mock_clients(case(**({"warranty_api": VALID} | mock_responses)))
-    if llm is not None:
-        mocks["anthropic"] = llm
-    return Desk(mocks)
-
-
-def mail(body: str = "My dryer with serial number SN12345 is broken.", **more: Any) -> dict[str, Any]:
-    return {
-        "subject": "My dryer",
-        "body": body,
-        "from": "Jane <jane@example.com>",
-        "received": "2026-01-18T10:00:00Z",
-        "message_id": "<m1@example.com>",
-    } | more
-
 
 # The way of a mail -------------------------------------------------------------------------------------------------
 
@@ -240,7 +168,7 @@ def test_a_mail_from_a_machine_is_done_without_a_word() -> None:
 
 def test_our_own_mail_is_not_answered() -> None:
     agent = desk()
-    agent.own_addresses = frozenset({"service@example.com"})
+    agent.policy = AnswerPolicy(own_addresses=frozenset({"service@example.com"}))
 
     result = agent.process(mail(**{"from": "Service@example.com"}))
 

@@ -8,12 +8,16 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 from waiting import wait_until
 
 ADDRESS = "support@example.com"
+SHORT_TIMES = {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2}
+WHOLE_INBOX = {"answer_since": "all", "limits": {"per_address": 1000, "per_thread": 1000}}
+"""One customer writes all mails, some of them before the agent is first started."""
 
 
 class Company:
@@ -29,12 +33,12 @@ class Company:
         )
         self.configure()
 
-    def configure(self, **sections: object) -> None:
+    def configure(self, **sections: Mapping[str, object]) -> None:
         """Settings of `config.yaml`; what is not named stays as a test needs it."""
         settings = {
             "mailbox": {"from_address": ADDRESS},
-            "agent": {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2},
             **sections,
+            "agent": {**WHOLE_INBOX, **sections.get("agent", SHORT_TIMES)},
         }
         (self.folder / "config.yaml").write_text(json.dumps(settings))
 

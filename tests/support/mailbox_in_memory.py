@@ -47,16 +47,17 @@ def integration_error(code: str, **details: bool) -> IntegrationError:
 class MailboxInMemory:
     """What the daemon asks of a Mailbox. `errors`: for each method by name, what its next calls raise, in order.
 
-    `sent` has the Message-ID of every reply sent, `drafts` the drafts. lost_answers: so many replies are sent, or
-    drafts stored, before the error is raised. taken_care_of: mails that people answered, flagged or deleted. seen:
-    mails that somebody has read. received: when a mail came, in seconds since 1970; now, unless it is named.
-    `limits` has the limit of each list; `most_read_at_once` is the highest number of mails read concurrently.
+    `sent` has the Message-ID of every reply sent, `replies` the replies, `drafts` the drafts. lost_answers: so many
+    replies are sent, or drafts stored, before the error is raised. taken_care_of: mails that people answered, flagged
+    or deleted. seen: mails that somebody has read. received: when a mail came, in seconds since 1970; now, unless it is
+    named. `limits` has the limit of each list; `most_read_at_once` is the highest number of mails read concurrently.
     """
 
     def __init__(self, *names: str) -> None:
         self.mails = {name: mail(name) for name in names}
         self.marks: dict[str, MailMark] = {}
         self.sent: list[str] = []
+        self.replies: list[Reply] = []
         self.drafts: list[Reply] = []
         self.taken_care_of: set[str] = set()
         self.seen: set[str] = set()
@@ -98,10 +99,14 @@ class MailboxInMemory:
     async def send(self, reply: Reply) -> Mapping[str, Any]:
         if self.lost_answers:
             self.lost_answers -= 1
-            self.sent.append(reply.message_id)
+            self._deliver(reply)
         await self._call("send")
-        self.sent.append(reply.message_id)
+        self._deliver(reply)
         return {"message_id": reply.message_id, "status": "sent"}
+
+    def _deliver(self, reply: Reply) -> None:
+        self.sent.append(reply.message_id)
+        self.replies.append(reply)
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         await self._call("find_sent")

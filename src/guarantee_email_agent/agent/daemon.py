@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Final, TypeAlias
 
+from guarantee_email_agent.agent.inbox_filter import inbox_filter
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
-from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError
@@ -41,16 +42,23 @@ ResultCallback: TypeAlias = Callable[[InboxEntry, WorkResult], None]
 class Daemon:
     """The main loop. `finished` counts mails by how they ended; `unfinished` has those that did not, by their ids.
 
-    stop: once it is set, no mail is started. on_result: called with the result of each mail.
+    stop: once it is set, no mail is started. on_result: called with the result of each mail. answer_since: when the
+    oldest mail that is answered may have come, in seconds since 1970.
     """
 
     def __init__(
-        self, worker: MailWorker, clock: Clock, stop: asyncio.Event, on_result: ResultCallback | None = None
+        self,
+        worker: MailWorker,
+        clock: Clock,
+        stop: asyncio.Event,
+        on_result: ResultCallback | None = None,
+        answer_since: float = 0.0,
     ) -> None:
         self.worker = worker
         self.finished: Counter[Disposition] = Counter()
         self.unfinished: dict[str, Disposition] = {}
         self._clock, self._stop, self._on_result = clock, stop, on_result
+        self._answer_since = answer_since
         self._poll_s = worker.settings.poll_interval_s
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -127,7 +135,7 @@ class Daemon:
         self._finished_ids.clear()
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + len(self._not_before) + len(self._tasks), MAX_LISTED)
-        entries = await self.worker.mailbox.list_unprocessed(limit)
+        entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
         if len(entries) < limit:
             listed = {entry.id for entry in entries}
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
@@ -143,6 +151,14 @@ class Daemon:
             self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at))
             started += 1
         return started
+
+    async def count_inbox(self) -> dict[str, int]:
+        """How many mails of the inbox would be answered, are left alone, or bear which mark."""
+        now = await asyncio.to_thread(self.worker.ledger.time)
+        return await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+
+    def _inbox_filter(self, now: float) -> InboxFilter:
+        return inbox_filter(self.worker.settings, self._answer_since, now)
 
     async def _may_start(self) -> bool:
         """Wait for a free slot. While a service is down, one mail at a time finds out whether it is back."""
@@ -191,6 +207,8 @@ class Daemon:
         elif result.disposition not in ("busy", "waiting"):
             self._outages, self._paused_until = 0, 0.0
             self._finished_ids.add(entry.id)
+        if result.disposition == "observed":  # it bears no mark, so it stays in the list
+            self._not_before[entry.id] = inf
 
     async def _wait_for_work(self) -> None:
         """Until the inbox may hold something new, a mail in progress is done, or one may be tried again."""

@@ -78,7 +78,7 @@ def _config_yaml(folder: Path) -> str:
     return (
         "# Written by `run --demo`: look around, change something, and run again with --config config.yaml\n"
         f"mailbox: {{from_address: {_ADDRESS}, maildir: mailbox}}\n"
-        "agent: {concurrency: 1}\n"
+        "agent: {concurrency: 1, answer_since: all}\n"
         "mcp:\n"
         f"  warranty_api:  # the built-in server, on the day of the sample mails\n"
         f"    command: {json.dumps(sys.executable)}\n"

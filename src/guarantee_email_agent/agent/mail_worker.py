@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
-from guarantee_email_agent.agent.outbox import OutboxMailbox, OutboxTicketing
+from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ProcessingResult
-from guarantee_email_agent.integrations.ports import InboxEntry, Mailbox, MailMark, Outcome
+from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, Outcome, SentState
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -35,6 +36,7 @@ AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
 LARGE_BYTES = 2_000_000
 """Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
 
+_DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_saved": "not_sent", "unknown": "unknown"}
 _NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
 _OVER_BUDGET = "processing_budget"
@@ -127,8 +129,8 @@ class MailWorker:
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)
             return WorkResult("busy")
-        if state.outcome == "observed":
-            return WorkResult("observed")
+        if state.outcome == "observed" or self._observes:
+            return WorkResult("observed", reason=state.reason)
         logger.info("Email %s was finished before: %s", entry.id, state.outcome)
         await self._mark(entry, location_key, state.outcome)
         return WorkResult(state.outcome)
@@ -157,6 +159,9 @@ class MailWorker:
             return raw, content_identity(raw, self.processor.identity_key)
 
     async def _work_on_claim(self, entry: InboxEntry, claim: Claim, mail: Email | bytes | AgentError) -> WorkResult:
+        if self._observes and claim.previous not in ("new", "claimed"):
+            logger.warning("Email %s was begun in another mode; it is left for that", entry.id)
+            return await self._release(claim, "other_mode", self.settings.lease_s, counts=False, waits=True)
         if (result := await self._verify_sent(entry, claim)) is not None:
             return result
         if isinstance(mail, AgentError):
@@ -170,9 +175,14 @@ class MailWorker:
 
     async def _verify_sent(self, entry: InboxEntry, claim: Claim) -> WorkResult | None:
         """The result of a mail whose reply an earlier try sent, or may have sent; None if none was sent."""
+        is_draft = claim.delivery == "draft"
         if claim.previous == "sending":
+            message_id = str(claim.reply_message_id)
             try:
-                proof = await self.mailbox.find_sent(str(claim.reply_message_id), self.copy_wait_s)
+                if is_draft:
+                    proof = _DRAFT_PROOFS[await self.mailbox.find_draft(message_id)]
+                else:
+                    proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
             except IntegrationError as error:
                 return await self._retry_later(entry, claim, "in step proof", error.code, counts=False)
             if proof == "unknown":
@@ -187,20 +197,22 @@ class MailWorker:
                 return None
         elif claim.previous != "sent":
             return None
-        logger.info("Email %s was answered before the agent stopped", entry.id)
-        return await self._finish(entry, claim, "answered", "proved")
+        logger.info("Email %s was %s before the agent stopped", entry.id, "drafted" if is_draft else "answered")
+        return await self._finish(entry, claim, "drafted" if is_draft else "answered", "proved")
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         model = MeteredModel(self.processor.llm)
+        queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
         processor = replace(
             self.processor,
             llm=model,
-            mail=OutboxMailbox(self.mailbox, self.ledger, claim),
-            ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim),
+            mail=OutboxMailbox(self.mailbox, self.ledger, claim, queued),
+            ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim, queued),
+            history=LedgerHistory(self.ledger, claim, self.settings.limits),
         )
         try:
             async with asyncio.timeout(self.settings.mail_budget_s):
-                result = await processor.process_email(mail)
+                result = await processor.process_email(mail, entry.received or None)
         except TimeoutError:
             where = f"after {self.settings.mail_budget_s:g} s"
             return await self._retry_later(entry, claim, where, _OVER_BUDGET, counts=True)
@@ -213,18 +225,30 @@ class MailWorker:
         code, step = str(result.error_code), str(result.failed_step)
         if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
+        if code == NOT_WAITING:
+            logger.info("Email %s was dealt with by somebody else meanwhile", entry.id)
+            await self._release(claim, code, 0.0, counts=False)
+            return WorkResult("gone")
         # Instructions that cannot be read are read anew for the next mail.
         outage = step == "instructions" or result.error_details.get("outage")
         return await self._retry_later(entry, claim, f"in step {step}", code, counts=not outage)
 
     async def _finish_processed(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
-        took_ms = result.processing_time_ms
-        if not result.email_sent:
-            logger.info("Email not answered: %s (%s) in %d ms", entry.id, result.skip_reason, took_ms)
+        took_ms, would_be = result.processing_time_ms, "would be " if self._observes else ""
+        scenario = str(result.scenario_used)
+        if result.hand_over_reasons:
+            reasons = ", ".join(result.hand_over_reasons)
+            logger.info("Email %shanded over: %s (%s) in %d ms", would_be, entry.id, reasons, took_ms)
+            return await self._finish(entry, claim, "handed_over", result.hand_over_reasons[0])
+        if result.skip_reason:
+            logger.info("Email %snot answered: %s (%s) in %d ms", would_be, entry.id, result.skip_reason, took_ms)
             return await self._finish(entry, claim, "not_answered", "no_reply")
-        ticket = f", ticket {result.ticket_id}" if result.ticket_id else ""
-        logger.info("Email answered: %s (%s%s) in %d ms", entry.id, result.scenario_used, ticket, took_ms)
-        return await self._finish(entry, claim, "answered", str(result.scenario_used))
+        if result.drafted:
+            logger.info("Reply drafted: %s (%s) in %d ms", entry.id, scenario, took_ms)
+            return await self._finish(entry, claim, "drafted", scenario)
+        ticket = f", ticket {result.ticket_id}" if result.ticket_id else ", a ticket" if result.ticket_fields else ""
+        logger.info("Email %sanswered: %s (%s%s) in %d ms", would_be, entry.id, scenario, ticket, took_ms)
+        return await self._finish(entry, claim, "answered", scenario)
 
     async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
@@ -234,13 +258,19 @@ class MailWorker:
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
         return await self._release(claim, code, _retry_s(claim.attempts, code) if counts else 0.0, counts=counts)
 
-    async def _release(self, claim: Claim, code: str, retry_s: float, *, counts: bool) -> WorkResult:
+    async def _release(
+        self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False
+    ) -> WorkResult:
         await asyncio.to_thread(
             self.ledger.release, claim, count_attempt=counts, retry_after_s=retry_s, reason=_reason(code)
         )
+        if waits:
+            return WorkResult("waiting", retry_s)
         return WorkResult("failed", retry_s) if counts else WorkResult("outage")
 
     async def _quarantine(self, entry: InboxEntry, claim: Claim, code: str) -> WorkResult:
+        if self._observes:
+            return await self._finish_observed(claim, code)
         try:
             await asyncio.to_thread(self.ledger.finish, claim, "quarantined", _reason(code))
         except LedgerError as error:
@@ -252,10 +282,21 @@ class MailWorker:
         await self._mark(entry, claim.location_key, "quarantined")
         return WorkResult("quarantined", reason=code)
 
+    @property
+    def _observes(self) -> bool:
+        return self.settings.mode == "observe"
+
     async def _finish(self, entry: InboxEntry, claim: Claim, outcome: MailMark, code: str) -> WorkResult:
+        if self._observes:
+            return await self._finish_observed(claim, code)
         await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))
         await self._mark(entry, claim.location_key, outcome)
         return WorkResult(outcome, reason=code)
+
+    async def _finish_observed(self, claim: Claim, code: str) -> WorkResult:
+        """Nothing is written but the ledger, so that the mail is not observed again."""
+        await asyncio.to_thread(self.ledger.finish, claim, "observed", _reason(code))
+        return WorkResult("observed", reason=code)
 
     async def _mark(self, entry: InboxEntry, location_key: str, outcome: MailMark) -> None:
         """Should the agent crash in here, the next one finds the mail finished in the ledger and sets the mark."""

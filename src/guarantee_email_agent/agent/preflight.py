@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
 from guarantee_email_agent.agent.startup import connection_problem
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpServer
+from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.mail_client import MailClient
+from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.provider import check_connection, language_model
@@ -35,11 +39,18 @@ from guarantee_email_agent.utils.logging import open_log_file
 from guarantee_email_agent.utils.text import printable
 
 _CLOCK = SystemClock()
+LABELS: Final = {
+    "unprocessed": "to answer",
+    "too_old": "too old (agent.answer_since, agent.max_age_days)",
+    "left_alone": "left to people (answered, flagged, deleted or drafts)",
+}
 
 
-class _Connection(Protocol):
-    async def test_connection(self) -> bool: ...
+class _Closable(Protocol):
     async def close(self) -> None: ...
+
+
+_Service = TypeVar("_Service", bound=_Closable)
 
 
 def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
@@ -56,6 +67,7 @@ def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
 
 
 async def _check(config: Config, report: _Report, inbox: bool) -> None:
+    _report_policy(config, report)
     if config.logging.file is not None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
@@ -73,17 +85,26 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         location = config.secrets.ledger_url or config.agent.ledger
         ledger = open_ledger(location, key=key)
         report.passed("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
+    drafts = AnswerPolicy.of(config).drafts
     mail, warranty, ticketing = await asyncio.gather(
-        _connect(lambda: services.create_mail_client(config, _CLOCK, os.environ, key)),
-        _connect(lambda: services.create_warranty_client(config, _CLOCK, os.environ)),
-        _connect(lambda: services.create_ticketing_client(config, _CLOCK, os.environ)),
+        _connect(
+            lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
+            lambda client: client.test_connection(drafts),
+        ),
+        _connect(
+            lambda: services.create_warranty_client(config, _CLOCK, os.environ), lambda client: client.test_connection()
+        ),
+        _connect(
+            lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
+            lambda client: client.test_connection(),
+        ),
     )
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
         report.service("Warranty system", warranty, _describe(config.mcp.warranty_api, config.warranties.file))
         report.service("Ticketing", ticketing, _describe(config.mcp.ticketing_system, config.tickets.database))
         if inbox and isinstance(mail, MailClient):
-            await _count_inbox(mail, ledger, report)
+            await _count_inbox(mail, config, ledger, report)
     finally:
         await asyncio.gather(
             *(service.close() for service in (mail, warranty, ticketing) if not isinstance(service, AgentError))
@@ -92,27 +113,43 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             ledger.close()
 
 
-async def _connect(make: Callable[[], _Connection]) -> _Connection | AgentError:
+def _report_policy(config: Config, report: _Report) -> None:
+    """What the agent may do, and where the settings leave a door open."""
+    replies = "approved sentences" if config.reply.mode == "approved" else "free drafts for a person"
+    report.passed("Mode", f"{config.agent.mode}, {replies}")
+    if config.agent.sender_check != "off":
+        report.passed("Sender check", f"{config.agent.sender_check}, by {config.agent.authserv_id}")
+        return
+    report.weak(
+        "Sender check",
+        "off: whoever names a serial number learns its warranty, whatever address stands in From. Set "
+        "agent.sender_check if your mail server writes Authentication-Results",
+    )
+    if config.agent.trusted_forms:
+        report.weak("Trusted forms", "without agent.sender_check a forged mail of a form has us write to anybody")
+
+
+async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awaitable[bool]]) -> _Service | AgentError:
     """The service, if it answers; else the problem, with the service closed."""
     try:
         service = make()
     except ConfigurationError as error:
         return error
-    if (problem := await connection_problem(service.test_connection())) is None:
+    if (problem := await connection_problem(test(service))) is None:
         return service
     await service.close()
     return problem
 
 
-async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report) -> None:
+async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, report: _Report) -> None:
     try:
-        counts = await mail.count_by_outcome()
+        counts = await mail.count_by_outcome(await asyncio.to_thread(_inbox_filter, config, ledger))
     except IntegrationError as error:
         report.failed("Inbox", error)
         return
     report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
-        report.terminal.line(f"    {outcome.replace('_', ' ')}: {count}")
+        report.terminal.line(f"    {LABELS.get(outcome, outcome.replace('_', ' '))}: {count}")
     if ledger is None:
         return
     for entry in await asyncio.to_thread(ledger.parked):
@@ -120,6 +157,13 @@ async def _count_inbox(mail: MailClient, ledger: Ledger | None, report: _Report)
     for entry in await asyncio.to_thread(ledger.unfinished):
         last = f"last: {entry.reason}" if entry.reason else f"claimed by {entry.owner}"
         report.terminal.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
+
+
+def _inbox_filter(config: Config, ledger: Ledger | None) -> InboxFilter:
+    """That of `run`; before the first start, that of a start now."""
+    now = time.time() if ledger is None else ledger.time()
+    first_start = None if ledger is None else ledger.first_start_if_known()
+    return inbox_filter(config.agent, answer_since(config.agent, now if first_start is None else first_start), now)
 
 
 def _describe_mailbox(config: Config) -> str:
@@ -157,6 +201,10 @@ class _Report:
 
     def passed(self, part: str, detail: str) -> None:
         self.terminal.outcome(f"✓ {part}: {printable(detail)}")
+
+    def weak(self, part: str, detail: str) -> None:
+        """A setting that is allowed and worth a thought."""
+        self.terminal.line(f"⚠️ {part}: {printable(detail)}")
 
     def failed(self, part: str, error: AgentError) -> None:
         lines = map(printable, error.message.splitlines() or [error.code])

@@ -8,17 +8,18 @@ import os
 import signal
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
 from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.mail_worker import MailWorker
-from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import ModelSettings
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -43,6 +44,11 @@ KEPT_DAYS: Final = 365
 """Days that the ledger remembers a finished mail; its mark in the mailbox lasts longer."""
 
 CONNECT_TIMEOUT_S: Final = 30.0
+MODE_NOTES: Final[Mapping[Mode, str]] = {
+    "answer": "",
+    "drafts": " (replies wait in the Drafts folder, no ticket is opened)",
+    "observe": " (nothing is sent, stored or marked)",
+}
 
 
 def run_agent(config: Config, *, once: bool) -> int:
@@ -78,6 +84,7 @@ async def _watch(daemon: Daemon, once: bool) -> int:
         await asyncio.to_thread(daemon.worker.ledger.prune, KEPT_DAYS)
     except LedgerError as error:  # the next start does it
         logger.warning("Old entries stay in the ledger for now: %s", error.code)
+    await _log_inbox(daemon)
     logger.info("Watching the inbox%s", " once" if once else "")
     complete = True
     try:
@@ -88,6 +95,21 @@ async def _watch(daemon: Daemon, once: bool) -> int:
     finally:
         logger.info("%s", _summary(daemon))
     return EXIT_SUCCESS if complete else EXIT_FAILURE
+
+
+async def _log_inbox(daemon: Daemon) -> None:
+    """What the agent is about to do, before it does it: an inbox has a past."""
+    settings = daemon.worker.settings
+    logger.info("Mode: %s%s", settings.mode, MODE_NOTES[settings.mode])
+    try:
+        counts = await daemon.count_inbox()
+    except IntegrationError as error:  # the first poll says more
+        logger.warning("The mails of the inbox cannot be counted: %s", error.code)
+        return
+    logger.info(
+        "Inbox: %d mails to answer, %d too old (agent.answer_since, agent.max_age_days), %d left to people",
+        *(counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone")),
+    )
 
 
 @asynccontextmanager
@@ -109,13 +131,15 @@ async def open_daemon(
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        await _test_connections(services)
+        await _test_connections(services, drafts=AnswerPolicy.of(config).drafts)
         worker = _create_worker(config, services, model, ledger, key, clock)
-        yield Daemon(worker, clock, stop, on_result), services
+        since = answer_since(config.agent, await asyncio.to_thread(ledger.first_start))
+        yield Daemon(worker, clock, stop, on_result, since), services
 
 
-async def _test_connections(services: Services) -> None:
-    tests = [service.test_connection() for service in (services.mail, services.warranty, services.ticketing)]
+async def _test_connections(services: Services, *, drafts: bool) -> None:
+    mail, others = services.mail.test_connection(drafts), (services.warranty, services.ticketing)
+    tests = [mail, *(service.test_connection() for service in others)]
     problems = [problem for problem in await asyncio.gather(*map(connection_problem, tests)) if problem is not None]
     if misconfigured := [problem for problem in problems if isinstance(problem, ConfigurationError)]:
         raise misconfigured[0]
@@ -158,7 +182,7 @@ def _create_worker(
         instructions=InstructionFiles(config.instructions.main, config.instructions.scenarios_dir),
         model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
         clock=clock,
-        own_addresses=frozenset({*config.agent.own_addresses, *([address] if address else [])}),
+        policy=AnswerPolicy.of(config),
         identity_key=key,
         reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
     )
@@ -179,7 +203,8 @@ def _mailbox_name(config: Config) -> str:
 def _summary(daemon: Daemon) -> str:
     counts, busy = daemon.finished, Counter(daemon.unfinished.values())["busy"]
     return (
-        f"Emails answered: {counts['answered']}, not answered: {counts['not_answered']}, quarantined: "
+        f"Emails answered: {counts['answered']}, drafted: {counts['drafted']}, observed: {counts['observed']}, "
+        f"handed over: {counts['handed_over']}, not answered: {counts['not_answered']}, quarantined: "
         f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {len(daemon.unfinished) - busy}, "
         f"with another agent: {busy}"
     )

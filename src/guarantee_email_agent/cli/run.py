@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
+
+MODES = ("answer", "drafts", "observe")
 
 
 def add_run(commands: arguments.Commands) -> None:
@@ -34,15 +37,22 @@ def add_run(commands: arguments.Commands) -> None:
         metavar="DIR",
         help="answer a dozen sample mails, offline, and show what came of it; DIR: a new folder to keep all of it in",
     )
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="answer: send replies; drafts: store them for a person to send; observe: only log what would be done "
+        "(default: agent.mode)",
+    )
     parser.add_argument("--verbose", action="store_true", help="log at level DEBUG")
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.demo is not None:
-        if options.config is not None:
-            raise ConfigurationError(
-                "--demo brings a configuration of its own. Leave out --config, or --demo", "cli_demo_config"
-            )
+        for option in ("config", "mode"):
+            if getattr(options, option) is not None:
+                raise ConfigurationError(
+                    f"--demo brings a configuration of its own. Leave out --{option}, or --demo", "cli_demo_config"
+                )
         with gc_paused():
             from guarantee_email_agent.agent.demo import demonstrate
 
@@ -54,6 +64,8 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.utils.logging import configure_logging
 
     config = load_config(options.config)
+    if options.mode is not None:
+        config = replace(config, agent=replace(config.agent, mode=options.mode))
     level = "DEBUG" if options.verbose else config.logging.level
     configure_logging(level, level, config.logging.file, config.logging.json, split_console=True)
     return run_agent(config, once=options.once)

@@ -36,6 +36,16 @@ def reply_message_id(identity: str, domain: str = DEFAULT_DOMAIN) -> str:
     return f"<reply-{identity}@{domain}>"
 
 
+def admission_key(kind: str, value: str, key: bytes) -> str:
+    """What a mail is counted under: its sender, or its words. kind: keeps the two apart."""
+    return content_identity(f"{kind} {value}".encode("utf-8", "surrogatepass"), key)
+
+
+def note_key(identity: str) -> str:
+    """The idempotency key of the one note that a mail may add to a ticket."""
+    return f"note-{identity}"
+
+
 def ticket_key(identity: str) -> str:
     """The idempotency key of the one ticket that a mail may open."""
     return f"mail-{identity}"

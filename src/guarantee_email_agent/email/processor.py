@@ -1,20 +1,31 @@
-"""One mail from raw to ProcessingResult: parse, may_reply, triage, check_warranty, draft, create_ticket, send."""
+"""One mail from raw to ProcessingResult: parse, may_reply, triage, check_warranty, draft, create_ticket,
+send."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from guarantee_email_agent.email.conversation import answered_message_ids, machine_reply_reason, text_fingerprint
 from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
-from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, mail_identity, reply_message_id, ticket_key
+from guarantee_email_agent.email.identity import (
+    DEFAULT_DOMAIN,
+    admission_key,
+    mail_identity,
+    note_key,
+    reply_message_id,
+    ticket_key,
+)
 from guarantee_email_agent.email.no_reply import no_reply_reason
+from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult, Triage
-from guarantee_email_agent.email.reply import compose_reply
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
+from guarantee_email_agent.email.recipient import reply_recipient
+from guarantee_email_agent.email.reply import as_draft, compose_reply
+from guarantee_email_agent.email.sender_authentication import sender_verdict
 from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
@@ -27,7 +38,11 @@ from guarantee_email_agent.instructions.template import (
     select_template,
 )
 from guarantee_email_agent.integrations.ports import (
+    WITHHELD,
+    Admission,
+    ReplyHistory,
     ReplySender,
+    Thread,
     TicketingSystem,
     WarrantyAnswer,
     WarrantyApi,
@@ -56,10 +71,10 @@ logger = logging.getLogger(__name__)
 RawEmail = Mapping[str, object] | bytes | Email
 DEFAULT_RETRY = RetryPolicy()
 MAX_CHOICES = 2
+DEFAULT_POLICY = AnswerPolicy()
 MAX_DRAFTS = 2
-
-# A reply repeats the number, perhaps to somebody whose address was forged: no status, and nothing that is a link.
-_MAKES_A_CLAIM = re.compile(r"VALID|EXPIRE|[.][A-Z]{2,}(?:/|$)", re.IGNORECASE)
+OPEN_TICKET_NUMBER = "[ticket number]"
+"""Stands in a draft until a person has opened the ticket."""
 
 
 class InstructionSource(Protocol):
@@ -73,7 +88,7 @@ class EmailProcessor:
     """Processes one mail at a time; holds no state between mails.
 
     identity_key: makes the ids of replies and tickets unguessable (see `identity`). reply_domain: of a reply's
-    Message-ID.
+    Message-ID. history: what the agent did before; None where every mail is the first.
     """
 
     mail: ReplySender
@@ -83,20 +98,22 @@ class EmailProcessor:
     instructions: InstructionSource
     model: ModelSettings
     clock: Clock
-    own_addresses: frozenset[str] = frozenset()
+    policy: AnswerPolicy = DEFAULT_POLICY
+    history: ReplyHistory | None = None
     retry: RetryPolicy = DEFAULT_RETRY
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
 
-    async def process_email(self, raw_email: RawEmail) -> ProcessingResult:
+    async def process_email(self, raw_email: RawEmail, arrived_at: float | None = None) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
 
         raw_email: RFC 5322 bytes, a mapping with `subject`, `body`, `from`, `received`, `message_id`, or an `Email`.
+        arrived_at: when the mailbox took it, in seconds since 1970.
         """
         started = self.clock.monotonic()
         progress = _Progress(_message_id_of(raw_email))
         try:
-            await self._process(raw_email, progress)
+            await self._process(raw_email, arrived_at, progress)
         except AgentError as error:
             progress.fail(error.code, error.message, error.details)
         except Exception as error:
@@ -105,7 +122,7 @@ class EmailProcessor:
             progress.fail("processing_unexpected", f"Unexpected {type(error).__name__} in step {progress.step}")
         return progress.result(self.clock.monotonic() - started)
 
-    async def _process(self, raw_email: RawEmail, progress: _Progress) -> None:
+    async def _process(self, raw_email: RawEmail, arrived_at: float | None, progress: _Progress) -> None:
         email = raw_email if isinstance(raw_email, Email) else parse_email(raw_email)
         progress.record(message_id=email.message_id)
 
@@ -113,16 +130,24 @@ class EmailProcessor:
         instructions = self.instructions.load()
 
         progress.step = "may_reply"
-        if reason := no_reply_reason(email, self.own_addresses):
+        thread = await self._find_thread(email)
+        if reason := self._no_reply_reason(email, thread, arrived_at, instructions):
             scenario = instructions.route(Situation(automatic=True))
             progress.record(success=True, scenario_used=scenario.name, skip_reason=reason)
             return
+        mail = self._incoming_mail(email, thread)
+        if reasons := await self._hand_over_reasons(mail, instructions):
+            await self._hand_over(mail, reasons, instructions, progress)
+            return
 
         progress.step = "triage"
-        triage = await self._triage(email, instructions)
+        triage = await self._triage(mail, instructions)
+        if triage.hand_over:
+            await self._hand_over(mail, triage.hand_over, instructions, progress)
+            return
 
         progress.step = "check_warranty"
-        answer = await self._check_warranty(triage, progress)
+        answer = await self._check_warranty(mail, triage, progress)
 
         situation = Situation(False, triage.intent, triage.serial_count, answer.status if answer else None)
         scenario = instructions.route(situation)
@@ -130,31 +155,105 @@ class EmailProcessor:
 
         progress.step = "draft"
         facts = _reply_facts(triage, answer, instructions.coverage_words)
-        draft = await self._draft(email, instructions, scenario, facts)
+        objections: tuple[str, ...] = ()
+        if self.policy.reply_mode == "approved":
+            draft = await self._draft(email, instructions, scenario, facts)
+        else:
+            draft, objections = await self._write_freely(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
-        identity = mail_identity(email, self.identity_key)
-        body = await self._create_ticket(email.sender, identity, scenario, facts, draft, progress)
+        body = await self._create_ticket(mail, scenario, facts, draft, progress)
 
         progress.step = "send"
-        reply = compose_reply(email, body, reply_message_id(identity, self.reply_domain))
-        await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
-        progress.record(success=True, email_sent=True, response_body=body)
+        await self._send(mail, scenario, body, objections, progress)
 
-    async def _triage(self, email: Email, instructions: Instructions) -> Triage:
+    async def _find_thread(self, email: Email) -> Thread | None:
+        if self.history is None or not (message_ids := answered_message_ids(email)):
+            return None
+        return await self.history.find_thread(message_ids)
+
+    def _no_reply_reason(
+        self, email: Email, thread: Thread | None, arrived_at: float | None, instructions: Instructions
+    ) -> str | None:
+        policy = self.policy
+        if reason := no_reply_reason(email, policy.own_addresses):
+            return reason
+        if thread is None:
+            return None
+        approved = [scenario.approved_text for scenario in instructions.scenarios]
+        asked = _asked_for(thread, instructions) is not None
+        return machine_reply_reason(email, thread, arrived_at, approved, asked=asked)
+
+    def _incoming_mail(self, email: Email, thread: Thread | None) -> _IncomingMail:
+        """The mail with what its headers decide about it."""
+        policy = self.policy
+        verified = policy.sender_check == "off" or sender_verdict(email, policy.authserv_id or "") == "verified"
+        # A forged mail of a trusted form would send our reply to anybody.
+        recipient = reply_recipient(email, policy.trusted_forms) if verified else email.sender
+        return _IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
+
+    async def _hand_over_reasons(self, mail: _IncomingMail, instructions: Instructions) -> tuple[str, ...]:
+        """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
+        email, thread = mail.email, mail.thread
+        own_subject = "" if email.is_answer else email.subject
+        if reasons := instructions.hand_over.find(f"{own_subject}\n\n{email.new_text}"):
+            return reasons
+        if thread is not None and (thread.follow_ups or _asked_for(thread, instructions) is None):
+            return ("follow-up",)
+        if not mail.verified and self.policy.sender_check == "hold":
+            return ("unverified-sender",)
+        if self.history is None:
+            return ()
+        words = text_fingerprint(email)
+        limit = await self.history.admit(
+            Admission(
+                sender_key=admission_key("sender", mail.recipient.lower(), self.identity_key),
+                text_key=admission_key("text", words, self.identity_key) if words else None,
+                thread_key=thread.key if thread else None,
+            )
+        )
+        return (f"limit-{limit}",) if limit else ()
+
+    async def _hand_over(
+        self, mail: _IncomingMail, reasons: tuple[str, ...], instructions: Instructions, progress: _Progress
+    ) -> None:
+        """Leave the mail to a person, with a note on its conversation's ticket."""
+        progress.step = "hand_over"
+        scenario = instructions.route(Situation(hand_over=True))
+        if mail.thread is not None and (ticket_id := mail.thread.ticket_id) and self.policy.delivers:
+            # The customer's words stay in the mailbox.
+            note = f"The customer wrote again ({', '.join(reasons)}): {mail.email.message_id}"
+            key = note_key(mail.identity)
+            await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
+        progress.record(success=True, scenario_used=scenario.name, hand_over_reasons=reasons)
+
+    async def _triage(self, mail: _IncomingMail, instructions: Instructions) -> Triage:
+        """What the mail is about. In a conversation only the answer to what we asked is answered again."""
+        email = mail.email
         answer = await self._ask(triage_request(email, instructions), is_triage)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         lexicon = parse_lexicon(instructions.main_body)
+        known = {reason.name for reason in instructions.hand_over.reasons}
+        reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
         numbers = verify_serial_numbers(candidates, email, lexicon)
-        return Triage(answer["intent"], tuple(number for number in numbers if not _MAKES_A_CLAIM.search(number)))
+        if mail.thread is None:
+            return Triage(answer["intent"], numbers, reasons)
+        is_answer = len(numbers) == 1 and _is_new_in(email, numbers[0])
+        return Triage("warranty", numbers, reasons or (() if is_answer else ("follow-up",)))
 
-    async def _check_warranty(self, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
+    async def _check_warranty(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
+        """What the warranty system says, or that the sender may not be told."""
         if triage.intent != "warranty" or triage.serial_count != "one":
             return None
+        if not mail.verified:
+            progress.record(warranty_status=WITHHELD.status)
+            return WITHHELD
         serial_number = triage.serial_numbers[0]
         progress.record(serial_number=serial_number)
         raw = await call_with_retry(lambda: self.warranty.check_warranty(serial_number), self.retry, self.clock)
         answer = parse_warranty_answer(raw)
+        if answer.owner_email is not None and answer.owner_email.lower() != mail.recipient.lower():
+            answer = WITHHELD
         progress.record(warranty_status=answer.status)
         return answer
 
@@ -218,8 +317,7 @@ class EmailProcessor:
 
     async def _create_ticket(
         self,
-        sender: str,
-        identity: str,
+        mail: _IncomingMail,
         scenario: ScenarioInstruction,
         facts: Mapping[str, str | None],
         draft: str,
@@ -232,14 +330,39 @@ class EmailProcessor:
             **scenario.ticket,
             "serial_number": facts["serial_number"] or "",
             "warranty_status": facts["warranty_status"] or "",
-            "customer_email": sender,
+            "customer_email": mail.recipient,
         }
-        data = {**fields, "idempotency_key": ticket_key(identity)}
+        if not self.policy.delivers:
+            progress.record(ticket_fields=fields)
+            return draft.replace(TICKET_PLACEHOLDER, OPEN_TICKET_NUMBER)
+        data = {**fields, "idempotency_key": ticket_key(mail.identity)}
         # The key makes a repeated call harmless, so this may be retried like a question.
         raw = await call_with_retry(lambda: self.ticketing.create_ticket(data), self.retry, self.clock)
         number = parse_ticket_id(raw)
         progress.record(ticket_created=True, ticket_id=number, ticket_fields=fields)
         return draft.replace(TICKET_PLACEHOLDER, number)
+
+    async def _send(
+        self,
+        mail: _IncomingMail,
+        scenario: ScenarioInstruction,
+        body: str,
+        objections: Sequence[str],
+        progress: _Progress,
+    ) -> None:
+        """Send the reply, store it for a person to send, or only say that it would have been sent."""
+        message_id = reply_message_id(mail.identity, self.reply_domain)
+        reply = compose_reply(mail.email, mail.recipient, body, message_id, echo_subject=mail.verified)
+        if self.policy.delivers:
+            await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
+            progress.record(email_sent=True)
+        elif self.policy.mode == "observe":
+            progress.record(observed=True)
+        else:
+            draft = as_draft(reply, scenario.name, progress.ticket_fields, objections)
+            await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
+            progress.record(drafted=True)
+        progress.record(success=True, response_body=body)
 
     async def _ask(self, request: Mapping[str, Any], is_valid: Callable[[object], bool]) -> Mapping[str, Any]:
         """The input of the forced tool call; one of the wrong shape is asked for once more.
@@ -255,6 +378,17 @@ class EmailProcessor:
         return tool_input(await self.llm.messages.create(**self.model.parameters(), **request), tool, is_valid)
 
 
+@dataclass(frozen=True, slots=True)
+class _IncomingMail:
+    """A mail that may be answered. verified: whether its sender is proved, or nobody asks for a proof."""
+
+    email: Email
+    recipient: str
+    verified: bool
+    identity: str
+    thread: Thread | None
+
+
 class _Progress:
     """The current step of one mail and its result so far; the only thing that changes while it is processed."""
 
@@ -264,6 +398,10 @@ class _Progress:
 
     def record(self, **known: Any) -> None:
         self._known.update(known)
+
+    @property
+    def ticket_fields(self) -> Mapping[str, str]:
+        return cast("Mapping[str, str]", self._known.get("ticket_fields", {}))
 
     def fail(self, code: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
@@ -277,6 +415,17 @@ def _message_id_of(raw_email: RawEmail) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _asked_for(thread: Thread, instructions: Instructions) -> str | None:
+    """What our last reply in the conversation asked for."""
+    return next((each.asks_for for each in instructions.scenarios if each.name == thread.scenario), None)
+
+
+def _is_new_in(email: Email, serial_number: str) -> bool:
+    """Whether the customer gives the number now, and not only what was quoted before."""
+    new, quoted = (normalize_text(text).upper() for text in (email.new_text, email.quoted_text))
+    return serial_number in new and serial_number not in quoted
+
+
 def _reply_facts(
     triage: Triage, answer: WarrantyAnswer | None, coverage_words: frozenset[str]
 ) -> dict[str, str | None]:
@@ -286,6 +435,8 @@ def _reply_facts(
     """
     if answer is None:
         return dict.fromkeys(FACTS)
+    if answer == WITHHELD:
+        return {**dict.fromkeys(FACTS), "warranty_status": answer.status}
     coverage = answer.coverage.casefold() if answer.coverage and answer.status == "valid" else None
     return {
         "serial_number": triage.serial_numbers[0],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Self
 
+from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
 from guarantee_email_agent.instructions.router import SERIAL_COUNTS, Intent, SerialCount
 
 
@@ -26,11 +27,47 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPolicy:
+    """Who is answered, and how: the settings of the same names in `agent` and `reply`."""
+
+    mode: Mode = "answer"
+    reply_mode: Literal["approved", "reviewed"] = "approved"
+    sender_check: SenderCheck = "off"
+    authserv_id: str | None = None
+    trusted_forms: frozenset[str] = frozenset()
+    own_addresses: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The policy of a configuration. Addresses are compared in lower case."""
+        agent, address = config.agent, config.mailbox.from_address
+        return cls(
+            mode=agent.mode,
+            reply_mode=config.reply.mode,
+            sender_check=agent.sender_check,
+            authserv_id=agent.authserv_id,
+            trusted_forms=frozenset(map(str.lower, agent.trusted_forms)),
+            own_addresses=frozenset((*agent.own_addresses, *((address,) if address else ()))),
+        )
+
+    @property
+    def delivers(self) -> bool:
+        """Whether replies are sent and tickets opened: free drafts are for a person to send, whatever the mode."""
+        return self.mode == "answer" and self.reply_mode == "approved"
+
+    @property
+    def drafts(self) -> bool:
+        """Whether replies are stored for a person to send."""
+        return self.mode != "observe" and not self.delivers
+
+
+@dataclass(frozen=True, slots=True)
 class Triage:
-    """What a mail is about, and the serial numbers that really stand in it."""
+    """What a mail is about, the serial numbers that really stand in it, and reasons to leave it to a person."""
 
     intent: Intent
     serial_numbers: tuple[str, ...]
+    hand_over: tuple[str, ...] = ()
 
     @property
     def serial_count(self) -> SerialCount:
@@ -41,7 +78,8 @@ class Triage:
 class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
 
-    `success` means that the mail is done: answered, or deliberately not answered (`skip_reason` says why). Otherwise
+    `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
+    `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
     `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
     `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
     """
@@ -56,6 +94,9 @@ class ProcessingResult:
     ticket_created: bool = False
     ticket_id: str | None = None
     ticket_fields: Mapping[str, str] = field(default_factory=dict)
+    drafted: bool = False
+    observed: bool = False
+    hand_over_reasons: tuple[str, ...] = ()
     skip_reason: str | None = None
     failed_step: str | None = None
     error_code: str | None = None

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from guarantee_email_agent.email.parsing.email import REPLY_PREFIXES, Email
 from guarantee_email_agent.integrations.ports import Reply
 
 MAX_SUBJECT = 200
 MAX_REFERENCES = 20
+MAX_OBJECTIONS = 1_500
 
 
-def compose_reply(email: Email, body: str, message_id: str) -> Reply:
-    """The reply to the sender alone, marked as written by a program (RFC 3834 §5)."""
+def compose_reply(email: Email, recipient: str, body: str, message_id: str, *, echo_subject: bool = True) -> Reply:
+    """The reply to one address alone, marked as written by a program (RFC 3834 §5).
+
+    echo_subject: False for a sender that is not proved, who could have us send words to somebody else.
+    """
     return Reply(
-        to=email.sender,
-        subject=reply_subject(email.subject),
+        to=recipient,
+        subject=reply_subject(email.subject if echo_subject else ""),
         body=body,
         message_id=message_id,
         in_reply_to=email.original_message_id or "",
@@ -21,6 +29,16 @@ def compose_reply(email: Email, body: str, message_id: str) -> Reply:
         headers={"Auto-Submitted": "auto-replied"},
         thread_id=email.thread_id,
     )
+
+
+def as_draft(reply: Reply, scenario: str, ticket_fields: Mapping[str, str], objections: Sequence[str] = ()) -> Reply:
+    """The reply for a person to look at and send, with what that person has to know in headers of its own."""
+    headers = {"X-Agent-Scenario": scenario}
+    if ticket_fields:
+        headers["X-Agent-Ticket"] = json.dumps(dict(ticket_fields))
+    if objections:
+        headers["X-Agent-Objections"] = json.dumps(objections)[:MAX_OBJECTIONS]
+    return replace(reply, headers=headers)
 
 
 def reply_subject(subject: str) -> str:

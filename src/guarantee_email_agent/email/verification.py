@@ -24,6 +24,8 @@ MAX_WORDS_OF_SENTENCE = 40
 MAX_PARTS = 20
 
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
+# A reply repeats the number, perhaps to somebody whose address was forged: no status, and nothing that is a link.
+_MAKES_A_CLAIM = re.compile(r"VALID|EXPIRE|[.][A-Z]{2,}(?:/|$)")
 _DIGIT = re.compile(r"[0-9]")
 _SENTENCE_END = re.compile(r"[?!;\n]|[.](?=\s)")
 _BARE_DIGITS = re.compile(r"[1-9][0-9]{5,13}")
@@ -77,7 +79,7 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
         if labelled and not labelled & kept.keys():
             return ()
         if kept:
-            return tuple(reversed(kept.values()))
+            return tuple(number for number in reversed(kept.values()) if not _MAKES_A_CLAIM.search(number))
         asked = False
     return ()
 

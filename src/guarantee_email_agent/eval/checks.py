@@ -48,6 +48,12 @@ def check_happened(
         yield FailedCheck(check, reason, format_value(expected), format_value(value))
 
 
+def check_note(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """`note_added`, where the scenario says what it expects."""
+    if expected is not None:
+        yield from check_happened("note_added", expected, actual, "no note was added", "a note was added")
+
+
 def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
     if phrases:
         reply = normalize_phrase(body) if isinstance(body, str) else None

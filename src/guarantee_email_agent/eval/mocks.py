@@ -5,16 +5,19 @@ They answer from one scenario's `mock_responses`, capture what reaches them, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
+ARRIVED_AT = 0.0
+"""When the mail of a scenario arrives, on the clock of its `previous_reply`."""
+
 _MALFORMED_ANSWER: Mapping[str, Any] = {"unexpected": "answer"}
 
 
@@ -86,6 +89,7 @@ class MockGmailClient(_MockService):
         super().__init__("gmail", test_case)
         self._test_case = test_case
         self.sent_emails: list[dict[str, Any]] = []
+        self.drafts: list[dict[str, Any]] = []
 
     async def get_unread_emails(self) -> list[dict[str, Any]]:
         if self._failure:
@@ -94,6 +98,13 @@ class MockGmailClient(_MockService):
 
     async def send(self, reply: Reply) -> dict[str, Any]:
         return await self.send_email(**send_email_arguments(reply))
+
+    async def save_draft(self, reply: Reply) -> dict[str, Any]:
+        """`drafts` holds what was stored for a person to send."""
+        if self._failure:
+            raise self._error()
+        self.drafts.append(send_email_arguments(reply))
+        return {"message_id": reply.message_id, "status": "saved"}
 
     async def send_email(
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any
@@ -125,6 +136,7 @@ class MockTicketingClient(_MockService):
         super().__init__("ticketing", test_case)
         self._by_key: dict[str, str] = {}
         self.created_tickets: list[dict[str, Any]] = []
+        self.notes: dict[str, tuple[str, str]] = {}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         self._raise_if_down()
@@ -138,6 +150,36 @@ class MockTicketingClient(_MockService):
         if key:
             self._by_key[key] = ticket_id
         return {"ticket_id": ticket_id, "status": "created"}
+
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        """`notes` holds ticket and text by idempotency key."""
+        self._raise_if_down()
+        self.notes.setdefault(idempotency_key, (ticket_id, note))
+        return True
+
+
+class MockReplyHistory:
+    """Knows the one reply that the scenario's `previous_reply` tells of, and forbids nothing. A ReplyHistory."""
+
+    def __init__(self, previous: PreviousReply) -> None:
+        self._previous = previous
+
+    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
+        reply = self._previous
+        if reply.message_id not in reply_message_ids:
+            return None
+        return Thread(
+            key="previous",
+            scenario=reply.scenario,
+            ticket_id=reply.ticket_id,
+            replied_at=ARRIVED_AT - reply.seconds_before,
+            replies=1 + reply.follow_ups,
+            follow_ups=reply.follow_ups,
+            reply_message_id=reply.message_id,
+        )
+
+    async def admit(self, admission: Admission) -> None:
+        """No scenario reaches a limit."""
 
 
 class MockAnthropicClient(ModelClient):

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, Literal
 
+from guarantee_email_agent.config.settings import SenderCheck
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
     check_happened,
+    check_note,
     check_processing_time,
     check_scenario_used,
     check_ticket_fields,
@@ -90,6 +92,26 @@ class MockResponses:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousReply:
+    """A reply of ours from before. The mail answers it if its In-Reply-To or References names it."""
+
+    message_id: str = field(metadata={"doc": "Its Message-ID, with angle brackets.", "check": not_blank})
+    scenario: str = field(metadata={"doc": "The scenario of the mail that it answered.", "check": not_blank})
+    ticket_id: str | None = field(default=None, metadata={"doc": "The ticket that was opened with it."})
+    seconds_before: float = number(3600.0, "How long before this mail it was sent, in seconds.", minimum=0)
+    follow_ups: int = number(0, "Mails that the customer has written since, before this one.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSettings:
+    """Settings of `agent` that this scenario needs, whatever the configuration says."""
+
+    sender_check: SenderCheck | None = field(default=None, metadata={"doc": "As `agent.sender_check`."})
+    authserv_id: str | None = field(default=None, metadata={"doc": "As `agent.authserv_id`.", "check": not_blank})
+    trusted_forms: tuple[str, ...] | None = field(default=None, metadata={"doc": "As `agent.trusted_forms`."})
+
+
+@dataclass(frozen=True, slots=True)
 class EvalInput:
     """What the agent meets: a mail, and services that answer in a known way."""
 
@@ -97,6 +119,10 @@ class EvalInput:
     mock_responses: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict, metadata={"doc": "What the mocked services answer."}
     )
+    previous_reply: PreviousReply | None = field(
+        default=None, metadata={"doc": "What we wrote to the customer before, for a mail that answers it."}
+    )
+    agent: ScenarioSettings | None = field(default=None, metadata={"doc": "Settings that this scenario needs."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +151,12 @@ class EvalExpectedOutput:
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
     )
+    sent_to: str | None = field(
+        default=None, metadata={"doc": "Whom the reply goes to; the sender if left out.", "check": not_blank}
+    )
+    note_added: bool | None = field(
+        default=None, metadata={"doc": "Whether a note was added to the ticket; not judged if left out."}
+    )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -143,6 +175,7 @@ class EvalExpectedOutput:
                 "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
             ),
             check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
+            check_note(self.note_added, actual),
             check_scenario_used(self.scenario_instruction_used, actual),
             check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_agent_report,
@@ -21,7 +21,7 @@ from guarantee_email_agent.eval.checks import (
     check_verdict,
     lacks_model,
 )
-from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_clients
+from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -54,6 +54,7 @@ class EvalRunner:
         self._make_model = make_model
         self._clock = clock
         self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
+        self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
     def check_instructions(self) -> None:
@@ -102,6 +103,7 @@ class EvalRunner:
         logger.info("Executing eval: %s", test_case.scenario_id)
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
+        previous = test_case.input.previous_reply
         mocks = clients = create_mock_clients(test_case)
         if llm is not None:
             mocks["anthropic"] = llm
@@ -119,13 +121,16 @@ class EvalRunner:
             instructions=self._instructions,
             model=self._model,
             clock=clock,
-            own_addresses=frozenset(self._config.agent.own_addresses),
+            policy=self._policy_for(test_case),
+            history=None if previous is None else MockReplyHistory(previous),
         )
-        report = await processor.process_email(build_raw_email(test_case))
+        arrival = {} if previous is None else {"arrived_at": ARRIVED_AT}
+        report = await processor.process_email(build_raw_email(test_case), **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
+        actual["note_added"] = bool(mocks["ticketing"].notes)
         actual["processing_time_ms"] = elapsed_ms
-        sender = parse_address(test_case.input.email.from_address) or ""
+        sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
         failures.extend(map(str, check_agent_report(report, actual)))
         stopped = [str(check) for check in check_completed(report, bool(failures))]
@@ -135,6 +140,18 @@ class EvalRunner:
         if llm is not None and lacks_model(report):
             failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
+
+    def _policy_for(self, test_case: EvalTestCase) -> AnswerPolicy:
+        """The configuration's, with the scenario's own settings; what is judged is what leaves unattended."""
+        if (settings := test_case.input.agent) is None:
+            return self._policy
+        trusted = settings.trusted_forms
+        return replace(
+            self._policy,
+            sender_check=settings.sender_check or self._policy.sender_check,
+            authserv_id=settings.authserv_id or self._policy.authserv_id,
+            trusted_forms=self._policy.trusted_forms if trusted is None else frozenset(map(str.lower, trusted)),
+        )
 
     def validate_output(
         self, expected: EvalExpectedOutput, actual: Mapping[str, Any], sender: str | None = None

@@ -82,6 +82,11 @@ class _TracedServices:
         action = {"action_type": "send_email", **arguments}
         return await self._record_call(action, self._clients["gmail"].send(reply), completes=True)
 
+    async def save_draft(self, reply: Reply) -> Any:
+        arguments = {key: value for key, value in send_email_arguments(reply).items() if value is not None}
+        action = {"action_type": "save_draft", **arguments}
+        return await self._record_call(action, self._clients["gmail"].save_draft(reply), completes=True)
+
     async def check_warranty(self, serial_number: str) -> Any:
         action = {"action_type": "check_warranty", "serial_number": serial_number}
         return await self._record_call(action, self._clients["warranty"].check_warranty(serial_number))
@@ -89,6 +94,11 @@ class _TracedServices:
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Any:
         action = {"action_type": "create_ticket", **ticket_data}
         return await self._record_call(action, self._clients["ticketing"].create_ticket(ticket_data))
+
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> Any:
+        action = {"action_type": "add_note", "ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
+        call = self._clients["ticketing"].add_note(ticket_id, note, idempotency_key)
+        return await self._record_call(action, call)
 
 
 class _TracedModel(ModelClient):

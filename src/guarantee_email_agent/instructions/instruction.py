@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 
@@ -30,6 +32,9 @@ class ScenarioHeader:
     ticket: Mapping[str, str] | None = field(
         default=None, metadata={"doc": "fields of the ticket that the instruction decides; without it no ticket"}
     )
+    asks_for: Literal["serial_number"] | None = field(
+        default=None, metadata={"doc": "what the reply asks for; a mail that brings it is answered again"}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class ScenarioInstruction:
     ticket: Mapping[str, str] | None
     body: str
     templates: tuple[ReplyTemplate, ...]
+    asks_for: Literal["serial_number"] | None = None
     approved_text: str = field(init=False)
     """Every word that the author wrote into its replies."""
 
@@ -65,6 +71,11 @@ class Instructions:
     def __post_init__(self) -> None:
         templates = (template for scenario in self.scenarios for template in scenario.templates)
         object.__setattr__(self, "coverage_words", frozenset().union(*(each.coverage_words() for each in templates)))
+
+    @property
+    def hand_over(self) -> HandOverLexicon:
+        """The words that leave a mail to a person, and the reasons that a model may add."""
+        return parse_hand_over(self.route(Situation(hand_over=True)).body)
 
     def route(self, situation: Situation) -> ScenarioInstruction:
         if (scenario := self._routes.get(situation)) is None:

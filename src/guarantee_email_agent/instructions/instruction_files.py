@@ -13,13 +13,14 @@ from guarantee_email_agent.files.problems import Problem, dotted_path, locate_pr
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.instructions.hand_over import parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import all_situations, is_triggered
-from guarantee_email_agent.instructions.template import Placeholder
+from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -108,12 +109,17 @@ def _decode(path: str, content: bytes) -> str:
 
 
 def _parse_scenario(path: str, text: str) -> ScenarioInstruction:
-    header, body, templates, first_line = _parse(path, text, ScenarioHeader, parse_templates)
-    scenario = ScenarioInstruction(header.name, header.trigger, header.ticket, body, templates)
+    header, body, templates, first_line = _parse(path, text, ScenarioHeader, _parse_scenario_body)
+    scenario = ScenarioInstruction(header.name, header.trigger, header.ticket, body, templates, header.asks_for)
     problems = [f"{path}:{line}: {problem}" for line, problem in _scenario_problems(path, scenario, first_line)]
     if problems:
         raise InstructionError("\n".join(dict.fromkeys(problems)), "instruction_scenario_invalid")
     return scenario
+
+
+def _parse_scenario_body(body: str) -> tuple[ReplyTemplate, ...]:
+    parse_hand_over(body)  # for its errors
+    return parse_templates(body)
 
 
 def _parse(

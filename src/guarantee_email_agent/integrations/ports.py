@@ -87,6 +87,12 @@ class ReplySender(Protocol):
     async def send(self, reply: Reply) -> Mapping[str, Any]:
         """`{"message_id": …}`. An `uncertain` error is not `retryable`."""
 
+    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
+        """Put a reply into the Drafts folder, for a person to send; a second one with its Message-ID is not stored.
+
+        `{"message_id": …, "status": "saved"|"already_saved"}`. An `uncertain` error is not `retryable`.
+        """
+
 
 class Mailbox(ReplySender, Protocol):
     """The mailbox as the place where mail comes in, is kept, and is answered."""
@@ -108,12 +114,6 @@ class Mailbox(ReplySender, Protocol):
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         """Whether a reply went out. wait_s: how long its copy may take to come before it counts as not sent."""
-
-    async def save_draft(self, reply: Reply) -> Mapping[str, Any]:
-        """Put a reply into the Drafts folder, for a person to send; a second one with its Message-ID is not stored.
-
-        `{"message_id": …, "status": "saved"|"already_saved"}`. An `uncertain` error is not `retryable`.
-        """
 
     async def find_draft(self, message_id: str) -> DraftState:
         """Whether a draft was stored: it is among the drafts, or, where a person sent it as it was, among the sent."""
@@ -213,7 +213,8 @@ class ReplyHistory(Protocol):
 class WarrantyAnswer:
     """What the warranty system knows of one serial number; dates and coverage in its own words.
 
-    owner_email: the bare address to which the device is registered, where the service names one.
+    owner_email: the bare address to which the device is registered; empty where the service names one that cannot be
+    read, None where it names none.
     """
 
     status: WarrantyStatus
@@ -222,11 +223,15 @@ class WarrantyAnswer:
     owner_email: str | None = None
 
 
+WITHHELD: Final = WarrantyAnswer("withheld", None, None)
+"""In place of an answer that the sender may not be told."""
+
+
 def parse_warranty_answer(raw: object) -> WarrantyAnswer:
     """Raises IntegrationError `warranty_api_malformed` for an answer without a status, a date that is none, or a
     coverage that is no text.
 
-    A coverage that could not be repeated to a customer, and an address that is none, are left out.
+    A coverage that could not be repeated to a customer is left out.
     """
     if not isinstance(raw, Mapping):
         raise _malformed_error("warranty_api", "is no mapping")
@@ -253,7 +258,10 @@ def _text_value(raw: Mapping[str, object], name: str) -> str | None:
 
 def _owner_email(raw: Mapping[str, object]) -> str | None:
     value = raw.get("owner_email")
-    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else None
+    if value is None or value == "":
+        return None
+    # Whoever the owner is, it is nobody who can be compared with: an answer to anyone would be a guess.
+    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else ""
 
 
 def is_quotable(value: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
+from guarantee_email_agent.instructions.hand_over import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.router import INTENTS
@@ -21,19 +22,6 @@ CHOICE_TOOL = "choose_sentences"
 DRAFT_TOOL = "write_reply"
 MAX_SERIAL_NUMBERS = 50
 
-_TRIAGE_TOOL_DEFINITION: Mapping[str, Any] = {
-    "name": TRIAGE_TOOL,
-    "description": "Record what the mail is about and which serial numbers it gives.",
-    "input_schema": {
-        "type": "object",
-        "properties": {
-            "intent": {"type": "string", "enum": list(INTENTS)},
-            "serial_numbers": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_SERIAL_NUMBERS},
-        },
-        "required": ["intent", "serial_numbers"],
-        "additionalProperties": False,
-    },
-}
 _CHOICE_TOOL_DESCRIPTION = (
     "Choose the sentences that fit the mail, by their ids. At most one of those with the same group; where none of a "
     "group is chosen, its first is taken. One without a group is left out unless it is chosen."
@@ -52,25 +40,48 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
 }
 
 
+@lru_cache(maxsize=8)
+def _triage_tool(reasons: tuple[HandOverReason, ...]) -> Mapping[str, Any]:
+    properties: dict[str, Any] = {
+        "intent": {"type": "string", "enum": list(INTENTS)},
+        "serial_numbers": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_SERIAL_NUMBERS},
+    }
+    if reasons:
+        described = "; ".join(f"{reason.name}: {reason.description}" for reason in reasons)
+        properties["hand_over"] = {
+            "type": "array",
+            "items": {"type": "string", "enum": [reason.name for reason in reasons]},
+            "description": f"Every reason to leave the mail to a person, if there is any. {described}",
+        }
+    return {
+        "name": TRIAGE_TOOL,
+        "description": "Record what the mail is about and which serial numbers it gives.",
+        "input_schema": {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        },
+    }
+
+
 def is_triage(answer: object) -> bool:
-    """Whether a model's input of the triage tool fits its schema."""
+    """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
     return (
         isinstance(answer, Mapping)
         and answer.get("intent") in INTENTS
-        and isinstance(numbers := answer.get("serial_numbers"), Sequence)
-        and not isinstance(numbers, str)
-        and all(isinstance(number, str) for number in numbers)
+        and _are_texts(answer.get("serial_numbers"))
+        and _are_texts(answer.get("hand_over", ()))
     )
 
 
 def is_choice(answer: object) -> bool:
     """Whether a model's input of the choice tool fits its schema, but for which ids were offered."""
-    return (
-        isinstance(answer, Mapping)
-        and isinstance(ids := answer.get("ids"), Sequence)
-        and not isinstance(ids, str)
-        and all(isinstance(sentence_id, str) for sentence_id in ids)
-    )
+    return isinstance(answer, Mapping) and _are_texts(answer.get("ids"))
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(each, str) for each in value)
 
 
 def is_draft(answer: object) -> bool:
@@ -101,7 +112,7 @@ class MailText(Protocol):
 
 def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
-    return _request([instructions.main_body], _mail_element(email), _TRIAGE_TOOL_DEFINITION)
+    return _request([instructions.main_body], _mail_element(email), _triage_tool(instructions.hand_over.reasons))
 
 
 def choice_request(

@@ -1,0 +1,88 @@
+"""Mail that comes back: which of our replies it answers, and whether a machine answered it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.integrations.ports import Thread
+
+MAX_THREAD_IDS: Final = 100
+MACHINE_DELAY_S: Final = 20.0
+"""A reply to our reply that comes faster was not written by a person, who would not have read it yet."""
+
+MIN_WORDS: Final = 4
+"""Of a piece that shows where it was taken from, although it is no whole sentence there."""
+
+MAX_CLOCK_SKEW_S: Final = 5.0
+MIN_FINGERPRINT_LETTERS: Final = 40
+"""Shorter texts ("see the photo") are what different people write, too."""
+
+_MESSAGE_ID: Final = re.compile(r"<[^<>\s]{3,900}>")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_DIGIT: Final = re.compile(r"\d")
+_PART_END: Final = re.compile(r"[.!?:;\n]")
+_SPACE: Final = re.compile(r"\s+")
+
+
+def answered_message_ids(email: Email) -> tuple[str, ...]:
+    """The Message-IDs of the mails that this one answers, the nearest last (RFC 5322 §3.6.4)."""
+    if not email.headers:
+        return ()
+    found: list[str] = []
+    for name in ("references", "in-reply-to"):
+        for value in email.headers.get(name, ()):
+            found.extend(_MESSAGE_ID.findall(value))
+    return tuple(reversed(dict.fromkeys(reversed(found))))[-MAX_THREAD_IDS:]
+
+
+def machine_reply_reason(
+    email: Email, thread: Thread, arrived_at: float | None, approved_texts: Iterable[str], *, asked: bool
+) -> str | None:
+    """Why a mail that answers our reply was written by a machine, in a few words; None if a person may have.
+
+    arrived_at: seconds since 1970, on the clock of `thread.replied_at`. approved_texts: what our replies may say.
+    asked: whether our reply asked for a number, so that a number alone is an answer.
+    """
+    if arrived_at is not None and -MAX_CLOCK_SKEW_S <= arrived_at - thread.replied_at < MACHINE_DELAY_S:
+        return f"answers our reply within {MACHINE_DELAY_S:.0f} seconds"
+    if not email.attachments and not adds_words(email.new_text, approved_texts, with_numbers=asked):
+        return "answers our reply with our own words"
+    return None
+
+
+def adds_words(text: str, known_texts: Iterable[str], *, with_numbers: bool = False) -> bool:
+    """Whether any sentence of `text` holds words that stand in none of `known_texts`.
+
+    with_numbers: whether words with a digit count; those of our texts were filled in.
+    """
+    if with_numbers and _DIGIT.search(text):
+        return True
+    if not (parts := _parts(text)):
+        return False
+    texts = tuple(known_texts)
+    known_parts = frozenset(part for known in texts for part in _parts(known))
+    known = "\n".join(map(_without_numbers, texts))
+    # "Thank you" begins a sentence of ours and is a sentence of everybody's.
+    return any(part not in known_parts and (part.count(" ") < MIN_WORDS - 1 or part not in known) for part in parts)
+
+
+def text_fingerprint(email: Email) -> str | None:
+    """What is the same for the same words, however they are laid out; None for a text too short to tell."""
+    text = _plain(email.new_text)
+    return text if sum(map(str.isalpha, text)) >= MIN_FINGERPRINT_LETTERS else None
+
+
+def _parts(text: str) -> list[str]:
+    parts = (_without_numbers(part).strip(" ,") for part in _PART_END.split(text))
+    return [part for part in parts if _WORD.search(part)]
+
+
+def _without_numbers(text: str) -> str:
+    return " ".join(word for word in _plain(text).lstrip("> ").split(" ") if not _DIGIT.search(word))
+
+
+def _plain(text: str) -> str:
+    return _SPACE.sub(" ", text).strip().casefold()

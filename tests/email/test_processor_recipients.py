@@ -1,0 +1,294 @@
+"""Who is answered: conversations, hand-over, limits, senders that are not proved, and the modes of the agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from mocked_desk import Desk, desk, mail
+
+from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
+
+REPLY_ID = "<reply-1@example.com>"
+ANSWERS_US = {"References": f"<m0@example.com> {REPLY_ID}"}
+PROVED = {"Authentication-Results": "mx.example.com; dmarc=pass header.from=example.com"}
+
+
+@dataclass
+class History:
+    """Knows one thread, and says the limit it is given."""
+
+    thread: Thread | None = None
+    limit: Limit | None = None
+    admissions: list[Admission] = field(default_factory=list)
+
+    async def find_thread(self, reply_message_ids: Sequence[str]) -> Thread | None:
+        return self.thread if self.thread and self.thread.reply_message_id in reply_message_ids else None
+
+    async def admit(self, admission: Admission) -> Limit | None:
+        self.admissions.append(admission)
+        return self.limit
+
+
+def thread(scenario: str = "valid-warranty", ticket_id: str | None = "T-7", follow_ups: int = 0) -> Thread:
+    return Thread("thread-key", scenario, ticket_id, REPLY_ID, 1000.0, 1 + follow_ups, follow_ups)
+
+
+def follow_up(body: str, known: Thread | None = None, **more: Any) -> tuple[Desk, Any]:
+    agent = desk()
+    agent.history = History(known or thread())
+    return agent, agent.process(mail(body, subject="Re: My dryer", headers=ANSWERS_US, **more), 90_000.0)
+
+
+def notes(agent: Desk) -> list[tuple[str, str]]:
+    return list(agent.mocks["ticketing"].notes.values())
+
+
+class TestConversations:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "Thank you very much!",
+            "Here is the photo.",
+            "When will you call me?",
+            "Please close the ticket.",
+            "My lawyer will write to you.",
+            "Delete my personal data, please (GDPR).",
+            "It is SN12345, as I said.\n\n> Serial number: SN12345",
+        ],
+    )
+    def test_a_reply_to_our_reply_is_no_new_claim(self, body: str) -> None:
+        agent, result = follow_up(body)
+        assert (result.success, result.scenario_used, bool(result.hand_over_reasons)) == (True, "hand-over", True)
+        assert (agent.sent, agent.tickets, agent.asked) == ([], [], [])
+
+    def test_it_is_noted_on_the_ticket_without_the_customers_words(self) -> None:
+        agent, _ = follow_up("Here is the photo of my secret drawer.", attachments=["drawer.jpg"])
+        ((ticket, note),) = notes(agent)
+        assert ticket == "T-7"
+        assert "<m1@example.com>" in note
+        assert "drawer" not in note
+
+    def test_a_thread_without_a_ticket_gets_no_note(self) -> None:
+        agent, result = follow_up("Thank you!", thread("out-of-scope", None))
+        assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])
+
+    @pytest.mark.parametrize("scenario", ["missing-info", "graceful-degradation", "invalid-warranty"])
+    def test_the_number_that_we_asked_for_is_answered(self, scenario: str) -> None:
+        agent, result = follow_up("SN12345", thread(scenario, None))
+        assert (result.scenario_used, result.email_sent, agent.asked) == ("valid-warranty", True, ["SN12345"])
+
+    @pytest.mark.parametrize(
+        "body", ["I cannot find it.", "SN12345 or SN54321", "Sure!\n\n> Hello\n> My serial number is SN12345"]
+    )
+    def test_what_is_no_answer_to_our_question_is_handed_over(self, body: str) -> None:
+        agent, result = follow_up(body, thread("missing-info", None))
+        assert (result.hand_over_reasons, agent.sent) == (("follow-up",), [])
+
+    def test_a_number_that_our_reply_named_is_no_answer(self) -> None:
+        body = "But it is SN12345!\n\n> We looked for the serial number SN12345,\n> but it is not in our records."
+        agent, result = follow_up(body, thread("invalid-warranty", None))
+        assert (result.hand_over_reasons, agent.asked) == (("follow-up",), [])
+
+    def test_a_second_follow_up_is_handed_over_whatever_it_says(self) -> None:
+        _, result = follow_up("SN12345", thread("missing-info", None, follow_ups=1))
+        assert result.hand_over_reasons == ("follow-up",)
+
+    def test_what_answers_within_seconds_is_a_machine(self) -> None:
+        agent = desk()
+        agent.history = History(thread())
+        result = agent.process(mail("I will be back on Monday, SN12345", headers=ANSWERS_US), 1003.0)
+        assert (result.scenario_used, bool(result.skip_reason), agent.sent) == ("no-reply", True, [])
+
+    def test_a_mail_that_names_an_unknown_reply_is_a_first_mail(self) -> None:
+        agent = desk()
+        agent.history = History(None)
+        assert agent.process(mail(headers=ANSWERS_US)).email_sent
+
+    def test_a_note_that_cannot_be_added_fails_the_mail_for_another_try(self) -> None:
+        agent = desk(ticketing={"error": "unavailable"})
+        agent.history = History(thread())
+        result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
+        assert (result.success, result.failed_step) == (False, "hand_over")
+
+
+class TestHandOver:
+    def test_a_fire_gets_no_good_news(self) -> None:
+        agent = desk()
+        result = agent.process(mail("Dryer SN12345 caught fire, my son is in hospital"))
+        assert (result.scenario_used, result.success) == ("hand-over", True)
+        assert {"fire", "injury"} <= set(result.hand_over_reasons)
+        assert (agent.sent, agent.tickets, agent.asked, agent.mocks["anthropic"].requests) == ([], [], [], [])
+
+    def test_what_is_quoted_is_not_what_the_customer_says(self) -> None:
+        body = "Is SN12345 under warranty?\n\nOn 3 May, Bob wrote:\n> mine caught fire"
+        assert desk().process(mail(body)).email_sent
+
+    def test_the_model_may_add_a_reason(self) -> None:
+        agent = desk()
+        agent.mocks["anthropic"] = _Adding(agent.mocks["anthropic"], ["injury", "invented"])
+        result = agent.process(mail())
+        assert (result.hand_over_reasons, agent.sent, agent.asked) == (("injury",), [], [])
+
+    def test_the_model_cannot_remove_one(self) -> None:
+        agent = desk()
+        agent.mocks["anthropic"] = _Adding(agent.mocks["anthropic"], [])
+        assert agent.process(mail("SN12345 caught fire")).hand_over_reasons == ("fire",)
+
+
+class _Adding:
+    """A model that gives these reasons in triage."""
+
+    def __init__(self, model: Any, reasons: list[str]) -> None:
+        self._model, self._reasons = model, reasons
+
+    @property
+    def messages(self) -> _Adding:
+        return self
+
+    async def create(self, **request: Any) -> Any:
+        answer = await self._model.create(**request)
+        block = answer.content[0]
+        if "intent" not in block.input:
+            return answer
+        return replace(answer, content=(replace(block, input={**block.input, "hand_over": self._reasons}),))
+
+
+class TestLimits:
+    @pytest.mark.parametrize("limit", ["address", "thread", "hour", "text"])
+    def test_beyond_a_limit_a_mail_is_handed_over_before_anything_is_asked(self, limit: str) -> None:
+        agent = desk()
+        agent.history = History(limit=limit)
+        result = agent.process(mail())
+        assert result.hand_over_reasons == (f"limit-{limit}",)
+        assert (agent.sent, agent.asked, agent.mocks["anthropic"].requests) == ([], [], [])
+
+    def test_one_address_is_counted_as_one(self) -> None:
+        agent = desk()
+        agent.history = history = History()
+        agent.process(mail(**{"from": "Jane <JANE@example.com>"}))
+        agent.process(mail(message_id="<m2@example.com>"))
+        first, second = history.admissions
+        assert (first.sender_key, first.text_key) == (second.sender_key, second.text_key)
+
+    def test_nothing_a_customer_wrote_is_handed_to_the_history(self) -> None:
+        agent = desk()
+        agent.history = history = History()
+        agent.process(mail("My dryer with serial number SN12345 is broken since the day before yesterday."))
+        (admission,) = history.admissions
+        assert all(
+            len(key) == 32 and set(key) <= set("0123456789abcdef")
+            for key in (admission.sender_key, admission.text_key or "")
+        )
+
+    def test_what_is_handed_over_anyway_is_not_counted(self) -> None:
+        agent = desk()
+        agent.history = history = History()
+        agent.process(mail("SN12345 caught fire"))
+        assert history.admissions == []
+
+
+class TestSenders:
+    NEUTRAL = AnswerPolicy(sender_check="neutral", authserv_id="mx.example.com")
+
+    def test_a_proved_sender_is_told(self) -> None:
+        agent = desk()
+        agent.policy = self.NEUTRAL
+        assert agent.process(mail(headers=PROVED)).scenario_used == "valid-warranty"
+
+    def test_another_gets_no_status_no_date_no_ticket_and_no_look_up(self) -> None:
+        agent = desk()
+        agent.policy = self.NEUTRAL
+        result = agent.process(mail(subject="SN12345 and a rude word"))
+        assert (result.scenario_used, result.email_sent) == ("unverified-sender", True)
+        assert (agent.asked, agent.tickets) == ([], [])
+        (reply,) = agent.sent
+        assert not {"SN12345", "2031-02-03"} & set(reply["body"].split())
+        assert reply["subject"] == "Re: your message"
+
+    def test_it_is_held_for_a_person_where_that_is_wanted(self) -> None:
+        agent = desk()
+        agent.policy = replace(self.NEUTRAL, sender_check="hold")
+        result = agent.process(mail())
+        assert (result.hand_over_reasons, agent.sent) == (("unverified-sender",), [])
+
+    def test_forged_results_prove_nothing(self) -> None:
+        agent = desk()
+        agent.policy = self.NEUTRAL
+        forged = {"Authentication-Results": "mx.attacker.org; dmarc=pass header.from=example.com"}
+        assert agent.process(mail(headers=forged)).scenario_used == "unverified-sender"
+
+    @pytest.mark.parametrize(
+        ("owner", "scenario"), [("JANE@example.com", "valid-warranty"), ("o@x.org", "unverified-sender")]
+    )
+    def test_the_owner_alone_is_told(self, owner: str, scenario: str) -> None:
+        agent = desk(warranty_api={"status": "valid", "expiration_date": "2031-02-03", "owner_email": owner})
+        result = agent.process(mail())
+        assert (result.scenario_used, bool(agent.tickets)) == (scenario, scenario == "valid-warranty")
+
+    def test_a_stranger_hears_the_same_of_every_device_of_somebody_else(self) -> None:
+        bodies = set()
+        for status in ("valid", "expired"):
+            agent = desk(warranty_api={"status": status, "expiration_date": "2031-02-03", "owner_email": "o@x.org"})
+            agent.process(mail())
+            bodies.add(agent.sent[0]["body"])
+        assert len(bodies) == 1
+
+    def test_a_trusted_form_is_answered_at_its_reply_to(self) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(trusted_forms=frozenset({"noreply@shop.example"}))
+        form = {"from": "noreply@shop.example", "headers": {"Reply-To": "buyer@example.org"}}
+        agent.process(mail(**form))
+        assert [reply["to"] for reply in agent.sent] == ["buyer@example.org"]
+        assert [ticket["customer_email"] for ticket in agent.tickets] == ["buyer@example.org"]
+
+    def test_any_other_reply_to_is_ignored(self) -> None:
+        agent = desk()
+        agent.process(mail(headers={"Reply-To": "victim@example.org"}))
+        assert [reply["to"] for reply in agent.sent] == ["jane@example.com"]
+
+    def test_a_form_that_is_not_proved_is_not_trusted(self) -> None:
+        agent = desk()
+        agent.policy = replace(self.NEUTRAL, trusted_forms=frozenset({"form@shop.example"}))
+        agent.process(mail(**{"from": "form@shop.example", "headers": {"Reply-To": "victim@example.org"}}))
+        assert [reply["to"] for reply in agent.sent] == ["form@shop.example"]
+
+
+class TestModes:
+    def test_a_draft_has_all_that_a_person_needs_and_nothing_else_happens(self) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(mode="drafts")
+        result = agent.process(mail())
+        assert (result.success, result.drafted, result.email_sent, result.ticket_created) == (True, True, False, False)
+        assert (agent.sent, agent.tickets) == ([], [])
+        (draft,) = agent.mocks["gmail"].drafts
+        assert (draft["to"], draft["in_reply_to"]) == ("jane@example.com", "<m1@example.com>")
+        assert "Auto-Submitted" not in draft["headers"]
+        assert json.loads(draft["headers"]["X-Agent-Ticket"])["serial_number"] == "SN12345"
+        assert OPEN_TICKET_NUMBER in draft["body"]
+
+    def test_observing_leaves_no_trace(self) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(mode="observe")
+        result = agent.process(mail())
+        assert (result.success, result.observed, result.scenario_used) == (True, True, "valid-warranty")
+        assert (agent.sent, agent.tickets, agent.mocks["gmail"].drafts) == ([], [], [])
+
+    @pytest.mark.parametrize("mode", ["drafts", "observe"])
+    def test_no_note_is_added(self, mode: Any) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(mode=mode)
+        agent.history = History(thread())
+        result = agent.process(mail("Thanks!", headers=ANSWERS_US), 90_000.0)
+        assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])
+
+    def test_what_is_written_freely_is_never_sent(self) -> None:
+        agent = desk()
+        agent.policy = AnswerPolicy(reply_mode="reviewed")
+        result = agent.process(mail())
+        assert (result.drafted, agent.sent, agent.tickets) == (True, [], [])
