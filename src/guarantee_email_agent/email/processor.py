@@ -176,7 +176,7 @@ class EmailProcessor:
         self, email: Email, thread: Thread | None, arrived_at: float | None, instructions: Instructions
     ) -> str | None:
         policy = self.policy
-        if reason := no_reply_reason(email, policy.own_addresses):
+        if reason := no_reply_reason(email, policy.own_addresses, policy.trusted_forms):
             return reason
         if thread is None:
             return None
