@@ -138,7 +138,8 @@ _OTHERS = st.one_of(
     st.from_regex(r"[0-9]{3} [0-9]{3} [0-9]{3}", fullmatch=True).map("Phone +48 {}".format),
     st.from_regex(r"DE[0-9]{2}( [0-9]{4}){4} [0-9]{2}", fullmatch=True).map("IBAN {}".format),
     st.from_regex(r"20[0-9]{2}-0[1-9]-[12][0-9]", fullmatch=True).map("Bought {}".format),
-    st.from_regex(r"[1-9][0-9]{4} Berlin", fullmatch=True),
+    # Not alone on its line: below a number it could be the second of a list, and the agent asks back.
+    st.from_regex(r"[1-9][0-9]{4}", fullmatch=True).map("I live in {} Berlin".format),
     st.from_regex(r"[0-9]{12,20}", fullmatch=True).map("Tracking number {}".format),
 )
 
