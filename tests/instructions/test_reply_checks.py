@@ -1,10 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from guarantee_email_agent.instructions.claims import find_false_claim
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
-from guarantee_email_agent.instructions.router import Condition
+from guarantee_email_agent.instructions.router import Condition, all_situations
+from guarantee_email_agent.instructions.template import FACTS, Sentence, select_template
 
 VALID = Condition(intent="warranty", serial_numbers="one", warranty_status=("valid",))
 EXPIRED = Condition(intent="warranty", serial_numbers="one", warranty_status=("expired",))
@@ -17,6 +23,37 @@ WHERE_VALID = "where 'intent: warranty, serial_numbers: one, warranty_status: va
 
 def problems(trigger: Condition, text: str, *, has_ticket: bool = False) -> list[tuple[int | None, str]]:
     return reply_problems((trigger,), parse_templates(text), has_ticket=has_ticket)
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_whatever_is_chosen_a_shipped_reply_carries_the_facts_and_says_nothing_false(
+    data: st.DataObject, instructions: Instructions
+) -> None:
+    situation = data.draw(st.sampled_from([each for each in all_situations() if each.intent]))
+    scenario = instructions.route(situation)
+    facts: dict[str, str | None] = dict.fromkeys(FACTS)
+    if (status := situation.warranty_status) not in (None, "withheld"):
+        facts |= {"serial_number": "SN12345", "warranty_status": status}
+        facts["expiration_date"] = data.draw(st.sampled_from([None, "2031-02-03"])) if status != "not_found" else None
+        facts["coverage"] = data.draw(st.sampled_from([None, "full", "parts"])) if status == "valid" else None
+    elif status:
+        facts["warranty_status"] = status
+    template = select_template(scenario.templates, facts)
+    assert template
+    every_id = [part.id for part in template.all_parts() if isinstance(part, Sentence)]
+
+    reply = template.render(facts, data.draw(st.sets(st.sampled_from(every_id))) if every_id else ())
+
+    assert find_false_claim(fold(reply), situation, facts["coverage"]) is None
+    if status in ("valid", "expired", "not_found"):
+        assert "SN12345" in reply
+        assert facts["expiration_date"] is None or facts["expiration_date"] in reply
+        words = {"valid": "warranty is valid", "expired": "expired", "not_found": "not in our records"}
+        assert words[str(status)] in reply
+    assert ("{ticket_number}" in reply) == (scenario.ticket is not None)
+    assert ("fully covered" in reply) == (facts["coverage"] == "full")
+    assert "\n\n\n" not in reply
 
 
 @pytest.mark.parametrize(
