@@ -105,9 +105,9 @@ def _replies(config: Config) -> dict[str, Email]:
 
 
 def _print_mail(terminal: Terminal, mail: Email, disposition: str, reply: Email | None) -> None:
-    """The mail, its disposition, and the reply's first paragraph after the greeting."""
+    """The mail, its disposition, and the reply's first two paragraphs after the greeting."""
     sign = "✓" if disposition.startswith(("answered", "not answered")) else "✗"
     terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {disposition}")
-    paragraphs = reply.new_text.split("\n\n") if reply else []
-    for line in paragraphs[1].splitlines() if len(paragraphs) > 1 else ():
-        terminal.line(f"    {printable(line)}")
+    for paragraph in reply.new_text.split("\n\n")[1:3] if reply else ():
+        for line in paragraph.splitlines():
+            terminal.line(f"    {printable(line)}")
