@@ -1,13 +1,23 @@
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guarantee_email_agent.email.parsing.email import Email, Span
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.verification import verify_serial_numbers
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
+from guarantee_email_agent.llm.prompts import triage_request
+
+LABELLED_MAILS = Path(__file__).parents[1] / "interpreter" / "mails"
 
 
 def mail(new: str = "", *, subject: str = "", quoted: str = "", signature: str = "") -> Email:
@@ -164,3 +174,25 @@ def test_whatever_is_kept_is_short_plain_and_stands_in_the_mail(
         assert number.isprintable()
         assert len(number) <= 60
         assert any(sign.isdigit() for sign in number)
+
+
+def test_no_right_extraction_of_the_interpreter_is_lost_or_respelled(
+    instructions: Instructions, lexicon: Lexicon
+) -> None:
+    async def lost() -> list[str]:
+        wrong = []
+        for path in sorted(LABELLED_MAILS.glob("*.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                labelled = json.loads(line)
+                headers = {"Content-Type": "text/html"} if labelled.get("html") else {}
+                raw = {"subject": labelled["subject"], "body": labelled["body"], "from": "c@example.com"}
+                email = parse_email({**raw, "message_id": labelled["id"], "headers": headers})
+                answer = await InstructionInterpreter().create(**triage_request(email, instructions))
+                found = answer.content[0].input["serial_numbers"]
+                right = {canonical_serial_number(number) for number in labelled.get("serials", ())}
+                if set(map(canonical_serial_number, found)) == right:
+                    kept = verify_serial_numbers(found, email, lexicon)
+                    wrong.extend([f"{labelled['id']}: {found} became {kept}"] if list(kept) != list(found) else [])
+        return wrong
+
+    assert asyncio.run(lost()) == []

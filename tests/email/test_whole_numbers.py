@@ -17,6 +17,8 @@ from guarantee_email_agent.instructions.phrases import tokenize
         ("FD 9804 00231 hums", ["FD980400231"]),
         ("It is 4c1 7719 0033", ["4C177190033"]),
         ("1234 5678 9012", ["123456789012"]),
+        ("AB12 CD34", ["AB12CD34"]),
+        ("A1 B2", ["A1", "B2"]),
         ("00471 KL", ["00471KL"]),
         ("AB 00471", ["AB00471"]),
         ("THE 00471 IS ON", ["00471"]),

@@ -13,12 +13,13 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText
-from guarantee_email_agent.interpreter.number_spans import NumberSpan
+from guarantee_email_agent.interpreter.number_spans import NumberSpan, is_distinctive, shape
 
 MAX_GROUP_LENGTH = 5
 MAX_LETTERS_OF_GROUP = 4
 MAX_GROUPS = 8
 MIN_DIGITS_OF_GROUPS = 5
+MIN_LENGTH_OF_ALIKE = 4
 
 _JOINING_CHARACTERS = frozenset("-_/.")
 _UNIT_BEFORE = frozenset("+$€£¥%@\\^~")
@@ -154,6 +155,8 @@ def _read_run(run: list[NumberSpan], words: TokenizedText) -> Iterator[NumberSpa
 
 def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:
     joined = "".join(groups)
+    if len({shape(group) for group in groups}) == 1 and is_distinctive(joined):
+        return len(groups[0]) >= MIN_LENGTH_OF_ALIKE  # AB12 CD34
     if len(_DIGIT.findall(joined)) < MIN_DIGITS_OF_GROUPS:
         return False
     if not joined.isdigit():
