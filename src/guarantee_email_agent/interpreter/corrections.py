@@ -14,7 +14,6 @@ MAX_WORDS_TO_LABEL = 6
 MAX_CORRECTIONS = 100
 
 _CLAUSE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
-_ARTICLE_LENGTH = 3
 
 
 class CorrectionReader:
@@ -91,12 +90,7 @@ class CorrectionReader:
             word, label = words.folded[index], self._labels.get(index)
             if label is not None and label.payload in ("serial", "weak"):
                 index, end = label.end, label.end + MAX_WORDS_TO_NUMBER
-            elif (
-                word in lexicon.links
-                or word in lexicon.owners
-                or len(word) == 1
-                or (word in lexicon.stop_words and len(word) <= _ARTICLE_LENGTH)
-            ):
+            elif word in lexicon.links or word in lexicon.owners or len(word) == 1 or word in lexicon.stop_words:
                 index += 1
             else:
                 return None

@@ -15,6 +15,7 @@ WEIGHT_OF_CERTAIN_FAULT = 3
 WEIGHT_OF_STRANGER = 4
 WEIGHT_OF_CLEAR_TOPIC = 8
 MAX_WEIGHT_OF_DEVICES = 2
+WEIGHT_OF_PRAISE = 3
 MAX_NAMES = 2
 MIN_CONTENT_WORDS = 4
 
@@ -40,7 +41,8 @@ def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_nu
     if not warranty and not other:
         says_little = len(content_words) < MIN_CONTENT_WORDS
         return "unclear" if says_little else "warranty" if fault else "other"
-    if unsolicited >= (WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER):
+    least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
+    if unsolicited >= least and not has_serial_number:
         return "other"
     if warranty + fault >= other:
         return "warranty"
@@ -50,18 +52,15 @@ def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_nu
 
 
 def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
-    """Whether a text begins with thanks, asks nothing, gives no number and tells of no fault."""
+    """Whether a text gives thanks, first of all or beside praise, and asks, gives and complains of nothing."""
     courtesies = lexicon.courtesies.find(words)
-    if (
-        not courtesies
-        or _MORE_THAN_THANKS.search(words.text)
-        or any(match.payload == "request" for match in courtesies)
-    ):
+    if not courtesies or _MORE_THAN_THANKS.search(words.text):
         return False
-    before = words.folded[: courtesies[0].first]
-    return sum(word not in lexicon.greetings for word in before) <= MAX_NAMES and not any(
-        match.payload.topic == "fault" for match in lexicon.topics.find(words)
-    )
+    if any(match.payload == "request" for match in courtesies):
+        return False
+    scores = _score_topics(words, lexicon)
+    begins_with_thanks = sum(word not in lexicon.greetings for word in words.folded[: courtesies[0].first]) <= MAX_NAMES
+    return not scores["fault"] and (begins_with_thanks or scores["other"] >= WEIGHT_OF_PRAISE)
 
 
 def _score_topics(words: TokenizedText, lexicon: Lexicon) -> dict[Topic, int]:
