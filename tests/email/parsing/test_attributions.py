@@ -40,6 +40,13 @@ def test_the_line_above_belongs_to_it_with_the_time_or_the_name(above: str, line
     assert start(above, "<support@example.com> wrote:", is_marked=True) == (line, 0)
 
 
+@pytest.mark.parametrize(
+    "lines", [("On Monday I did what you wrote:",), ("On Monday SN12345 broke", "just as the manual wrote:")]
+)
+def test_prose_above_marked_lines_stays_new(lines: tuple[str, ...]) -> None:
+    assert start(*lines, is_marked=True) is None
+
+
 def test_an_attribution_has_at_most_five_lines() -> None:
     assert start("On 5/1/2026", "at", "10:00", "Dr.", "Support", "wrote:") is None
 

@@ -23,6 +23,7 @@ _ENDS_IN_ADDRESS = r"@[^\s@<>]+ ?[>)\]]{1,3} ?:?$"
 _ENDS_IN_ADDRESS_OR_DATE = rf"{_ENDS_IN_ADDRESS}|[\d)] ?:$"
 _DATE = r"(?<!\d)(?:19|20)\d\d|(?<!\d)\d{1,2}[./-]\d{1,2}[./-]\d\d(?!\d)"
 _TIME = r"(?<!\d)\d{1,2} ?[:.h] ?\d\d(?!\d)"
+_DAY = r"(?<!\w)\d{1,2}(?:st|nd|rd|th)?(?!\w)"
 _DATE_AT_START = (  # "at" is Eudora's, and elsewhere stands further inside
     r"(?:at )?\d{1,2}[./-] ?\d{1,2}[./-] ?(?:19|20)?\d\d(?!\d)|(?:19|20)\d\d[./-] ?\d{1,2}[./-] ?\d{1,2}(?!\d)"
     r"|\d{1,2}\.? [^\W\d_]{3,12}\.?,? (?:de )?(?:19|20)\d\d|(?:19|20)\d\d ?[年년.]"
@@ -57,8 +58,8 @@ def find_attribution(lines: list[str], number: int, *, is_marked: bool) -> tuple
         joined = text[-_MAX_CHARS:]
         cut = len(text) - len(joined)
         if _is_attribution(joined, is_marked=is_marked):
-            # Where the lines below could stand without this one, it must give the time or the name.
-            is_part = fallback is None or has_time(joined) or _ends_in_name(joined.partition("<")[0])
+            # A line further up is the customer's unless it gives the time, or the name before the address.
+            is_part = first == number or has_time(joined) or _ends_in_name(joined.partition("<")[0])
             if is_part and not cut and opens_attribution(joined.lower()):
                 return first, 0
             if start := _find_inner_opening(joined, len(line) - cut, is_marked=is_marked):
@@ -121,7 +122,7 @@ def has_time(text: str) -> bool:
 def _is_attribution(text: str, *, is_marked: bool) -> bool:
     if before := _before_closing_verb(text):
         if is_marked:
-            return True
+            return has_address(text) or re.search(_DAY, text) is not None or _opens_with_name(text)
         if has_address(text):
             return has_date(text) or has_time(text) or (_opens_with_name(text) and not opens_attribution(text.lower()))
         return has_date(text) and has_time(text) and _ends_in_name(before)
