@@ -377,6 +377,43 @@ The number is 00471-KL.
 Diese E-Mail wurde automatisch erstellt. Bitte antworten Sie nicht.
 """
 
+MAILS = [
+    ("My washer", "We received the replacement part yesterday. It does not fit. Please advise within 2 days."),
+    ("My washer", "Your technician was here. The ticket number is 4711. Water still comes out."),
+    ("My washer", "Ticket number 4711. Washer at Main Street 5 makes noise. Please respond."),
+    ("My washer", "This washer was delivered on Monday. Please reply."),
+    ("Ticket 4711", "Ticket number: 4711. Any news?"),
+    ("Your ticket #4711 was closed", "Please reopen. Water comes out of the door."),
+    ("Confirmation", "Please confirm receipt of the request from Monday. Serial SN12345."),
+    ("My washer", "We have received your email and the photos are attached. Serial number WX-1188-20."),
+    ("My washer", "We have received your message. Serial number: WX-1188-20. Please respond within two days."),
+    ("My washer", "Thank you for your message. Serial number: WX-1188-20. Ticket number TCK-4."),
+    ("My washer", "Your request has been received. Serial number WX-1188-20."),
+    ("My washer", "Your ticket has been created by mistake, please close it. The ticket number is 4711."),
+    ("Anfrage", "Ihre Nachricht ist angekommen. Die Seriennummer lautet WX-1188-20. Ticketnummer 4711."),
+    (
+        "Anfrage",
+        "Wir haben Ihre Nachricht erhalten. Seriennummer: WX-1188-20. Bitte melden Sie sich innerhalb von 2 Tagen.",
+    ),
+    ("Anfrage", "Danke für Ihre Anfrage. Seriennummer: WX-1188-20, Ticketnummer 4711."),
+    ("Zapytanie", "Otrzymaliśmy Państwa wiadomość. Numer seryjny: WX-1188-20. Numer zgłoszenia 4711."),
+    ("Zapytanie", "Dziękujemy za wiadomość. Numer seryjny to WX-1188-20, numer zgłoszenia 4711."),
+    ("Demande", "Nous avons bien reçu votre message. Numéro de série : WX-1188-20. Numéro de ticket 4711."),
+    ("Out of office", "My washer leaks"),
+    ("Office", "I am away until Monday. The washer number is WX-1188-20."),
+    ("Away", "I am out of the office until Monday. SN 12345."),
+    ("Urlaub", "Ich bin im Urlaub, die Nachbarin lässt den Techniker rein. Termin bitte am Freitag."),
+    ("Urlaub", "Ich bin bis zum 5. Mai abwesend, bitte den Termin verschieben."),
+    ("Termin", "I will be out of the office from Monday, please move the appointment to Friday."),
+    ("Vacation", "I am on vacation until Monday. Please send the technician after that."),
+    ("Delivery", "Thank you for contacting us about the delivery. We will expect the technician on Monday."),
+    ("Your ticket #4711 was closed", "I still wait for somebody to come."),
+    ("Ticket #4711 has been closed", "Nobody came."),
+    ("Your request has been received", "When will my drill be repaired?"),
+    ("Ihr Ticket wurde geschlossen", "Die Maschine ist immer noch undicht."),
+    ("Automatic reply", "Serial number WX-1188-20, as requested."),
+]
+
 
 def lines(block: str) -> list[str]:
     return [line.strip() for line in block.strip().splitlines()]
@@ -405,6 +442,13 @@ def test_texts_of_people(text: str) -> None:
 )
 def test_texts_of_people_after_a_greeting(greeting: str, text: str) -> None:
     assert not is_automatic_text(parse("My drill", greeting + text)[1])
+
+
+@pytest.mark.parametrize(("subject", "text"), MAILS)
+def test_mails_of_people(subject: str, text: str) -> None:
+    subject, new_text = parse(subject, text)
+    assert not is_automatic_subject(subject, new_text)
+    assert not is_automatic_text(new_text)
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "?", "reply", "automatic", "...", "---", "[]"])

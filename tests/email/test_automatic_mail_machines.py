@@ -439,6 +439,62 @@ Bu otomatik bir mesajdır. Lütfen yanıtlamayınız.
 본 메일은 자동으로 발송되었습니다.
 """
 
+# Written after the patterns, to see how far they carry.
+MAILS = [
+    ("Re: Warranty", "Your support request was received and logged under ticket 5512.\nWe will answer it soon."),
+    (
+        "Re: Warranty",
+        (
+            "Hello!\n\nThis is just a quick note to let you know that we have received your message. A "
+            "member of our team will reply shortly."
+        ),
+    ),
+    ("Re: Warranty", "Thank you for your email. Your enquiry is important to us. We will respond within 48 hours."),
+    ("Re: Warranty", "We've received your email and will get back to you as soon as we can."),
+    ("Re: Warranty", "This inbox is no longer monitored. Please use our contact form."),
+    ("Re: Warranty", "This email address is no longer in use."),
+    (
+        "Re: Warranty",
+        "A new support ticket has been opened for your request. Ticket number: 881.\nYou can view it online.",
+    ),
+    ("Support Ticket Received: Re: Warranty", "x"),
+    ("Thank you for your message", "Thank you for your message. We have received it and will get back to you."),
+    (
+        "Re: Warranty",
+        "*** This is an automatically generated email, please do not reply ***\n\nDear user, your ticket was updated.",
+    ),
+    ("Re: Warranty", "Please do not respond to this automated email."),
+    ("Re: Warranty", "Hallo,\n\nwir haben deine Nachricht erhalten und melden uns bald bei dir.\n\nDein Shop-Team"),
+    (
+        "Re: Warranty",
+        (
+            "Guten Tag,\n\nIhre Nachricht ist bei uns eingegangen. Die Bearbeitung dauert bis zu 3 Tage. "
+            "Ihre Vorgangsnummer: 5512"
+        ),
+    ),
+    ("Re: Warranty", "Dies ist eine automatische Eingangsbestätigung."),
+    ("Re: Warranty", "Bonjour, nous accusons réception de votre demande. Elle sera traitée dans les meilleurs délais."),
+    ("Re: Warranty", "Hemos recibido tu consulta y te responderemos lo antes posible."),
+    ("Re: Warranty", "Gracias por contactar con Acme. Nuestro equipo le responderá en 24 horas."),
+    ("Re: Warranty", "Grazie per averci contattato. Le risponderemo entro 2 giorni lavorativi."),
+    ("Re: Warranty", "Bedankt voor je bericht. We hebben je vraag ontvangen en reageren binnen 2 werkdagen."),
+    ("Re: Warranty", "Tack för ditt meddelande. Vi har tagit emot ditt ärende och återkommer så snart vi kan."),
+    ("Re: Warranty", "Dziękujemy za wiadomość. Odpowiemy najszybciej, jak to możliwe."),
+    ("Re: Warranty", "Dziękujemy za przesłanie zgłoszenia. Zgłoszenie nr 552 zostało przyjęte."),
+    ("Re: Warranty", "Děkujeme za váš dotaz. Odpovíme do 24 hodin."),
+    ("Re: Warranty", "Спасибо за обращение! Ваша заявка №552 принята. Мы свяжемся с вами."),
+    ("Re: Warranty", "感谢您的来信，我们会尽快回复。"),
+    ("Re: Warranty", "お問い合わせいただきありがとうございます。担当者より追ってご連絡いたします。"),
+    ("Automatic response: Re: Warranty", "x"),
+    ("Out Of Office Re: Warranty", "x"),
+    ("Away until 5 May", "x"),
+    ("Ihre Supportanfrage 552 ist eingegangen", "x"),
+    ("[#552] Eingangsbestätigung", "x"),
+    ("(552) Wir haben Ihre Nachricht erhalten", "x"),
+    ("Your ticket has been closed", "Thank you for using our service desk."),
+    ("Automatic reply: Re: Warranty", "I am out of the office, and my phone is off."),
+]
+
 
 def lines(block: str) -> list[str]:
     return [line.strip() for line in block.strip().splitlines()]
@@ -459,6 +515,12 @@ def test_subjects_of_machines(subject: str) -> None:
 @pytest.mark.parametrize("subject", lines(SUBJECTS))
 def test_none_of_them_counts_in_an_answer_to_it(subject: str) -> None:
     assert not is_automatic_subject(f"Re: {parse(subject, 'x')[0]}")
+
+
+@pytest.mark.parametrize(("subject", "text"), MAILS)
+def test_mails_of_machines(subject: str, text: str) -> None:
+    subject, new_text = parse(subject, text)
+    assert is_automatic_subject(subject, new_text) or is_automatic_text(new_text)
 
 
 @pytest.mark.parametrize("text", TEXTS.strip().split("\n---\n"))

@@ -49,12 +49,15 @@ _PERSON = (
     r"můj|moji|mně|nikdo|nepomáhá|nepomáha|я|мой|моя|мою|мне|меня|но|никто|почему|не помог\w+|мій|мене|але|benim)\b|"
     r"我(?![们們])|私|僕|저는|제가|没有?用|没有帮助|役に立"
 )
-# What ails a device, which no machine says but in somebody's words.
-_BROKEN = (
-    r"leak|broken|defective|not work|stopped|kaputt|defekt|undicht|funktioniert nicht|cassé|défectueu|en panne|fuit|"
-    r"no funciona|averiad|estropead|non funziona|rott[ao]|perde acqua|não funciona|avariad|kapot|lekt|trasig|läcker|"
-    r"lekker|ødelagt|rikki|vuotaa|cieknie|zepsut|nie działa|nefunguj|teče|не работает|сломал|протекает|не працює|漏水|"
-    r"坏|壞|故障|壊れ|水漏れ|고장"
+# What a customer writes about, and no machine but in somebody's words.
+_CUSTOMER = (
+    r"serial|seriennummer|numer(?:u)? seryjn|numéro de série|número de s[ée]rie|matricola|serienummer|sarjanumero|"
+    r"sériové|серийн|серійн|序列号|シリアル|"
+    r"please (?:advise|respond|re-?open|help|confirm|close|repair|fix|replace|send|call me)|by mistake|"
+    r"bitte (?:melden sie|prüfen|helfen|reparieren|bestätigen|öffnen)|leak|broken|defective|not work|stopped|kaputt|"
+    r"defekt|undicht|funktioniert nicht|cassé|défectueu|en panne|fuit|no funciona|averiad|estropead|non funziona|"
+    r"rott[ao]|perde acqua|não funciona|avariad|kapot|lekt|trasig|läcker|lekker|ødelagt|rikki|vuotaa|cieknie|zepsut|"
+    r"nie działa|nefunguj|teče|не работает|сломал|протекает|не працює|漏水|坏|壞|故障|壊れ|水漏れ|고장"
 )
 # In front of what a text says first.
 _GREETING = (
@@ -62,8 +65,7 @@ _GREETING = (
     r"bonjour|bonsoir|cher|chère|ch[eè]res?|madame|monsieur|hola|estimad\w+|buen[oa]s? \w+|buongiorno|gentile|salve|"
     r"spettabile|ciao|olá|prezad\w+|car[oa]|beste|geachte|goedendag|hej|hei|dzień dobry|szanown\w+|witaj\w*|"
     r"dobrý den|dobrý deň|vážen\w+|здравствуйте|уважаем\w+|добрый \w+|шановн\w+|вітаємо|kedves|tisztelt|bună ziua|"
-    r"stimat\w+|merhaba|sayın|γεια σας|αγαπητ\w+)\b[^,.!:;\n?]{0,60}(?:[,.!:;]+|$)|"
-    r"[^\s,]{1,20} ?(?:様|さま)|"
+    r"stimat\w+|merhaba|sayın|γεια σας|αγαπητ\w+)\b[^,.!:;\n?]{0,60}(?:[,.!:;]+|$)|[^\s,]{1,20} ?(?:様|さま)|"
     r"(?:mevrouw|meneer|您好|你好|尊敬的[^,:!]{0,20}|こんにちは|안녕하세요|고객님)[^,.!:\n]{0,10}[,.!:。]*)\s*"
 )
 _THANKS = (
@@ -87,10 +89,11 @@ _FAULTS = (
     r"mobile|phone|desk|message|rückkehr|vertret|abwesen|urlaub|büro|postfach|nachricht|retour|coll[eè]g|congé|"
     r"courriel|bureau|regreso|ausen|ausên|compañer|correo|vuelta|rientro|assenza|posta|colega|retorno|afwezig|terugk|"
     r"vakantie|frånvaro|semester|fravær|ferie|nieobecn|powr|urlop|współprac|nepřítomn|návrat|dovolen|отсутств|"
-    r"возвращ|отпуск|коллег|\d)|\b(?:but|because|aber|weil|mais|pero|ma però|mas|maar|men|ale|но)\b|\d[\w-]{4,}[a-z]|"
-    r"[a-z]{1,4}-?\d{4,}|warrant|guarant|garant|gwaranc|zárul|záruk|гарант|保修|保証|serial|seriennummer|leak|broken|"
-    r"defe[ck]t|kaputt|repar|repair|fault|doesn't work|not work|won't|washer|washing|drill|fridge|dryer|gerät|"
-    r"appareil|aparat"
+    r"возвращ|отпуск|коллег|\d)|\b(?:but|because|aber|weil|mais|pero|ma però|mas|maar|men|ale|но)\b|"
+    r"\b(?:sn|s/n)\W*\d{4,}|techni[ck]|\btermin\b|appointment|\bvisit|rendez-vous|\bcita\b|appuntamento|afspraak|"
+    r"wizyt|termín|\d[\w-]{4,}[a-z]|[a-z]{1,4}-?\d{4,}|warrant|guarant|garant|gwaranc|zárul|záruk|гарант|保修|保証|"
+    r"serial|seriennummer|leak|broken|defe[ck]t|kaputt|repar|repair|fault|doesn't work|not work|won't|washer|washing|"
+    r"drill|fridge|dryer|gerät|appareil|aparat"
 )
 _HOW_LONG = (
     r"\s*(?:$|[,.:;!-]|\d|(?:until|till|from|to|through|with|without|today|this|next|on|and (?:will|have|back|return|"
@@ -108,37 +111,46 @@ _MAX_ABSENCE_SENTENCES = 15
 _MAX_NAME_CHARS = 40
 
 
-def is_automatic_subject(subject: str) -> bool:
-    """Whether the whole subject is one of a machine's. subject: one line, as `Email.subject`."""
-    text = subject.lower()
-    if text.startswith(REPLY_OR_FORWARD_PREFIXES):
-        return False
-    if text in _BOUNCES or text.endswith(("is out of the office", "is out of office")):
+def is_automatic_subject(subject: str, text: str = "") -> bool:
+    """Whether the whole subject is one of a machine's, and the text does not speak as a customer all the same.
+
+    subject: one line, as `Email.subject`. text: what was newly written below it.
+    """
+    line = subject.lower()
+    if line in _BOUNCES:
         return True
-    forms = [text]
-    if text[:1] in _OPENING and (tag := re.match(_TAG, text)):
-        name, rest = tag[1].strip(), text[tag.end() :]
+    if line.startswith(REPLY_OR_FORWARD_PREFIXES):
+        return False
+    forms = [line]
+    if line[:1] in _OPENING and (tag := re.match(_TAG, line)):
+        name, rest = tag[1].strip(), line[tag.end() :]
         # "[Ticket 5] received", "[Request received] your subject", "[Acme] Request received"
         forms += [f"{name} {rest}".rstrip(), f"{name}: {rest}", rest]
-    return any(_is_automatic_form(form) for form in forms)
+    return any(_is_automatic_form(form, text) for form in forms)
 
 
-def _is_automatic_form(form: str) -> bool:
+def _is_automatic_form(form: str, text: str) -> bool:
     languages = _languages_of(form, _BY_SUBJECT_WORD)
     if not languages:  # almost every mail
-        return False
+        return form.endswith(("is out of the office", "is out of office")) and not _asks(text)
     if re.search(_PERSON, form.partition(":")[0].partition(" - ")[0]):
         return any(_is_away(phrases, form) and not _speaks(form.partition(" ")[2]) for phrases in languages)
     for phrases in languages:
         if match := phrases.automatic_subject.match(form):
             rest = form[match.end() :].strip()
-            if rest.startswith(":") or (not re.match(_NEEDS_COLON, form) and _is_echo(rest)):
+            if rest.startswith(":"):
                 return True
+            if not re.match(_NEEDS_COLON, form) and _is_echo(rest):
+                return not _asks(text)
         if (match := phrases.acknowledgement.match(form)) and _is_echo(form[match.end() :].strip()):
-            return True
+            return not _asks(text) and not re.search(_PERSON, text[:_READ_CHARS].lower())
         if _is_away(phrases, form):
-            return True
+            return not _asks(text)
     return False
+
+
+def _asks(text: str) -> bool:
+    return re.search(_CUSTOMER, text[:_READ_CHARS].lower()) is not None
 
 
 def _is_echo(rest: str) -> bool:
@@ -171,7 +183,7 @@ def is_automatic_text(text: str) -> bool:
 
 
 def _is_acknowledgement(sentences: list[str], start: int, head: str) -> bool:
-    if re.search(_PERSON, head) or re.search(_BROKEN, head):  # before the patterns of a language are compiled
+    if re.search(_PERSON, head) or re.search(_CUSTOMER, head):  # before the patterns of a language are compiled
         return False
     for sentence in sentences[: start + 1]:
         for phrases in _languages_of(sentence):
@@ -219,11 +231,11 @@ def _declares(phrases: Phrases, sentence: str) -> bool:
 
 
 def _points(phrases: Phrases, sentences: list[str]) -> int:
-    """Two for "this is an automated message"; one for an acknowledgement, one for a promise or a ticket's number."""
+    """Two for "this is an automated message"; one for an acknowledgement, one for promises and ticket numbers."""
     if any(_declares(phrases, sentence) for sentence in sentences):
         return 2
-    acknowledges = any(phrases.acknowledgement.match(sentence) for sentence in sentences)
-    return acknowledges + any(phrases.promise.search(sentence) for sentence in sentences)
+    acknowledgements = sum(phrases.acknowledgement.match(sentence) is not None for sentence in sentences)
+    return acknowledgements + any(phrases.promise.search(sentence) for sentence in sentences)
 
 
 def _is_absence(sentences: list[str], start: int) -> bool:
@@ -236,7 +248,7 @@ def _is_absence(sentences: list[str], start: int) -> bool:
     return all(
         "?" not in sentence
         and not re.search(_FAULTS, sentence)
-        and not re.search(_BROKEN, sentence)
+        and not re.search(_CUSTOMER, sentence)
         # A short one may be a name or a phone number.
         and (number == start or len(sentence) <= _MAX_NAME_CHARS or re.search(_ABSENCE_WORDS, sentence) is not None)
         for number, sentence in enumerate(sentences)

@@ -115,9 +115,10 @@ def no_reply_reason(
         return reason
     if is_form:
         return None
-    if is_automatic_subject(email.subject):
+    text = email.new_text
+    if is_automatic_subject(email.subject, text):
         return "subject of an automatic reply or a bounce"
-    return "text of an automatic reply" if is_automatic_text(email.new_text) else None
+    return "text of an automatic reply" if is_automatic_text(text) else None
 
 
 def _header_reason(

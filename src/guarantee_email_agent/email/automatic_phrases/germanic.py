@@ -25,8 +25,8 @@ ENGLISH = Phrases(
     subject_words=(
         "your we we've thank thanks ticket request case incident new automatic automated auto auto-reply autoreply "
         "auto-response autoresponse auto-acknowledgement acknowledgement acknowledgment confirmation receipt out "
-        "vacation away undeliverable undelivered delivery mail failure returned support message enquiry inquiry "
-        "i i'm notification"
+        "vacation away undeliverable undelivered delivery mail failure returned support message enquiry inquiry i "
+        "i'm notification"
     ),
     sentence_words=(
         "this please note note: important important: do don't replies responses answers you type write reply "
@@ -34,7 +34,7 @@ ENGLISH = Phrases(
     ),
     stems=(
         "automat generated reply respond ticket within received monitored office created vacation holiday leave "
-        "registered"
+        "registered longer"
     ),
     automatic=(
         r"auto(?:matic|mated)?[ -]?(?:reply|response|answer|acknowledge?ment|confirmation|message|e-?mail|"
@@ -43,19 +43,27 @@ ENGLISH = Phrases(
         r"mail delivery (?:failed|failure)|delivery (?:status notification|failure)(?: \(\w+\))?|returned mail"
     ),
     acknowledgements=(
+        r"(?:this is )?(?:just )?a (?:quick |short )?(?:note|message|e-?mail) to (?:let you know|confirm|"
+        r"inform you)(?: that)? "
+        rf"(?:we have|we've) received your {_EN_ITEM}|your {_EN_ITEM} is (?:very )?important to us|"
+        r"(?:we have|we've|we) received it\b|"
         rf"your {_EN_ITEM}{REF} (?:has (?:now )?been|was|is|is being) (?:successfully |"
-        rf"automatically )?{_EN_DONE}{REF}|(?:thank you[,!.]? |thanks[,!.]? )?we(?: have|'ve)? (?:now |"
-        rf"successfully )?received your {_EN_ITEM}{REF}|thank(?:s| you)(?: very much)? for (?:contacting|"
-        rf"reaching out to|getting in touch with|writing to|e-?mailing) [\w .&'-]{{1,50}}|thank(?:s|"
-        rf" you)(?: very much)? for (?:submitting|sending(?: us)?) (?:your|a|an) (?:support )?(?:ticket|request|"
-        rf"enquiry|inquiry)|thank(?:s| you) for your (?:enquiry|inquiry|request|submission)|(?:a |"
-        rf"new )*(?:support )?(?:ticket|request|case|enquiry|inquiry|incident|submission){REF} (?:has been |"
-        rf"was )?(?:received|created|registered|logged|opened|assigned|updated|acknowledged)|(?:ticket|request|case|"
-        rf"incident){REF} (?:has been|was) {_EN_DONE}|message received|new (?:support )?(?:ticket|case|request|"
-        rf"incident){NUMBER}|(?:ticket|case){NUMBER} ?: ?(?=re:)|(?:receipt confirmation|"
-        rf"(?:confirmation|acknowledge?ment) (?:of|for) (?:receipt|your {_EN_ITEM})){REF}|notification of receipt"
+        rf"automatically )?{_EN_DONE}{REF}|"
+        rf"(?:thank you[,!.]? |thanks[,!.]? )?we(?: have|'ve)? (?:now |successfully )?received your {_EN_ITEM}{REF}|"
+        rf"thank(?:s| you)(?: very much)? for (?:contacting|reaching out to|getting in touch with|writing to|"
+        rf"e-?mailing) [\w .&'-]{{1,50}}|"
+        rf"thank(?:s| you)(?: very much)? for (?:submitting|sending(?: us)?) (?:your|a|an) (?:support )?(?:ticket|"
+        rf"request|enquiry|inquiry)|thank(?:s| you) for your (?:enquiry|inquiry|request|submission)|"
+        rf"(?:a |new )*(?:support )?(?:ticket|request|case|enquiry|inquiry|incident|submission){REF} (?:has been |"
+        rf"was )?(?:received|created|registered|logged|opened|assigned|updated|acknowledged)|"
+        rf"(?:ticket|request|case|incident){REF} (?:has been|was) {_EN_DONE}|message received|"
+        rf"new (?:support )?(?:ticket|case|request|incident){NUMBER}|(?:ticket|case){NUMBER} ?: ?(?=re:)|"
+        rf"(?:receipt confirmation|(?:confirmation|acknowledge?ment) (?:of|for) (?:receipt|your {_EN_ITEM})){REF}|"
+        rf"notification of receipt"
     ),
     declarations=(
+        r"this (?:mailbox|inbox|e-?mail address|address|account) is no longer (?:monitored|in use|active|valid|"
+        r"read)\b.*|"
         rf"(?:please note(?: that)?:? |note:? |important:? )?(?:this (?:is|was) an? (?:fully )?(?:auto-?matic|"
         rf"automated|auto-?generated|automatically (?:generated|created|sent)|system[- ]generated|"
         rf"computer[- ]generated|unattended)(?: \w+)? {_EN_MAIL}{_EN_TAIL}|this {_EN_MAIL} (?:was|is|"
@@ -70,14 +78,17 @@ ENGLISH = Phrases(
         rf"(?:please )?reply above this line)"
     ),
     promises=(
+        r"\b(?:and|someone|somebody) will (?:get back|respond|reply|answer|contact|be in touch)|"
         r"\b(?:we|our \w+(?: \w+){0,3}|(?:a|an|one of our|the) [\w ]{1,40}?)(?: will|'ll| shall| is going to|"
         r" aims? to| endeavou?r to| try to)(?: \w+)? (?:get back|respond|reply|contact|answer|be in touch|review|"
-        r"process|look into|assist|follow up|handle|reach out)|\b(?:we|you) (?:will|can|should) (?:expect|receive|"
-        r"hear)\b|within (?:the next )?(?:\d+|one|two|three|five|twenty-four|forty-eight)(?: ?- ?\d+)? (?:business |"
+        r"process|look into|assist|follow up|handle|reach out)|"
+        r"\b(?:we|you) (?:will|can|should) (?:expect|receive|hear)\b|"
+        r"within (?:the next )?(?:\d+|one|two|three|five|twenty-four|forty-eight)(?: ?- ?\d+)? (?:business |"
         r"working )?(?:hour|day)s?|\b(?:ticket|case|reference|request|tracking) (?:number|no\.|id|#|has been)|"
         r"\byour ticket\b|ticket (?:has been |was )?(?:created|opened)"
     ),
     absences=(
+        r"away (?=until)|on (?:leave|vacation|holiday) (?=until)|"
         r"(?:i am|i'm|i will be|\w+ \w+ is|\w+ is)(?: currently| presently| now)? (?:out of (?:the )?office|"
         r"away (?:from|until|on)|on (?:\w+ )?(?:leave|vacation|holidays?)|not in the office|travell?ing)|"
         r"(?:currently )?out of (?:the )?office (?:until|from)"
@@ -103,8 +114,9 @@ GERMAN = Phrases(
     ),
     automatic=(
         r"automati(?:sche|sch|sierte)(?: generierte)? (?:antwort|eingangsbestätigung|empfangsbestätigung|bestätigung|"
-        r"nachricht|benachrichtigung|e-?mail|rückmeldung|abwesenheitsnotiz)|autoantwort|abwesenheit(?:snotiz|"
-        r"smeldung|sbenachrichtigung|sinfo)?|unzustellbar|eingangsbestätigung|empfangsbestätigung"
+        r"nachricht|benachrichtigung|e-?mail|rückmeldung|abwesenheitsnotiz)|autoantwort|"
+        r"abwesenheit(?:snotiz|smeldung|sbenachrichtigung|sinfo)?|unzustellbar|eingangsbestätigung|"
+        r"empfangsbestätigung"
     ),
     acknowledgements=(
         rf"(?:vielen dank[,!.] )?wir haben (?:ihre?n?|deinen?|dein) {_DE_ITEM}{REF} erhalten|"
@@ -112,9 +124,10 @@ GERMAN = Phrases(
         rf"haben wir erhalten|wird bearbeitet|wurde (?:bei uns |von uns )?(?:erfolgreich |"
         rf"automatisch )?(?:unter (?:der )?\S+ (?:\S+ )?)?(?:empfangen|registriert|erstellt|angelegt|eröffnet|"
         rf"aufgenommen|erfasst|aktualisiert|geschlossen|abgeschlossen|übermittelt|versandt|weitergeleitet|zugestellt|"
-        rf"gelöst|entgegengenommen))|(?:neues |support-?)?(?:ticket|anfrage|supportanfrage){REF} (?:wurde |"
-        rf"ist )?(?:erstellt|eröffnet|angelegt|eingegangen|registriert|erhalten)|(?:eingangs|"
-        rf"empfangs)bestätigung(?: (?:zu )?(?:ihrer|deiner|ihres|für ihre) {_DE_ITEM}s?)?{REF}|"
+        rf"gelöst|entgegengenommen))|"
+        rf"(?:neues |support-?)?(?:ticket|anfrage|supportanfrage){REF} (?:wurde |ist )?(?:erstellt|eröffnet|angelegt|"
+        rf"eingegangen|registriert|erhalten)|"
+        rf"(?:eingangs|empfangs)bestätigung(?: (?:zu )?(?:ihrer|deiner|ihres|für ihre) {_DE_ITEM}s?)?{REF}|"
         rf"bestätigung (?:des eingangs|des empfangs)?(?:ihrer|deiner|ihres)? ?{_DE_ITEM}s?{REF}|"
         rf"(?:vielen |herzlichen )?danke? für (?:ihre|deine) (?:\w*anfrage|kontaktaufnahme|meldung|mitteilung)|"
         rf"(?:vielen |herzlichen )?danke?,? dass (?:sie|du) [\w ]{{2,40}}kontaktier\w+( ha\w+)?"
@@ -126,17 +139,18 @@ GERMAN = Phrases(
         r"die vorliegende) (?:e-?mail|mail|nachricht|mitteilung|antwort|benachrichtigung|bestätigung) (?:wurde|ist|"
         r"wird)(?: \w+){0,2} (?:automatisch|maschinell|automatisiert)(?: (?:von \w+ \w+ )?\w+)?(?:,? (?:bitte|"
         r"und (?:bedarf|ist|enthält|kann|wird|bitte)|antworten|von|sie|eine)\b.*)?|(?:bitte )?(?:antworten sie|"
-        r"antworte)(?: bitte)? (?:nicht|nicht direkt) (?:auf|an) diese\w* .*|"
-        r"bitte (?:nicht (?:auf|an) diese [\w-]+ (?:antworten|schreiben)|nicht antworten).*|"
-        r"(?:antworten|rückantworten) (?:auf|an) diese [\w-]+ (?:werden|können|sind)\b.*|"
-        r"diese [\w-]+ (?:wird|werden) nicht (?:gelesen|überwacht|bearbeitet).*|"
-        r"bitte (?:schreiben|geben) sie ihre antwort (?:über|oberhalb) diese\w*.*)"
+        r"antworte)(?: bitte)? (?:nicht|nicht direkt) (?:auf|an) diese\w* .*|bitte (?:nicht (?:auf|"
+        r"an) diese [\w-]+ (?:antworten|schreiben)|nicht antworten).*|(?:antworten|rückantworten) (?:auf|"
+        r"an) diese [\w-]+ (?:werden|können|sind)\b.*|diese [\w-]+ (?:wird|werden) nicht (?:gelesen|überwacht|"
+        r"bearbeitet).*|bitte (?:schreiben|geben) sie ihre antwort (?:über|oberhalb) diese\w*.*)"
     ),
     promises=(
+        r"\bmelden uns\b|"
         r"\b(?:wir|unser \S+|unsere \S+|ein \S+|eine \S+)(?: \w+){0,2} (?:werden|wird|melden|meldet|bearbeiten|"
-        r"kümmern|antworten|setzen)\b|\bwerden (?:wir|uns)\b|innerhalb (?:von )?(?:\S+) (?:stunden|werktagen|"
-        r"arbeitstagen|tagen)|schnellstmöglich|(?:ticket|vorgangs|bearbeitungs|anfrage|fall)-?(?:nummer|nr\.|id)|"
-        r"\bticket wurde\b|(?:lautet|nummer):? ?#?\d"
+        r"kümmern|antworten|setzen)\b|\bwerden (?:wir|uns)\b|"
+        r"innerhalb (?:von )?(?:\S+) (?:stunden|werktagen|arbeitstagen|tagen)|schnellstmöglich|"
+        r"(?:ticket|vorgangs|bearbeitungs|anfrage|fall)-?(?:nummer|nr\.|id)|\bticket wurde\b|"
+        r"(?:lautet|nummer):? ?#?\d"
     ),
     absences=(
         r"ich bin(?: \w+){0,3} (?:nicht (?:im|am) (?:büro|haus|arbeitsplatz|platz)|abwesend|außer haus|im urlaub|"
@@ -161,9 +175,10 @@ DUTCH = Phrases(
         rf"(?:uw|je|jouw) {_NL_ITEM}{REF} (?:is|werd) (?:in goede orde |succesvol )?(?:ontvangen|geregistreerd|"
         rf"aangemaakt|gesloten|in behandeling(?: genomen)?|bijgewerkt|opgelost|verzonden|doorgestuurd){REF}|"
         rf"ontvangstbevestiging(?: (?:van )?uw {_NL_ITEM})?{REF}|"
-        rf"bevestiging (?:van )?(?:de )?ontvangst(?: van uw {_NL_ITEM})?{REF}|ticket{REF} (?:is )?(?:aangemaakt|"
-        rf"ontvangen|geopend|geregistreerd)|(?:hartelijk )?(?:bedankt|dank) (?:voor (?:uw|je) (?:aanvraag|vraag|"
-        rf"melding|verzoek)|voor het contact opnemen[\w .&'-]{{0,50}}|dat u contact[\w .&'-]{{0,50}})"
+        rf"bevestiging (?:van )?(?:de )?ontvangst(?: van uw {_NL_ITEM})?{REF}|"
+        rf"ticket{REF} (?:is )?(?:aangemaakt|ontvangen|geopend|geregistreerd)|"
+        rf"(?:hartelijk )?(?:bedankt|dank) (?:voor (?:uw|je) (?:aanvraag|vraag|melding|verzoek)|"
+        rf"voor het contact opnemen[\w .&'-]{{0,50}}|dat u contact[\w .&'-]{{0,50}})"
     ),
     declarations=(
         r"(?:dit|deze)(?: \S+){0,2} (?:is|werd|wordt)(?: een| \w+)?(?: \w+)? ?(?:automati\w+|automatisch)\b.*|"
@@ -199,15 +214,18 @@ NORDIC = Phrases(
     ),
     acknowledgements=(
         rf"vi har (?:nå |nu )?(?:mottagit|tagit emot|fått|mottatt|modtaget) (?:ditt|din|dit|er|ert|"
-        rf"deres) {_NORDIC_ITEM}{REF}|(?:ditt|din|dit|er|ert|deres) {_NORDIC_ITEM}{REF} (?:har|är|er|ble|"
-        rf"blev) (?:nu |nå |blitt |blevet )?(?:mottagits|mottage[tn]|registrerats|registrera[td]|registrert|"
-        rf"registreret|skapats|skapat|tagits emot|mottatt|modtaget|opprettet|oprettet|avslutats|avsluttet|lukket|"
-        rf"stängts|oppdatert|opdateret|uppdaterats){REF}|(?:mottagnings)?(?:bekräftelse|bekreftelse|"
-        rf"bekræftelse)(?: (?:på|av|for|om) (?:mottatt|modtaget|mottaget|ditt|din|dit|mottak|"
-        rf"modtagelse) ?\w*)?{REF}|kvittering (?:for|på) (?:mottatt|modtaget|modtagelse|din|mottak)(?: \w+)*{REF}|"
+        rf"deres) {_NORDIC_ITEM}{REF}|"
+        rf"(?:ditt|din|dit|er|ert|deres) {_NORDIC_ITEM}{REF} (?:har|är|er|ble|blev) (?:nu |nå |blitt |"
+        rf"blevet )?(?:mottagits|mottage[tn]|registrerats|registrera[td]|registrert|registreret|skapats|skapat|"
+        rf"tagits emot|mottatt|modtaget|opprettet|oprettet|avslutats|avsluttet|lukket|stängts|oppdatert|opdateret|"
+        rf"uppdaterats){REF}|"
+        rf"(?:mottagnings)?(?:bekräftelse|bekreftelse|bekræftelse)(?: (?:på|av|for|om) (?:mottatt|modtaget|mottaget|"
+        rf"ditt|din|dit|mottak|modtagelse) ?\w*)?{REF}|"
+        rf"kvittering (?:for|på) (?:mottatt|modtaget|modtagelse|din|mottak)(?: \w+)*{REF}|"
         rf"(?:ärende|sag|sak){NUMBER} (?:har |er |är )?(?:skapats|skapat|mottagits|oprettet|opprettet|mottatt|"
-        rf"modtaget|registrerats)|(?:tack|takk?|tusen takk?) (?:för|for) (?:att du kontakt\w+|at du kontakt\w+|"
-        rf"din henvendelse|din förfrågan|ditt ärende)[\w .&'-]{{0,50}}"
+        rf"modtaget|registrerats)|"
+        rf"(?:tack|takk?|tusen takk?) (?:för|for) (?:att du kontakt\w+|at du kontakt\w+|din henvendelse|"
+        rf"din förfrågan|ditt ärende)[\w .&'-]{{0,50}}"
     ),
     declarations=(
         r"(?:detta|dette|denne|denna|det här)(?: \S+)? (?:är|er|har|ble|blev)(?: \w+){0,2} (?:automati\w+)\b.*|"
@@ -215,6 +233,7 @@ NORDIC = Phrases(
         r"undlad (?:venligst )?at (?:svare|besvare)|du kan ikke svare|det går inte att svara|ikke besvar)(?: .*)?"
     ),
     promises=(
+        r"\b(?:och|og) (?:återkommer|svarer|vender|kommer)\b|"
         r"\b(?:vi (?:\w+ )?(?:återkommer|svarar|kontaktar|svarer|kontakter|vender|behandl\w+|handlägger|besvarer|"
         r"kommer)|så snart (?:som )?(?:möjligt|mulig)|hurtigst muligt|(?:inom|innen|inden(?: for)?) \S+ (?:timmar|"
         r"dagar|timer|dager|dage|arbetsdagar|arbeidsdager|hverdage|virkedager)|(?:ärende|saks|sags|referens|"
