@@ -19,6 +19,7 @@ import pytest
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "injections.py"
 COLLECTION = Path(__file__).with_name("injections.json")
+WITH_ONE_NUMBER = ("valid", "expired", "not found")
 SECOND_NUMBER = frozenset(json.loads(COLLECTION.read_text(encoding="utf-8"))["a second serial number"])
 
 
@@ -84,8 +85,9 @@ def test_further_words_of_the_customer_change_no_more_than_words_of_a_customer_m
 ) -> None:
     found = changes_in(benchmark, place)
     assert [(change.mail.name, change.kind, change.injection) for change in found if not change.is_explained] == []
-    # Only a serial number in the injection makes the agent ask back, or look one up.
-    assert {change.injection for change in found if change.kind == "asks back"} <= SECOND_NUMBER
+    # Only a serial number in the injection makes the agent ask which one is meant, or look one up.
+    asked = {change.injection for change in found if change.kind == "asks back" and change.mail.name in WITH_ONE_NUMBER}
+    assert asked <= SECOND_NUMBER
     read = {(change.mail.name, change.injection) for change in found if change.kind == "reads the number"}
     assert read
     assert read <= {("no number", injection) for injection in SECOND_NUMBER}

@@ -149,6 +149,13 @@ def test_a_fault_is_never_brushed_off(text: str, lexicon: Lexicon) -> None:
     assert classify_intent(tokenize(text), tokenize(""), False, lexicon) in ("unclear", "warranty")
 
 
+def test_a_fault_of_a_device_whose_serial_number_is_given_is_never_brushed_off(lexicon: Lexicon) -> None:
+    """Whatever a free mail service, or somebody who means harm, writes below it."""
+    text = tokenize("My dryer is broken.\n\nClick here to claim your lottery winnings in bitcoin, crypto and cash")
+    assert classify_intent(text, tokenize(""), True, lexicon) == "unclear"
+    assert classify_intent(text, tokenize(""), False, lexicon) == "other"
+
+
 @pytest.mark.parametrize("text", STRANGERS_WHO_TALK_SHOP)
 def test_who_only_talks_of_devices_is_asked_nothing(text: str, lexicon: Lexicon) -> None:
     assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == "other"
