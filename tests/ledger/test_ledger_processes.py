@@ -33,6 +33,20 @@ for mail in mails:
         print(mail, claim.fence, claim.attempts, flush=True)
 """
 
+ADMITTER = """
+import sys
+from guarantee_email_agent.config.settings import ReplyLimits
+from guarantee_email_agent.integrations.ports import Admission
+from guarantee_email_agent.ledger.ledger import open_ledger
+
+ledger = open_ledger(sys.argv[1], key=b"k" * 32, lock_timeout_s=60)
+for number in range(30):
+    mail = f"{int(sys.argv[2]):016x}{number:016x}"
+    claim = ledger.claim(mail, location_key=mail, owner="admitter:1", lease_s=180)
+    sender = f"{number % 3:032x}"
+    print(sender, ledger.admit(claim, Admission(sender), ReplyLimits(per_address=11)), flush=True)
+"""
+
 WRITER = """
 import sys
 from guarantee_email_agent.ledger.ledger import open_ledger
@@ -68,15 +82,22 @@ def started(script: str, location: str, name: object) -> Iterator[subprocess.Pop
 
 
 def test_of_many_processes_one_wins_each_mail_and_one_takes_it_over(ledger_location: str, ledger_sql: Any) -> None:
-    assert sorted(race(ledger_location, 8)) == [f"{number:032x} 1 1" for number in range(100)]
+    assert sorted(race(RACER, ledger_location, 8)) == [f"{number:032x} 1 1" for number in range(100)]
     ledger_sql.pass_time(LEASE_S + 1)
-    assert sorted(race(ledger_location, 3)) == [f"{number:032x} 2 2" for number in range(100)]
+    assert sorted(race(RACER, ledger_location, 3)) == [f"{number:032x} 2 2" for number in range(100)]
 
 
-def race(location: str, processes: int) -> list[str]:
-    """What each process won, or why it failed."""
+def test_many_processes_that_admit_at_once_never_exceed_a_limit(ledger_location: str) -> None:
+    admitted = Counter(race(ADMITTER, ledger_location, 6))
+    assert admitted == {
+        f"{sender:032x} {limit}": count for sender in range(3) for limit, count in (("None", 11), ("address", 49))
+    }
+
+
+def race(script: str, location: str, processes: int) -> list[str]:
+    """What each process printed, or why it failed."""
     with ExitStack() as stack:
-        racers = [stack.enter_context(started(RACER, location, name)) for name in range(processes)]
+        racers = [stack.enter_context(started(script, location, name)) for name in range(processes)]
         lines: list[str] = []
         for racer in racers:
             output, problems = racer.communicate(timeout=300)

@@ -1,0 +1,129 @@
+"""Drafts, mails handed over, mails only observed: what they may follow, and what their marks mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ledgers import LEASE_S, LOCATION, MAIL, REPLY, claimed
+
+from guarantee_email_agent.integrations.ports import Outcome
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Claim, Done, Ledger
+
+DAY_S = 86_400
+
+
+def finished(ledger: Ledger, mail: str, outcome: Outcome, reason: str = "") -> None:
+    claim = claimed(ledger, mail=mail, location=mail)
+    if outcome in ("answered", "drafted"):
+        ledger.intend_send(claim, REPLY, delivery="draft" if outcome == "drafted" else "send")
+    ledger.finish(claim, outcome, reason)
+
+
+def test_the_next_claim_sees_what_the_reply_was_written_for(ledger: Ledger, ledger_sql: Any) -> None:
+    claim = claimed(ledger)
+    assert claim.delivery == "send"
+    ledger.intend_send(claim, REPLY, delivery="draft")
+    ledger_sql.pass_time(LEASE_S + 1)
+    again = claimed(ledger)
+    assert (again.previous, again.delivery, again.reply_message_id) == ("sending", "draft", REPLY)
+
+
+def test_a_reply_may_be_sent_once_it_is_proved_that_it_was_not_stored(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    ledger.intend_send(claim, REPLY, delivery="draft")
+    ledger.not_sent(claim)
+    ledger.intend_send(claim, REPLY)
+    ledger.sent(claim)
+    ledger.finish(claim, "answered")
+    assert ledger.state(LOCATION) == Done(MAIL, "answered", "", False, None, REPLY)
+
+
+@pytest.mark.parametrize(("delivery", "outcome"), [("send", "drafted"), ("draft", "answered")])
+def test_a_draft_is_no_answer_and_an_answer_no_draft(ledger: Ledger, delivery: Any, outcome: Outcome) -> None:
+    claim = claimed(ledger)
+    ledger.intend_send(claim, REPLY, delivery=delivery)
+    ledger.sent(claim)
+    with pytest.raises(LedgerError) as caught:
+        ledger.finish(claim, outcome)
+    assert caught.value.code == "ledger_wrong_stage"
+
+
+@pytest.mark.parametrize("stage", ["sending", "sent"])
+@pytest.mark.parametrize("outcome", ["handed_over", "observed"])
+def test_a_mail_whose_reply_may_have_left_is_neither_handed_over_nor_observed(
+    ledger: Ledger, stage: str, outcome: Outcome
+) -> None:
+    claim = claimed(ledger)
+    ledger.intend_send(claim, REPLY)
+    if stage == "sent":
+        ledger.sent(claim)
+    with pytest.raises(LedgerError) as caught:
+        ledger.finish(claim, outcome)
+    assert caught.value.code == "ledger_wrong_stage"
+
+
+def test_a_draft_without_an_intent_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError) as caught:
+        ledger.finish(claimed(ledger), "drafted")
+    assert caught.value.code == "ledger_wrong_stage"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "opened"),
+    [("handed_over", True), ("quarantined", True), ("drafted", False), ("answered", False), ("not_answered", False)],
+)
+def test_a_mark_taken_off_gives_back_what_has_no_reply_and_waits_for_a_person(
+    ledger: Ledger, ledger_sql: Any, outcome: Outcome, opened: bool
+) -> None:
+    finished(ledger, MAIL, outcome)
+    ledger.marked(MAIL)
+    ledger_sql.pass_time(3600)
+    assert ledger.reopen(MAIL, listed_at=ledger.time()) is opened
+    found = ledger.claim(MAIL, location_key=MAIL, owner="two:2", lease_s=LEASE_S)
+    assert isinstance(found, Claim) is opened
+
+
+def test_pruning_forgets_what_bears_its_mark_and_keeps_what_has_none(ledger: Ledger, ledger_sql: Any) -> None:
+    outcomes: tuple[Outcome, ...] = (
+        "answered",
+        "drafted",
+        "handed_over",
+        "not_answered",
+        "observed",
+        "quarantined",
+        "unknown",
+    )
+    for number, outcome in enumerate(outcomes):
+        finished(ledger, f"{number:032x}", outcome)
+        if outcome != "observed":
+            ledger.marked(f"{number:032x}")
+    ledger_sql.pass_time(31 * DAY_S)
+    assert ledger.prune(30) == 4
+    kept = ledger_sql.rows("SELECT outcome FROM ledger_mails ORDER BY mail_key")
+    assert kept == [("observed",), ("quarantined",), ("unknown",)]
+
+
+def test_mails_handed_over_in_the_last_day_are_counted_by_reason(ledger: Ledger, ledger_sql: Any) -> None:
+    finished(ledger, "a0" * 16, "handed_over", "safety")
+    ledger_sql.pass_time(DAY_S + 1)
+    for number, reason in enumerate(("anger", "safety", "anger")):
+        finished(ledger, f"{number:032x}", "handed_over", reason)
+    finished(ledger, "a1" * 16, "quarantined", "llm_timeout")
+    assert ledger.count_handed_over() == {"anger": 2, "safety": 1}
+    assert ledger.count_handed_over(within_s=3 * DAY_S) == {"anger": 2, "safety": 2}
+
+
+def test_mails_handed_over_are_not_named_one_by_one(ledger: Ledger) -> None:
+    finished(ledger, MAIL, "handed_over", "anger")
+    assert ledger.parked() == []
+
+
+def test_the_first_start_stays_what_it_was(ledger: Ledger) -> None:
+    assert ledger.first_start_if_known() is None
+    before = ledger.time()
+    first = ledger.first_start()
+    assert before <= first <= ledger.time()
+    assert ledger.first_start() == first
+    assert ledger.first_start_if_known() == first
