@@ -35,8 +35,8 @@ class Book:
     def __init__(self, folder: Path, instructions: Instructions) -> None:
         self.folder = folder
         self._instructions = instructions
-        self.triage = self.asked_about("It leaks.")
-        self.draft = draft(instructions, "It leaks.")
+        self.triage = self.asked_about("My dryer leaks.")
+        self.draft = draft(instructions, "My dryer leaks.")
 
     def asked_about(self, body: str) -> dict[str, Any]:
         return triage(self._instructions, body)

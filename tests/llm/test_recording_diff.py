@@ -84,6 +84,14 @@ def test_mail_facts_and_objections_are_told_apart(instructions: Instructions, re
     assert recording_diff(request_, draft(instructions, "It burns.", coverage="full")) == ["the mail", "the facts"]
 
 
+def test_another_sentence_to_choose_from_is_told() -> None:
+    requests = [
+        {"messages": [{"role": "user", "content": f'<sentences>\n[{{"id": "{sentence}"}}]\n</sentences>'}]}
+        for sentence in ("thanks", "sorry")
+    ]
+    assert recording_diff(requests[0], requests[1]) == ["the sentences to choose from"]
+
+
 def test_another_way_to_write_the_message_is_told(request_: dict[str, Any]) -> None:
     recorded = copy.deepcopy(request_)
     recorded["messages"][0]["content"] += "\nKind regards"
