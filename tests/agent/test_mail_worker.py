@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, worker_on
+from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
 
 from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.config.settings import Mode, ReplyLimits
 from guarantee_email_agent.email import processor
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.email.parsing.email import Email
@@ -37,8 +39,13 @@ class AgentInMemory:
         self.warranties, self.tickets = Warranties(), Tickets()
         self.worker = worker_on(self.mailbox, self.ledger, self.warranties, self.tickets)
 
-    def configure(self, **settings: float) -> None:
+    def configure(self, **settings: Any) -> None:
         self.worker = replace(self.worker, settings=replace(self.worker.settings, **settings))
+
+    def configure_policy(self, mode: Mode) -> None:
+        self.configure(mode=mode)
+        policy = replace(self.worker.processor.policy, mode=mode)
+        self.worker = replace(self.worker, processor=replace(self.worker.processor, policy=policy))
 
     def work(self, name: str = "first") -> WorkResult:
         return asyncio.run(self.worker.work(self.entry(name), self.now))
@@ -209,3 +216,122 @@ def test_a_ledger_that_is_away_costs_nothing_but_time(agent: AgentInMemory, monk
     agent.now += 101
     assert agent.work().disposition == "answered"
     assert len(agent.tickets.created) == len(agent.mailbox.sent) == 1
+
+
+class TestModes:
+    def test_a_draft_is_stored_once_and_the_mail_bears_its_mark(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="drafts")
+        assert agent.work() == WorkResult("drafted", reason="valid-warranty")
+        assert (len(agent.mailbox.drafts), agent.mailbox.sent, agent.tickets.created) == (1, [], [])
+        assert agent.mailbox.marks == {"first": "drafted"}
+
+    def test_a_draft_that_may_be_stored_is_looked_for_after_a_crash(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="drafts")
+        agent.mailbox.lost_answers = 1
+        agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
+        assert agent.work().disposition == "failed"
+        agent.now += 2000
+        assert agent.work() == WorkResult("drafted", reason="proved")
+        assert len(agent.mailbox.drafts) == 1
+
+    def test_a_draft_that_was_not_stored_is_stored_by_the_next_try(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="drafts")
+        agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
+        agent.work()
+        agent.now += 2000
+        assert agent.work().disposition == "drafted"
+        assert len(agent.mailbox.drafts) == 1
+
+    def test_a_drafts_folder_that_cannot_be_written_leaves_the_mail_as_it_was(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="drafts")
+        agent.mailbox.errors["save_draft"] = [integration_error("mail_permission", outage=True)]
+        assert agent.work().disposition == "outage"
+        assert (agent.mailbox.marks, agent.mailbox.drafts, agent.mailbox.sent) == ({}, [], [])
+
+    def test_a_draft_begun_before_a_change_of_the_mode_is_not_sent_as_well(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="drafts")
+        agent.mailbox.lost_answers = 1
+        agent.mailbox.errors["save_draft"] = [integration_error("mail_timeout", uncertain=True)]
+        agent.work()
+        agent.now += 2000
+        agent.configure_policy(mode="answer")
+        assert (agent.work().disposition, agent.mailbox.sent) == ("drafted", [])
+
+    def test_observing_writes_to_the_ledger_alone(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="observe")
+        assert agent.work() == WorkResult("observed", reason="valid-warranty")
+        assert agent.mailbox.marks == {}
+        assert agent.mailbox.sent == agent.mailbox.drafts == agent.tickets.created == []
+        asked = agent.warranties.calls
+        assert (agent.work().disposition, agent.warranties.calls) == ("observed", asked)
+
+    def test_what_was_observed_is_left_to_people_after_the_change_to_answering(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="observe")
+        agent.work()
+        agent.configure_policy(mode="answer")
+        assert (agent.work().disposition, agent.mailbox.sent) == ("observed", [])
+
+    def test_a_mail_that_fails_again_and_again_gets_no_mark_from_an_observer(self, agent: AgentInMemory) -> None:
+        agent.configure_policy(mode="observe")
+        agent.configure(max_attempts=1)
+        agent.warranties.errors = [integration_error("warranty_api_invalid_argument")]
+        assert (agent.work().disposition, agent.mailbox.marks) == ("observed", {})
+
+    def test_a_reply_that_may_be_on_its_way_is_not_an_observers_to_judge(self, agent: AgentInMemory) -> None:
+        agent.mailbox.errors["send"] = [integration_error("mail_timeout", uncertain=True)]
+        agent.work()
+        agent.now += 2000
+        agent.configure_policy(mode="observe")
+        assert (agent.work().disposition, agent.mailbox.marks) == ("waiting", {})
+        agent.now += 2000
+        agent.configure_policy(mode="answer")
+        assert agent.work().disposition == "answered"
+
+
+class TestHandOver:
+    FIRE = "Dryer SN12345 caught fire, my son is in hospital"
+
+    def test_the_mail_is_marked_for_a_person(self, agent: AgentInMemory, caplog: pytest.LogCaptureFixture) -> None:
+        agent.mailbox.mails["first"] = mail("first", self.FIRE)
+        with caplog.at_level(logging.INFO):
+            assert agent.work().disposition == "handed_over"
+        assert (agent.mailbox.marks, agent.mailbox.sent) == ({"first": "handed_over"}, [])
+        assert any(line.startswith("Email handed over: first (") for line in caplog.messages)
+
+    def test_the_sixth_mail_of_a_day_is_handed_over(self, agent: AgentInMemory) -> None:
+        names = [f"mail-{number}" for number in range(6)]
+        agent.mailbox.mails = {name: mail(name, f"Is SN12345 under warranty? {name}") for name in names}
+        assert [agent.work(name).disposition for name in names] == ["answered"] * 5 + ["handed_over"]
+        assert "limit_address" in {reason for *_, reason in agent.rows()}
+
+    def test_a_retry_does_not_count_as_another_mail(self, agent: AgentInMemory) -> None:
+        agent.configure(limits=ReplyLimits(per_address=1))
+        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 3
+        assert [agent.work().disposition for _ in range(4)] == ["outage"] * 3 + ["answered"]
+
+    def test_a_reply_to_our_reply_is_noted_on_its_ticket(self, agent: AgentInMemory) -> None:
+        agent.work()
+        (reply_id,) = agent.mailbox.sent
+        raw = mail("second", "Here is the photo.").replace(b"Subject:", f"References: {reply_id}\r\nSubject:".encode())
+        agent.mailbox.mails["second"] = raw
+        agent.now += 3600
+        assert agent.work("second") == WorkResult("handed_over", reason="follow-up")
+        assert [ticket for ticket, _ in agent.tickets.notes.values()] == ["TICKET-000001"]
+
+    def test_taking_the_mark_off_has_the_agent_try(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails["first"] = mail("first", self.FIRE)
+        agent.work()
+        agent.now += 120
+        agent.mailbox.marks.clear()
+        agent.mailbox.mails["first"] = mail("first")
+        assert agent.work().disposition == "busy"
+        assert agent.work().disposition in ("answered", "handed_over")
+
+
+class TestPeople:
+    def test_a_mail_that_a_person_answers_meanwhile_is_left_alone(self, agent: AgentInMemory) -> None:
+        agent.mailbox.taken_care_of = {"first"}
+        assert agent.work().disposition == "gone"
+        assert (agent.mailbox.sent, agent.tickets.created, agent.mailbox.marks) == ([], [], {})
+        agent.mailbox.taken_care_of = set()
+        assert agent.work().disposition == "answered"

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mocked_desk import VALID, Desk, desk, mail
-from shipped_instructions import InstructionFolder
+from shipped_instructions import SHIPPED, InstructionFolder
 
+from guarantee_email_agent.email.model_requests import ModelRequests
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import MockAnthropicClient
@@ -556,10 +557,10 @@ FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_dat
 def written(*drafts: Any) -> tuple[UntruthfulModel, tuple[str, tuple[str, ...]]]:
     """The model, and what the processor makes of its drafts."""
     llm = UntruthfulModel(write_reply=drafts)
-    processor = desk(llm).processor()
-    instructions = processor.instructions.load()
+    instructions = InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios").load()
     scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
-    return llm, asyncio.run(processor._write_freely(parse_email(mail()), instructions, scenario, FACTS))
+    requests = ModelRequests(llm, ModelSettings("some-model"))
+    return llm, asyncio.run(requests.write_freely(parse_email(mail()), instructions, scenario, FACTS))
 
 
 def test_a_draft_in_other_words_is_taken_where_every_claim_is_supported() -> None:

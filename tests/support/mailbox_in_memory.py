@@ -174,10 +174,15 @@ class Warranties:
 
 
 class Tickets:
-    """`created` has the idempotency key of every ticket once."""
+    """`created` has the idempotency key of every ticket once, `notes` ticket and text by idempotency key."""
 
     def __init__(self) -> None:
         self.created: list[str] = []
+        self.notes: dict[str, tuple[str, str]] = {}
+
+    async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
+        self.notes.setdefault(idempotency_key, (ticket_id, note))
+        return True
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
         key = str(ticket_data["idempotency_key"])

@@ -124,7 +124,7 @@ class MailWorker:
         if not isinstance(state, Done):
             return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
         # The agent died before it could set the mark, or the mail came twice, or staff removed the mark.
-        if state.marked and state.outcome in ("quarantined", "unknown"):
+        if state.marked and state.outcome in ("handed_over", "quarantined", "unknown"):
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)

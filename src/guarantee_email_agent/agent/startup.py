@@ -106,10 +106,10 @@ async def _log_inbox(daemon: Daemon) -> None:
     except IntegrationError as error:  # the first poll says more
         logger.warning("The mails of the inbox cannot be counted: %s", error.code)
         return
-    logger.info(
-        "Inbox: %d mails to answer, %d too old (agent.answer_since, agent.max_age_days), %d left to people",
-        *(counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone")),
-    )
+    waiting, too_old, left_alone = (counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone"))
+    logger.info("Inbox: %d mails to answer, %d too old, %d left to people", waiting, too_old, left_alone)
+    if too_old and settings.answer_since == "first-start":
+        logger.info("Mails from before the first start are left alone; agent.answer_since names another moment, or all")
 
 
 @asynccontextmanager

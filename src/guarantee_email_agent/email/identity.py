@@ -22,7 +22,8 @@ def mail_identity(email: Email, key: bytes = b"") -> str:
     """
     # What the sender dated it, since `received` differs with the way that a copy took.
     date = "".join(email.headers.get("date", ())) or email.received
-    parts = (email.message_id, email.sender, email.subject, date, *(span.text for span in email.spans))
+    body = "".join(span.text for span in email.spans)  # however a later version tells new text from quoted text
+    parts = (email.message_id, email.sender, email.subject, date, body)
     return content_identity("\x1f".join(parts).encode("utf-8", "surrogatepass"), key)
 
 

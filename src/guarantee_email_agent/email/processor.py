@@ -1,15 +1,13 @@
-"""One mail from raw to ProcessingResult: parse, may_reply, triage, check_warranty, draft, create_ticket,
-send."""
+"""One mail from raw to ProcessingResult: parse, may_reply, triage, check_warranty, draft, create_ticket, send."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from guarantee_email_agent.email.conversation import answered_message_ids, machine_reply_reason, text_fingerprint
-from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
     admission_key,
@@ -18,6 +16,7 @@ from guarantee_email_agent.email.identity import (
     reply_message_id,
     ticket_key,
 )
+from guarantee_email_agent.email.model_requests import ModelRequests
 from guarantee_email_agent.email.no_reply import no_reply_reason
 from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
@@ -30,13 +29,7 @@ from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.router import Situation
-from guarantee_email_agent.instructions.template import (
-    FACTS,
-    TICKET_PLACEHOLDER,
-    MissingFactError,
-    OfferedSentence,
-    select_template,
-)
+from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER
 from guarantee_email_agent.integrations.ports import (
     WITHHELD,
     Admission,
@@ -49,30 +42,17 @@ from guarantee_email_agent.integrations.ports import (
     parse_ticket_id,
     parse_warranty_answer,
 )
-from guarantee_email_agent.llm.port import LanguageModel, WrongShapeError, tool_input
-from guarantee_email_agent.llm.prompts import (
-    CHOICE_TOOL,
-    MAX_SERIAL_NUMBERS,
-    choice_objection,
-    choice_request,
-    draft_request,
-    is_choice,
-    is_draft,
-    is_triage,
-    triage_request,
-    with_objection,
-)
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.prompts import MAX_SERIAL_NUMBERS
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError, ProcessingError
+from guarantee_email_agent.utils.errors import AgentError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 logger = logging.getLogger(__name__)
 
 RawEmail = Mapping[str, object] | bytes | Email
 DEFAULT_RETRY = RetryPolicy()
-MAX_CHOICES = 2
 DEFAULT_POLICY = AnswerPolicy()
-MAX_DRAFTS = 2
 OPEN_TICKET_NUMBER = "[ticket number]"
 """Stands in a draft until a person has opened the ticket."""
 
@@ -103,6 +83,10 @@ class EmailProcessor:
     retry: RetryPolicy = DEFAULT_RETRY
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
+
+    @property
+    def _requests(self) -> ModelRequests:
+        return ModelRequests(self.llm, self.model)
 
     async def process_email(self, raw_email: RawEmail, arrived_at: float | None = None) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.
@@ -157,9 +141,9 @@ class EmailProcessor:
         facts = _reply_facts(triage, answer, instructions.coverage_words)
         objections: tuple[str, ...] = ()
         if self.policy.reply_mode == "approved":
-            draft = await self._draft(email, instructions, scenario, facts)
+            draft = await self._requests.choose_sentences(email, instructions, scenario, facts)
         else:
-            draft, objections = await self._write_freely(email, instructions, scenario, facts)
+            draft, objections = await self._requests.write_freely(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
         body = await self._create_ticket(mail, scenario, facts, draft, progress)
@@ -230,7 +214,7 @@ class EmailProcessor:
     async def _triage(self, mail: _IncomingMail, instructions: Instructions) -> Triage:
         """What the mail is about. In a conversation only the answer to what we asked is answered again."""
         email = mail.email
-        answer = await self._ask(triage_request(email, instructions), is_triage)
+        answer = await self._requests.triage(email, instructions)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         lexicon = parse_lexicon(instructions.main_body)
         known = {reason.name for reason in instructions.hand_over.reasons}
@@ -256,64 +240,6 @@ class EmailProcessor:
             answer = WITHHELD
         progress.record(warranty_status=answer.status)
         return answer
-
-    async def _draft(
-        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
-    ) -> str:
-        """The scenario's reply with the sentences that a model chose; every word of it stands in the instructions."""
-        template = select_template(scenario.templates, facts)
-        if template is None:
-            message = f"{scenario.name} has no reply for these facts. Add one to the instruction file"
-            raise ProcessingError(message, "draft_template")
-        chosen: Sequence[str] = ()
-        if offered := template.offered(facts):
-            request = choice_request(email, instructions, scenario, facts, offered)
-            chosen = await self._choose(request, offered, scenario)
-        try:
-            return template.render(facts, chosen)
-        except MissingFactError as error:
-            message = f"The reply of {scenario.name} cannot be filled in: {error}"
-            raise ProcessingError(message, "draft_template") from None
-
-    async def _choose(
-        self, request: Mapping[str, Any], offered: Sequence[OfferedSentence], scenario: ScenarioInstruction
-    ) -> Sequence[str]:
-        """Ids of the sentences that the model chose; none where it chose what it may not, twice."""
-        for _ in range(MAX_CHOICES):
-            answer = await self.llm.messages.create(**self.model.parameters(), **request)
-            try:
-                ids: Sequence[str] = tool_input(answer, CHOICE_TOOL, is_choice)["ids"]
-                objection = choice_objection(ids, offered)
-            except WrongShapeError as error:
-                objection = error.objection
-            if objection is None:
-                return ids
-            request = with_objection(request, objection)
-        logger.warning("A model chose what was not offered, twice; %s is sent without its choice", scenario.name)
-        return ()
-
-    async def _write_freely(
-        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
-    ) -> tuple[str, tuple[str, ...]]:
-        """The model's own draft, for a person to send, and what in it the facts do not support.
-
-        It is written once more where there is an objection to it.
-        """
-        grounding = GroundingFacts(
-            facts,
-            approved_text=scenario.approved_text,
-            has_ticket=scenario.ticket is not None,
-            allows_warranty_mentions=scenario.allows_warranty_mentions,
-        )
-        draft = ""
-        objections: tuple[str, ...] = ()
-        for _ in range(MAX_DRAFTS):
-            request = draft_request(email, instructions, scenario, facts, objections)
-            draft = str((await self._ask(request, is_draft))["body"])
-            objections = find_unsupported_claims(draft, grounding) + find_missing_facts(draft, grounding)
-            if not objections:
-                break
-        return draft, objections
 
     async def _create_ticket(
         self,
@@ -363,19 +289,6 @@ class EmailProcessor:
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
         progress.record(success=True, response_body=body)
-
-    async def _ask(self, request: Mapping[str, Any], is_valid: Callable[[object], bool]) -> Mapping[str, Any]:
-        """The input of the forced tool call; one of the wrong shape is asked for once more.
-
-        Raises LLMError where the model refuses, is cut off, or answers in the wrong shape twice.
-        """
-        tool = request["tool_choice"]["name"]
-        answer = await self.llm.messages.create(**self.model.parameters(), **request)
-        try:
-            return tool_input(answer, tool, is_valid)
-        except WrongShapeError as error:
-            request = with_objection(request, error.objection)
-        return tool_input(await self.llm.messages.create(**self.model.parameters(), **request), tool, is_valid)
 
 
 @dataclass(frozen=True, slots=True)
