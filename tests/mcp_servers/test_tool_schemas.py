@@ -24,7 +24,10 @@ MAIL_ID = {"type": "string", "minLength": 1, "maxLength": 300}
 MESSAGE_ID = {"type": "string", "minLength": 3, "maxLength": 902}
 KEY = {"type": "string", "minLength": 1, "maxLength": 200}
 FLAG = {"type": "boolean", "default": False}
-FILTER = {"received_since": {"type": "number", "minimum": 0, "default": 0}, "skip_seen": FLAG}
+FILTER = {
+    "received_since": {"type": "number", "minimum": 0, "maximum": 32_503_680_000, "default": 0},
+    "skip_seen": FLAG,
+}
 OUTCOMES = {"type": "string", "enum": ["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -190,6 +191,25 @@ class TestFilter:
         assert listing.total == 2
         assert inbox.store.count_by_outcome(only_recent) == counts(unprocessed=2, too_old=2)
         assert inbox.store.list_unprocessed(100).total == 4
+
+    def test_what_comes_after_a_look_is_told_by_its_own_time(self, inbox: Inbox) -> None:
+        inbox.deliver_at(RAW, MIDNIGHT - 30 * 86_400)
+        since = InboxFilter(MIDNIGHT)
+        assert inbox.store.list_unprocessed(100, since).total == 0
+        inbox.deliver_at(RAW, MIDNIGHT - 20 * 86_400)
+        assert inbox.store.list_unprocessed(100, since).total == 0
+        inbox.deliver_at(RAW, MIDNIGHT + 60)
+        assert inbox.store.list_unprocessed(100, since).total == 1
+        assert inbox.store.list_unprocessed(100, InboxFilter(MIDNIGHT + 3600)).total == 0
+        assert inbox.store.list_unprocessed(100, InboxFilter(MIDNIGHT + 20 * 86_400)).total == 0
+        assert inbox.store.list_unprocessed(100, InboxFilter(MIDNIGHT - 25 * 86_400)).total == 2
+
+    def test_more_mails_of_one_day_than_a_command_names_are_told_apart(self, inbox: Inbox) -> None:
+        inbox.deliver(*[RAW] * 1_200)
+        assert inbox.store.list_unprocessed(2_000, InboxFilter(time.time() - 3600)).total == 1_200
+        later = InboxFilter(time.time() + 3600)
+        assert inbox.store.list_unprocessed(2_000, later).total == 0
+        assert inbox.store.count_by_outcome(later) == counts(too_old=1_200)
 
     @pytest.mark.parametrize("flag", ["\\Answered", "\\Draft", "\\Deleted", "\\Flagged"])
     def test_what_people_took_care_of_is_left_alone(self, inbox: Inbox, flag: str) -> None:

@@ -92,6 +92,7 @@ class ImapMailbox:
         self._warned = False
         self._validity = 0
         self._checked_below = 1  # every UID below has been checked for copies
+        self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self.proof_lags = settings.sent_copy != "append"
 
@@ -231,21 +232,32 @@ class ImapMailbox:
         """UIDs in order of arrival, without our own copies, which are filed."""
         client.noop()  # makes the server look for new mail
         since = inbox_filter.received_since
-        if since and self._checked_below == 1:
-            self._skip_old_copies(client, since)
+        first = self._first_recent(client, since) if since else 1
+        self._checked_below = max(self._checked_below, first)  # an old copy would not be listed either
         self._file_new_copies(client)
         criteria: list[bytes | date] = [*_untouched(inbox_filter.skip_seen)]
         if not since:
             return sorted(client.search(criteria))
         # A server compares days, in its own time zone: the instant decides only for mails of the days around it.
-        criteria += [b"SINCE", _day_before(since)]
+        criteria += [b"UID", f"{first}:*".encode(), b"SINCE", _day_before(since)]
         uids = sorted(client.search(criteria))
-        doubtful = client.search([*criteria, b"BEFORE", _day_before(since) + 3 * _DAY]) if uids else []
+        doubtful = uids
+        if len(uids) > _PAGE:
+            doubtful = client.search([*criteria, b"BEFORE", _day_before(since) + 3 * _DAY])
         too_old: set[int] = set()
         for start in range(0, len(doubtful), _PAGE):
             facts = self._fetch_facts(client, doubtful[start : start + _PAGE])
             too_old.update(uid for uid, known in facts.items() if known.received < since)
         return [uid for uid in uids if uid not in too_old]
+
+    def _first_recent(self, client: IMAPClient, since: float) -> int:
+        """The UID that the days that count begin with, so that a hundred thousand older mails cost nothing but once."""
+        asked, first = self._old_below
+        if not asked <= since <= asked + _DAY.total_seconds():
+            last = max(client.search([b"UID", b"*"]), default=0)  # first, since a mail may come between the two
+            first = min(client.search([b"SINCE", _day_before(since)]), default=last + 1)
+            self._old_below = (since, first)
+        return first
 
     def _fetch_facts(self, client: IMAPClient, uids: Sequence[int]) -> dict[int, _MailFacts]:
         """Of those mails that are there, which may be fewer where they were looked at before."""
@@ -285,12 +297,6 @@ class ImapMailbox:
             self._inbox.run(lambda client: has_copy(client, message_id, address))
             or self._sent.is_in_junk(message_id, address)
         )
-
-    def _skip_old_copies(self, client: IMAPClient, since: float) -> None:
-        """Begin with the first mail of the days that count: a folder may hold a hundred thousand older ones."""
-        recent = client.search([b"SINCE", _day_before(since)])
-        last = client.search([b"UID", b"*"])
-        self._checked_below = min(recent) if recent else max(last, default=0) + 1
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         """File our own copies among the mails that came since the last look."""
@@ -341,7 +347,7 @@ class ImapMailbox:
             raise ToolError("mail_unsupported", f"{text}, which the agent marks mails with. {remedy}")
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
-            self._validity, self._checked_below = validity, 1
+            self._validity, self._checked_below, self._old_below = validity, 1, (0.0, 1)
             self._facts.clear()
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:

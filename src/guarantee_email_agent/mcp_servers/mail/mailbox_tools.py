@@ -21,6 +21,7 @@ from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
 MAX_READ_BYTES: Final = 100_000_000
+_YEAR_3000: Final = 32_503_680_000  # beyond what calendars can hold there is no filter
 _PROOF_BACKOFF: Final = Backoff(0.25, growth=1.5, longest_s=2.0)
 _Result = TypeVar("_Result")
 
@@ -39,7 +40,7 @@ _Bytes = Annotated[int, Field(ge=0, description="bytes")]
 
 class Filter(ToolArguments):
     received_since: float = Field(
-        0, ge=0, description="seconds since 1970; mails delivered before are left out, with 0 none is"
+        0, ge=0, le=_YEAR_3000, description="seconds since 1970; mails delivered before are left out, with 0 none is"
     )
     skip_seen: bool = Field(False, description="leave out mails that somebody has read")
 
