@@ -295,6 +295,39 @@ class TestFields:
         assert error.code == "eval_invalid_value"
         assert f"Invalid value: {path}" in error.message
 
+    @pytest.mark.parametrize(
+        ("path", "value", "says"),
+        [
+            ("input.previous_reply", {"message_id": "<r@example.com>", "scenario": "missing-info"}, "In-Reply-To"),
+            ("input.agent", {"sender_check": "hold"}, "needs authserv_id beside it"),
+            ("expected_output.sent_to", "Jane <jane@example.com>", "must be a bare address"),
+            ("expected_output.sent_to", "Jane", "must be a bare address"),
+            ("expected_output.hand_over_reason", "fire", "email_sent is true"),
+        ],
+    )
+    def test_what_means_nothing_beside_the_rest(self, path: str, value: object, says: str) -> None:
+        error = problem_with(changed(path, value))
+        assert error.code == "eval_invalid_value"
+        assert f"Invalid value: {path}" in error.message
+        assert says in error.message
+
+    def test_a_recipient_where_nothing_is_sent(self) -> None:
+        data = changed("expected_output.sent_to", "jane@example.com")
+        data["expected_output"]["email_sent"] = False
+        assert (
+            "expected_output.sent_to says whom the reply goes to, but email_sent is false" in problem_with(data).message
+        )
+
+    @pytest.mark.parametrize("header", ["In-Reply-To", "references"])
+    def test_a_mail_that_answers_the_previous_reply(self, header: str) -> None:
+        data = changed("input.email.headers", {header: "<first@example.com>\n <r@example.com>"})
+        data["input"]["previous_reply"] = {"message_id": "<r@example.com>", "scenario": "missing-info"}
+        data["input"]["agent"] = {"sender_check": "hold", "authserv_id": "mx.example.com"}
+        data["expected_output"]["sent_to"] = "form@example.com"
+        case = accepted(data)
+        assert case.input.previous_reply is not None
+        assert case.input.previous_reply.seconds_before == 3600
+
     def test_a_number_where_text_must_stand_is_shown_as_written(self, write: Write) -> None:
         error = refused(write(TWO_DOCUMENTS.replace('"SN12345", w', "0x1F, w")))
         assert error.message.endswith(

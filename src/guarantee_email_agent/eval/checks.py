@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def check_note(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[Fai
     """`note_added`, where the scenario says what it expects."""
     if expected is not None:
         yield from check_happened("note_added", expected, actual, "no note was added", "a note was added")
+
+
+def check_hand_over(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """`hand_over_reason`, where the scenario names one: it must be among the reasons."""
+    reasons = actual.get("hand_over_reasons", ())
+    if expected is not None and expected not in reasons:
+        reason = "handed over for another reason" if reasons else "it was not handed over"
+        yield FailedCheck("hand_over_reason", reason, format_value(expected), format_value(", ".join(reasons)))
 
 
 def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
@@ -113,6 +122,25 @@ def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[
 def check_ticket_count(tickets: int) -> Iterator[FailedCheck]:
     if tickets > 1:
         yield FailedCheck("ticket_created", f"{tickets} tickets were created", "1", str(tickets))
+
+
+def check_notes(ticket_id: str | None, noted: Sequence[str]) -> Iterator[FailedCheck]:
+    """`note_added: true` means exactly one note, on the conversation's ticket. noted: the ticket of each note."""
+    if len(noted) > 1:
+        yield FailedCheck("note_added", f"{len(noted)} notes were added", "1", str(len(noted)))
+    for other in noted:
+        if other != ticket_id:
+            yield FailedCheck("note_added", "a note went to another ticket", format_value(ticket_id), repr(other))
+
+
+def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[FailedCheck]:
+    """Where no instruction has the name of `previous_reply.scenario`: the agent would not know what it asked for.
+
+    known: the names of the instructions; `proved` is what the ledger has where an agent was stopped while it sent.
+    """
+    if scenario not in known and scenario != "proved":
+        reason = f"no instruction is called {scenario!r}{suggestion(scenario, known)}"
+        yield FailedCheck("previous_reply", reason)
 
 
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
@@ -130,6 +131,8 @@ def _build_test_case(data: object, path: str, text: str | None) -> EvalTestCase:
         raise _problems_error(case, path, text)
     if case.input.mock_responses and (problems := _find_mock_problems(case.input.mock_responses)):
         raise _problems_error(problems, path, text)
+    if problems := list(_find_contradictions(case)):
+        raise _problems_error(problems, path, text)
     if case.test is not None and not Path(path).with_name(case.test).is_file():
         raise _error(path, f"Test not found: {case.test} is not beside this file", "eval_test_not_found")
     stem, _, ending = _file_name(path).rpartition(".")
@@ -171,6 +174,31 @@ def _find_mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Probl
     if isinstance(found, list):
         return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in found]
     return []
+
+
+def _find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
+    """Keys that say nothing beside the others, so that the scenario would guard less than its author thinks."""
+    expected, previous, agent = case.expected_output, case.input.previous_reply, case.input.agent
+    if previous is not None and previous.message_id not in _answered_ids(case.input.email.headers):
+        wrong = "must stand in the mail's In-Reply-To or References header, or the mail does not answer that reply"
+        yield Problem(("input", "previous_reply", "message_id"), "value", wrong)
+    if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
+        wrong = "needs authserv_id beside it, or no sender is ever verified"
+        yield Problem(("input", "agent", "sender_check"), "value", wrong)
+    if expected.sent_to is not None:
+        path = ("expected_output", "sent_to")
+        if parse_address(expected.sent_to) != expected.sent_to:
+            yield Problem(path, "value", "must be a bare address, such as customer@example.com")
+        elif not expected.email_sent:
+            yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
+    if expected.hand_over_reason is not None and expected.email_sent:
+        wrong = "says why no reply goes out, but email_sent is true; remove one"
+        yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
+
+
+def _answered_ids(headers: Mapping[str, str]) -> list[str]:
+    values = [value for name, value in headers.items() if name.lower() in ("in-reply-to", "references")]
+    return " ".join(values).split()
 
 
 def _problems_error(problems: list[Problem], path: str, text: str | None) -> EvalError:

@@ -16,6 +16,7 @@ from guarantee_email_agent.config.settings import SenderCheck
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
+    check_hand_over,
     check_happened,
     check_note,
     check_processing_time,
@@ -79,6 +80,7 @@ class MockWarrantyAnswer:
     expiration_date: str | None = field(default=None, metadata={"doc": "As the service writes it: 2025-12-31."})
     coverage: str | None = field(default=None, metadata={"doc": "Such as full."})
     serial_number: str | None = field(default=None, metadata={"doc": "The serial number the answer is about."})
+    owner_email: str | None = field(default=None, metadata={"doc": "Who alone may be told, such as jane@example.com."})
     error: MockFailureKind | None = field(default=None, metadata=_FAILURE)
 
 
@@ -157,6 +159,10 @@ class EvalExpectedOutput:
     note_added: bool | None = field(
         default=None, metadata={"doc": "Whether a note was added to the ticket; not judged if left out."}
     )
+    hand_over_reason: str | None = field(
+        default=None,
+        metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
+    )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -164,7 +170,7 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere.
+        keeps elsewhere. `note_added` and `hand_over_reasons` are read where the scenario expects something of them.
         """
         body = actual.get("response_body")
         failed = chain(
@@ -176,6 +182,7 @@ class EvalExpectedOutput:
             ),
             check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
             check_note(self.note_added, actual),
+            check_hand_over(self.hand_over_reason, actual),
             check_scenario_used(self.scenario_instruction_used, actual),
             check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )

@@ -16,6 +16,8 @@ from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_agent_report,
     check_completed,
+    check_notes,
+    check_previous_reply,
     check_recipients,
     check_ticket_count,
     check_verdict,
@@ -128,10 +130,16 @@ class EvalRunner:
         report = await processor.process_email(build_raw_email(test_case), **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
-        actual["note_added"] = bool(mocks["ticketing"].notes)
+        noted = [ticket_id for ticket_id, _ in mocks["ticketing"].notes.values()]
+        actual["note_added"] = bool(noted)
+        actual["hand_over_reasons"] = list(report.hand_over_reasons)
         actual["processing_time_ms"] = elapsed_ms
         sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
+        failures.extend(map(str, check_notes(previous.ticket_id if previous else None, noted)))
+        if previous is not None and report.scenario_used is not None:
+            known = [scenario.name for scenario in self._instructions.load().scenarios]
+            failures.extend(map(str, check_previous_reply(previous.scenario, known)))
         failures.extend(map(str, check_agent_report(report, actual)))
         stopped = [str(check) for check in check_completed(report, bool(failures))]
         failures.extend(stopped)
