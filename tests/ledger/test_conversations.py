@@ -112,9 +112,16 @@ class TestThreads:
             ledger_sql.pass_time(60)
         assert found_thread(ledger, 3, reply_to(1)).ticket_id == "TICKET-2"
 
-    def test_a_follow_up_counts_for_the_next_one_however_it_ended(self, ledger: Ledger) -> None:
+    def test_an_automatic_mail_is_no_follow_up(self, ledger: Ledger) -> None:
         answer(ledger, 1)
-        outcomes: tuple[Outcome, ...] = ("handed_over", "not_answered", "observed", "quarantined")
+        automatic = claim_mail(ledger, 2)
+        ledger.find_thread(automatic, [reply_to(1)])
+        ledger.finish(automatic, "not_answered", "no_reply")
+        assert found_thread(ledger, 3, reply_to(1)).follow_ups == 0
+
+    def test_a_follow_up_counts_for_the_next_one_wherever_it_waits(self, ledger: Ledger) -> None:
+        answer(ledger, 1)
+        outcomes: tuple[Outcome, ...] = ("handed_over", "observed", "quarantined")
         for number, outcome in enumerate(outcomes, 2):
             claim = claim_mail(ledger, number)
             found = ledger.find_thread(claim, [reply_to(1)])
@@ -284,10 +291,12 @@ class TestAWeek:
         self, week: Ledger, clock: list[float], sender: str, words: str, replies: int, reached: Limit
     ) -> None:
         seen: Counter[str | None] = Counter()
+        claim = claim_mail(week, 0)
         for minute in range(7 * 24 * 60):
-            claim = claim_mail(week, minute)
             admission = Admission(mail(minute if sender == "new" else 0), mail(minute if words == "new" else 0))
             limit = week.admit(claim, admission, ReplyLimits(per_hour=20))
             seen[limit] += 1
+            if limit is None:  # any other is as good as a new one
+                claim = claim_mail(week, minute + 1)
             clock[0] += 60
         assert seen == {None: replies, reached: 7 * 24 * 60 - replies}

@@ -164,7 +164,8 @@ class Thread:
 
     key: names the thread. scenario: of that reply, as a code; `proved` where the agent was stopped while it was sent.
     ticket_id: the latest ticket of the thread. replied_at: when that reply left or was stored, in seconds since 1970 on
-    the ledger's clock. replies: of ours in the thread. follow_ups: mails of the thread besides its first and this one.
+    the ledger's clock. replies: of ours in the thread. follow_ups: mails of the thread besides its first, this one,
+    and those that needed no answer.
     """
 
     key: str

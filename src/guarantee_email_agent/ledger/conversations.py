@@ -30,6 +30,8 @@ _IN_THREAD: Final = or_(mails.c.mail_key == bindparam("thread_key"), mails.c.thr
 _MAY_HAVE_REPLY: Final = or_(
     in_literals(mails.c.stage, "sending", "sent"), in_literals(mails.c.outcome, "answered", "drafted")
 )
+# What needs no answer, such as an out-of-office notice, does not make the customer's own mail a second follow-up.
+_FOLLOWS_UP: Final = or_(mails.c.outcome.is_(None), ~in_literals(mails.c.outcome, "not_answered"))
 _REPLIED_AT: Final = func.coalesce(mails.c.replied_at, mails.c.changed_at)
 
 _FORGET_OLD: Final = update(mails).where(mails.c.admitted_at <= bindparam("day_ago")).values(NOT_ADMITTED)
@@ -58,7 +60,9 @@ _ANSWERED: Final = (  # at_mail, message_ids
 )
 _MAILS_OF_THREAD: Final = select(  # at_mail, thread_key
     func.coalesce(func.sum(case((_MAY_HAVE_REPLY, 1), else_=0)), 0).label("replies"),
-    func.count(case((and_(mails.c.mail_key != bindparam("thread_key"), _OTHER_MAIL), 1))).label("follow_ups"),
+    func.count(case((and_(mails.c.mail_key != bindparam("thread_key"), _OTHER_MAIL, _FOLLOWS_UP), 1))).label(
+        "follow_ups"
+    ),
 ).where(_IN_THREAD)
 _TICKET_OF_THREAD: Final = (  # thread_key
     select(mails.c.ticket_id)
