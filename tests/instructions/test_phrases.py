@@ -121,3 +121,15 @@ def test_any_phrase_is_usable_or_refused(phrase: str) -> None:
     except InvalidPhraseError:
         return
     assert all(hit.payload for hit in index.find(tokenize(phrase)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("Nähmaschine", True), ("maschine", True), ("Maschinenöl", False), ("a machine", False)]
+)
+def test_a_star_before_a_word_stands_for_any_beginning(text: str, found: bool) -> None:
+    assert bool(PhraseMatcher([parse_phrase("*maschine", None)]).find(tokenize(text))) is found
+
+
+def test_a_short_word_with_a_star_before_it_is_refused() -> None:
+    with pytest.raises(InvalidPhraseError, match="before fewer than 4 letters"):
+        parse_phrase("*ofe", None)

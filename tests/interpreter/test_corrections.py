@@ -18,6 +18,8 @@ CORRECTED = [
     ("Serial number 77-1240. Oops, I meant 77-1204.", "77-1204"),
     ("Serial: 77-1240. Correction: 77-1204.", "77-1204"),
     ("In my last mail I gave you SN88041. That was a typo, it's SN88014.", "SN88014"),
+    ("SN61166 that I sent is incorrect. SN61616 is the right one.", "SN61616"),
+    ("Serial TR-7718? No, I misread it. It's TR-7781.", "TR-7781"),
     ("Fan SN20939 hums.\n\nNot SN20939 but SN20933.", "SN20933"),
     ("Die Seriennummer ist nicht KW-7714, sondern KW-7741.", "KW-7741"),
     ("SN88210 muss SN88120 heißen.", "SN88120"),

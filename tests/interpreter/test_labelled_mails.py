@@ -25,7 +25,7 @@ from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_nu
 from guarantee_email_agent.llm.prompts import triage_request
 
 MAILS = Path(__file__).with_name("mails")
-MOST_WRONG = {"one": 2, "two": 3, "three": 5, "four": 2, "five": 3, "six": 5}
+MOST_WRONG = {"one": 2, "two": 3, "three": 5, "four": 2, "five": 3, "six": 4, "seven": 4}
 """What is misread today. Fewer is progress: lower the figure. More is a step back."""
 
 

@@ -1,8 +1,8 @@
 """Find the phrases that a person edits in a text, in one pass.
 
-A phrase is one line of words. Case and accents do not count. A word that ends in `*` matches any ending. A space
-stands for blanks, a hyphen, a dot or a line break, so that `serial no` finds `Serial-No.`; any other sign (the slash of
-`s/n`) must stand in the text too.
+A phrase is one line of words. Case and accents do not count. A word that ends in `*` matches any ending, and a single
+word that begins with `*` any beginning, as in `*maschine`. A space stands for blanks, a hyphen, a dot or a line break,
+so that `serial no` finds `Serial-No.`; any other sign (the slash of `s/n`) must stand in the text too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
+_MIN_ENDING = 4
 _MAX_GAP = 4
 _MAX_CACHED_WORDS = 20_000
 _LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
@@ -86,6 +87,8 @@ class PhrasePattern(Generic[Payload]):
     words: tuple[tuple[str, bool], ...]
     separators: tuple[str, ...]
     payload: Payload
+    is_ending: bool = False
+    """Whether the phrase, a single word then, may stand at the end of a longer word."""
 
 
 class _Candidates(NamedTuple, Generic[Payload]):
@@ -101,8 +104,13 @@ class PhraseMatcher(Generic[Payload]):
     def __init__(self, phrases: Iterable[PhrasePattern[Payload]]) -> None:
         self._cache: dict[str, _Candidates[Payload] | None] = {}
         self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
+        self._by_ending: dict[str, list[PhrasePattern[Payload]]] = {}
         for phrase in phrases:
-            self._by_key.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
+            word = phrase.words[0][0]
+            if phrase.is_ending:
+                self._by_ending.setdefault(word[-_MIN_ENDING:], []).append(phrase)
+            else:
+                self._by_key.setdefault(word[:_KEY_LENGTH], []).append(phrase)
 
     def find(self, words: TokenizedText, *, shorter: bool = False) -> list[PhraseMatch[Payload]]:
         """Every place where a phrase begins, in order; matches may overlap.
@@ -138,6 +146,8 @@ class PhraseMatcher(Generic[Payload]):
             for phrase in self._by_key.get(word[:_KEY_LENGTH], ())
             if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
         ]
+        endings = self._by_ending.get(word[-_MIN_ENDING:], ())
+        phrases += [phrase for phrase in endings if word.endswith(phrase.words[0][0])]
         phrases.sort(key=lambda phrase: (-len(phrase.words), -sum(len(part) for part, _ in phrase.words)))
         by_next_word: dict[str, list[PhrasePattern[Payload]]] = {}
         single = []
@@ -156,6 +166,10 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     """Raises InvalidPhraseError."""
     if source.isalnum():
         return PhrasePattern(((fold(source), False),), (), payload)
+    if source.startswith("*") and source[1:].isalnum():
+        if len(ending := fold(source[1:])) < _MIN_ENDING:
+            raise InvalidPhraseError(f"has a '*' before fewer than {_MIN_ENDING} letters and would match far too much")
+        return PhrasePattern(((ending, False),), (), payload, is_ending=True)
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise InvalidPhraseError("has no word in it")

@@ -68,7 +68,7 @@ class CorrectionReader:
         self, mark: PhraseMatch[CorrectionKind], numbers: dict[int, NumberSpan], retracted: set[str]
     ) -> None:
         """B in "A should be B", "A. Correction: B", where one number was given before."""
-        right = self._number_after(mark.end)
+        right = self._number_after(mark.end, sentences=2)
         if right is None:
             return
         before = {number.text: number for number in numbers.values() if number.first < mark.first}
@@ -78,12 +78,16 @@ class CorrectionReader:
             numbers.setdefault(right.first, right)
             retracted.add(wrong[0].text)
 
-    def _number_after(self, index: int) -> NumberSpan | None:
-        """The number at word `index` or a few words on, past labels and words like "is" and "the"."""
+    def _number_after(self, index: int, sentences: int = 1) -> NumberSpan | None:
+        """The number at word `index` or a few words on, past labels and words like "is" and "the".
+
+        sentences: over how many of them the search goes.
+        """
         words, lexicon = self._words, self._lexicon
         end = index + MAX_WORDS_TO_NUMBER
         while index < min(end, len(words.folded)):
-            if _CLAUSE_END.search(words.gap_before(index)):
+            sentences -= bool(_CLAUSE_END.search(words.gap_before(index)))
+            if sentences < 1:
                 return None
             if number := self._reader.serial_number_at(index):
                 return number
@@ -97,9 +101,9 @@ class CorrectionReader:
         return None
 
     def _number_before(self, index: int, numbers: Mapping[int, NumberSpan]) -> NumberSpan | None:
-        """The number of `numbers` that ends right before word `index`, or one word before."""
-        for end in (index, index - 1):
-            if end < 1 or _CLAUSE_END.search(self._words.gap_before(end)):
+        """The last of `numbers` before word `index`, a few words off at most: "SN4711 that I sent is incorrect"."""
+        for end in range(index, max(index - MAX_WORDS_TO_NUMBER, 0), -1):
+            if _CLAUSE_END.search(self._words.gap_before(end)):
                 return None
             if (number := numbers.get(self._reader.span_start(end - 1))) is not None and number.end == end:
                 return number
