@@ -113,6 +113,21 @@ def test_a_mail_that_is_answered_was_not_handed_over(config: Config, scenario: C
     assert failures(config, case) == ["hand_over_reason: it was not handed over"]
 
 
+def test_modes_and_the_sender_check_of_the_configuration_do_not_count(
+    config: Config, scenario: Callable[..., EvalTestCase]
+) -> None:
+    email = replace(THANKS, subject="Dryer", body="My dryer with serial number SN12345 is broken.", headers={})
+    answered = EvalExpectedOutput(True, True, "valid-warranty")
+    case = scenario(input=EvalInput(email, {"warranty_api": VALID}), expected_output=answered)
+    agent = replace(config.agent, mode="observe", sender_check="hold", authserv_id="mx.example.com")
+    checking = replace(config, agent=agent, reply=replace(config.reply, mode="reviewed"))
+    assert failures(checking, case) == []
+    held = ScenarioSettings(sender_check="hold", authserv_id="mx.example.com")
+    expected = EvalExpectedOutput(False, False, "hand-over", hand_over_reason="unverified-sender")
+    case = replace(case, input=replace(case.input, agent=held), expected_output=expected)
+    assert failures(config, case) == []
+
+
 @pytest.mark.parametrize(
     ("settings", "headers", "sent_to", "found"),
     [

@@ -56,7 +56,8 @@ class EvalRunner:
         self._make_model = make_model
         self._clock = clock
         self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
-        self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved")
+        # What leaves unattended is judged. No mail server has vouched for the senders of scenarios.
+        self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
     def check_instructions(self) -> None:
@@ -150,7 +151,7 @@ class EvalRunner:
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
     def _policy_for(self, test_case: EvalTestCase) -> AnswerPolicy:
-        """The configuration's, with the scenario's own settings; what is judged is what leaves unattended."""
+        """The configuration's, with the scenario's own settings."""
         if (settings := test_case.input.agent) is None:
             return self._policy
         trusted = settings.trusted_forms
