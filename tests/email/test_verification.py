@@ -60,6 +60,7 @@ def test_a_candidate_is_given_back_as_the_mail_has_it(candidate: str, lexicon: L
             ["SN12345", "SN-12345", "12345"], mail("SN-12345 or SN12345"), ("SN-12345",), id="spellings of one number"
         ),
         pytest.param(["SN111", "SN222"], mail("SN111 and SN222"), ("SN111", "SN222"), id="several devices"),
+        pytest.param(["SN222"], mail("SN111 and SN222"), ("SN222", "SN111"), id="one of several devices is left out"),
         pytest.param(["SN111", "SN222"], mail("SN111/SN222"), ("SN111", "SN222"), id="several with a slash"),
         pytest.param(["AB12345"], mail("It is AB12345.Thanks"), ("AB12345",), id="a blank is missing"),
         pytest.param(["7719003"], mail("It's 7719003", quoted="> The serial number?"), ("7719003",), id="an answer"),

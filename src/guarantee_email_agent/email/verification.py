@@ -48,8 +48,8 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
 
     A candidate counts where it is a whole number of the mail (`find_whole_numbers`) that no other label claims. Without
     a label of its own it needs a shape that phone numbers, dates, postcodes and the like do not have. Newly written
-    text (and a subject of its own) counts before quoted text, and that before the signature. Where a text labels a
-    serial number and no candidate is that one, none counts.
+    text (and a subject of its own) counts before quoted text, and that before the signature. Where a text labels serial
+    numbers, they count together: the others too where a candidate is one of them, else none.
     """
     written = dict.fromkeys(
         spelling
@@ -71,20 +71,23 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
         words = tokenize(text)
         asked = asked and mentions_serial_number(tokenize(quoted), lexicon)
         given, labelled = _numbers_given(words, lexicon, asked)
-        kept = {
-            key: _spelling(given[key], words, candidate)
-            for candidate in reversed(written)
-            if (key := canonical_serial_number(candidate)) in given
-        }
-        if labelled and not labelled & kept.keys():
+        kept: dict[str, str] = {}
+        for candidate in written:
+            if (key := canonical_serial_number(candidate)) in given:
+                kept.setdefault(key, _spelling(given[key], words, candidate))
+        if labelled and labelled.keys().isdisjoint(kept):
             return ()
         if kept:
-            return tuple(number for number in reversed(kept.values()) if not _MAKES_A_CLAIM.search(number))
+            for key in labelled:
+                kept.setdefault(key, given[key].text)
+            return tuple(number for number in kept.values() if not _MAKES_A_CLAIM.search(number))
         asked = False
     return ()
 
 
-def _numbers_given(words: TokenizedText, lexicon: Lexicon, is_answer: bool) -> tuple[dict[str, WholeNumber], set[str]]:
+def _numbers_given(
+    words: TokenizedText, lexicon: Lexicon, is_answer: bool
+) -> tuple[dict[str, WholeNumber], dict[str, None]]:
     """The numbers of a text that may be serial numbers, and which of them carry a label that says so; by their keys.
 
     is_answer: the text answers the question for a serial number, so a lone number needs no label.
@@ -117,10 +120,10 @@ def _numbers_given(words: TokenizedText, lexicon: Lexicon, is_answer: bool) -> t
     whole = {key for key, _, _ in free}
     parts = [key for key in announced if key not in whole][:MAX_PARTS]
     given: dict[str, WholeNumber] = {}
-    labelled: set[str] = set()
+    labelled: dict[str, None] = {}
     for key, number, is_alone in free:
         if key in announced or any(part in key for part in parts):
-            labelled.add(key)
+            labelled[key] = None
         elif key in claimed or not _may_stand_unlabelled(number, words, lexicon, is_alone):
             continue
         given.setdefault(key, number)
