@@ -302,7 +302,7 @@ class TestHandOver:
         names = [f"mail-{number}" for number in range(6)]
         agent.mailbox.mails = {name: mail(name, f"Is SN12345 under warranty? {name}") for name in names}
         assert [agent.work(name).disposition for name in names] == ["answered"] * 5 + ["handed_over"]
-        assert "limit_address" in {reason for *_, reason in agent.rows()}
+        assert "limit-address" in {reason for *_, reason in agent.rows()}
 
     def test_a_retry_does_not_count_as_another_mail(self, agent: AgentInMemory) -> None:
         agent.configure(limits=ReplyLimits(per_address=1))
@@ -317,6 +317,15 @@ class TestHandOver:
         agent.now += 3600
         assert agent.work("second") == WorkResult("handed_over", reason="follow-up")
         assert [ticket for ticket, _ in agent.tickets.notes.values()] == ["TICKET-000001"]
+
+    def test_the_serial_number_that_was_asked_for_is_answered(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails["first"] = mail("first", "Is my dryer still under warranty?")
+        assert agent.work() == WorkResult("answered", reason="missing-info")
+        (reply_id,) = agent.mailbox.sent
+        raw = mail("second", "It is SN12345.").replace(b"Subject:", f"References: {reply_id}\r\nSubject:".encode())
+        agent.mailbox.mails["second"] = raw
+        agent.now += 3600
+        assert agent.work("second") == WorkResult("answered", reason="valid-warranty")
 
     def test_taking_the_mark_off_has_the_agent_try(self, agent: AgentInMemory) -> None:
         agent.mailbox.mails["first"] = mail("first", self.FIRE)

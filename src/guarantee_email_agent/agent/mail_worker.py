@@ -316,4 +316,4 @@ def _retry_s(attempts: int, code: str) -> float:
 
 def _reason(code: str) -> str:
     """`code` in the ledger's alphabet: a foreign server may have chosen it."""
-    return re.sub(r"[^a-z0-9_]", "_", code.lower())[:64]
+    return re.sub(r"[^a-z0-9_-]", "_", code.lower())[:64]
