@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,3 +135,14 @@ def test_a_star_before_a_word_stands_for_any_beginning(text: str, found: bool) -
 def test_a_short_word_with_a_star_before_it_is_refused() -> None:
     with pytest.raises(InvalidPhraseError, match="before fewer than 4 letters"):
         parse_phrase("*ofe", None)
+
+
+@given(st.text("ab1* -/é", min_size=1, max_size=12).map(str.strip).filter(lambda phrase: phrase[:1] != "*"))
+def test_a_blank_behind_a_phrase_changes_nothing(phrase: str) -> None:
+    try:
+        expected = parse_phrase(f"{phrase} ", None)
+    except InvalidPhraseError as error:
+        with pytest.raises(InvalidPhraseError, match=re.escape(str(error))):
+            parse_phrase(phrase, None)
+    else:
+        assert parse_phrase(phrase, None) == expected

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
@@ -68,8 +68,7 @@ MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPhrase:
+class TopicPhrase(NamedTuple):
     """A phrase that is evidence for a topic, with its weight (1 to MAX_WEIGHT)."""
 
     phrase: str

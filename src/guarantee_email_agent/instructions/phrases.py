@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 Payload = TypeVar("Payload")
 
 _WORD = re.compile(r"[^\W_]+")
+_PLAIN_PHRASE = re.compile(r"[a-z0-9]{3,40}\*?(?: (?:[a-z0-9]{2,40}\*|[a-z0-9]{1,40}))*", re.ASCII)
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
@@ -80,8 +81,7 @@ class PhraseMatch(NamedTuple, Generic[Payload]):
     payload: Payload
 
 
-@dataclass(frozen=True, slots=True)
-class PhrasePattern(Generic[Payload]):
+class PhrasePattern(NamedTuple, Generic[Payload]):
     """A phrase to look for: (word, is a prefix) pairs, and the separators between them."""
 
     words: tuple[tuple[str, bool], ...]
@@ -166,10 +166,19 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     """Raises InvalidPhraseError."""
     if source.isalnum():
         return PhrasePattern(((fold(source), False),), (), payload)
+    if _PLAIN_PHRASE.fullmatch(source):
+        # Thousands of them are read at the start; this takes a third of the time.
+        parts = fold(source).split(" ")
+        words = tuple([(part[:-1], True) if part[-1] == "*" else (part, False) for part in parts])
+        return PhrasePattern(words, ("",) * (len(words) - 1), payload)
     if source.startswith("*") and source[1:].isalnum():
         if len(ending := fold(source[1:])) < _MIN_ENDING:
             raise InvalidPhraseError(f"has a '*' before fewer than {_MIN_ENDING} letters and would match far too much")
         return PhrasePattern(((ending, False),), (), payload, is_ending=True)
+    return _parse_any_phrase(source, payload)
+
+
+def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise InvalidPhraseError("has no word in it")

@@ -8,7 +8,6 @@ broken one spoils it, as with a real model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -119,7 +118,7 @@ def _choose_sentences(content: str) -> dict[str, Any]:
 def _hint_matcher(hints: tuple[tuple[str, str], ...]) -> PhraseMatcher[str]:
     """Finds sentences by their ids; the hints were checked when the instructions were loaded."""
     return PhraseMatcher(
-        replace(parse_hint(hint), payload=sentence_id)
+        parse_hint(hint)._replace(payload=sentence_id)
         for sentence_id, phrases in hints
         for hint in split_hints(phrases)
     )
