@@ -10,7 +10,7 @@ import pytest
 from mcp_sessions import PATIENCE_S, Servers, failure
 
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.mcp_mailbox import CALLS, DRAFT_CALLS
+from guarantee_email_agent.integrations.mcp_mailbox import CALLS, DRAFT_CALLS, READ_CALLS
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, Reply
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import MCPConnectionError
@@ -130,3 +130,12 @@ async def test_a_state_that_is_none_is_malformed(mailbox: Mailbox) -> None:
     mailbox.offers(CALLS, DRAFT_CALLS)
     mailbox.answers(find_draft={"state": "sent"})
     assert (await failure(mailbox.client.find_draft(REPLY.message_id))).code == "mail_malformed"
+
+
+async def test_an_observer_needs_the_reading_tools_alone(tmp_path: Path, servers: Servers) -> None:
+    mailbox = Mailbox(tmp_path, servers)
+    mailbox.offers(READ_CALLS, {"test_connection": {"drafts"}})
+    session = servers.session(servers.launch(str(tmp_path), script="mail_tools_server.py"), name="mail")
+    reader = MailClient(session, servers.clock, PATIENCE_S, read_only=True)
+    assert await reader.test_connection()
+    assert [call["tool"] for call in mailbox.calls] == ["tally"]

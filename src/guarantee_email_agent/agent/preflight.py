@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from guarantee_email_agent.agent.identity_key import identity_key
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
 from guarantee_email_agent.agent.startup import connection_problem
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.config.settings import Config, McpServer
+from guarantee_email_agent.config.settings import Config, McpServer, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.integrations import services
@@ -53,14 +54,19 @@ class _Closable(Protocol):
 _Service = TypeVar("_Service", bound=_Closable)
 
 
-def check_all(config_file: Path | None, out: TextStream, *, inbox: bool) -> int:
-    """Print a line for each part; the exit code is that of the worst: 2 for configuration, then 3 for a connection."""
+def check_all(config_file: Path | None, out: TextStream, *, inbox: bool, mode: Mode | None = None) -> int:
+    """Print a line for each part; the exit code is that of the worst: 2 for configuration, then 3 for a connection.
+
+    mode: instead of `agent.mode`. Only what the mode needs is tried.
+    """
     report = _Report(Terminal(out))
     try:
         config = load_config(config_file)
     except ConfigurationError as error:
         report.failed("Configuration", error)
         return report.exit_code
+    if mode is not None:
+        config = replace(config, agent=replace(config.agent, mode=mode))
     report.passed("Configuration", str(config.source or "built-in defaults"))
     asyncio.run(_check(config, report, inbox))
     return report.exit_code
@@ -85,24 +91,25 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         location = config.secrets.ledger_url or config.agent.ledger
         ledger = open_ledger(location, key=key)
         report.passed("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
-    drafts = AnswerPolicy.of(config).drafts
+    policy = AnswerPolicy.of(config)
     mail, warranty, ticketing = await asyncio.gather(
         _connect(
             lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
-            lambda client: client.test_connection(drafts),
+            lambda client: client.test_connection(policy.drafts),
         ),
         _connect(
             lambda: services.create_warranty_client(config, _CLOCK, os.environ), lambda client: client.test_connection()
         ),
         _connect(
             lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
-            lambda client: client.test_connection(),
+            lambda client: client.test_connection() if policy.delivers else _nothing_to_try(),
         ),
     )
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
         report.service("Warranty system", warranty, _describe(config.mcp.warranty_api, config.warranties.file))
-        report.service("Ticketing", ticketing, _describe(config.mcp.ticketing_system, config.tickets.database))
+        tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
+        report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
         if inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, report)
     finally:
@@ -139,6 +146,10 @@ async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awai
         return service
     await service.close()
     return problem
+
+
+async def _nothing_to_try() -> bool:
+    return True
 
 
 async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, report: _Report) -> None:

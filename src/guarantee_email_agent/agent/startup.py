@@ -131,15 +131,16 @@ async def open_daemon(
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        await _test_connections(services, drafts=AnswerPolicy.of(config).drafts)
+        await _test_connections(services, AnswerPolicy.of(config))
         worker = _create_worker(config, services, model, ledger, key, clock)
         since = answer_since(config.agent, await asyncio.to_thread(ledger.first_start))
         yield Daemon(worker, clock, stop, on_result, since), services
 
 
-async def _test_connections(services: Services, *, drafts: bool) -> None:
-    mail, others = services.mail.test_connection(drafts), (services.warranty, services.ticketing)
-    tests = [mail, *(service.test_connection() for service in others)]
+async def _test_connections(services: Services, policy: AnswerPolicy) -> None:
+    tests = [services.mail.test_connection(policy.drafts), services.warranty.test_connection()]
+    if policy.delivers:  # else no ticket is opened, and the first start of ours would make its database
+        tests.append(services.ticketing.test_connection())
     problems = [problem for problem in await asyncio.gather(*map(connection_problem, tests)) if problem is not None]
     if misconfigured := [problem for problem in problems if isinstance(problem, ConfigurationError)]:
         raise misconfigured[0]

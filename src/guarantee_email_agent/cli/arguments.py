@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound="DataclassInstance")
 
 PROGRAM = "guarantee-email-agent"
+MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
 exit codes:

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
@@ -21,6 +22,7 @@ def add_check(commands: arguments.Commands) -> None:
     )
     arguments.add_config_option(parser)
     parser.add_argument("--inbox", action="store_true", help="also count the mails of the inbox by what became of them")
+    parser.add_argument("--mode", choices=MODES, help="check what `run` needs in that mode (default: agent.mode)")
     arguments.add_verbose_option(parser)
 
 
@@ -28,4 +30,4 @@ def _run(options: argparse.Namespace) -> int:
     with gc_paused():
         from guarantee_email_agent.agent.preflight import check_all
     arguments.log_to_console(options.verbose)
-    return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox)
+    return check_all(options.config, BrokenPipeSafeStream(sys.stdout), inbox=options.inbox, mode=options.mode)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
-
-MODES = ("answer", "drafts", "observe")
 
 
 def add_run(commands: arguments.Commands) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, GmailMailbox
-from guarantee_email_agent.integrations.mcp_mailbox import CALLS, McpMailbox
+from guarantee_email_agent.integrations.mcp_mailbox import CALLS, READ_CALLS, McpMailbox
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
@@ -28,12 +28,14 @@ class MailClient:
     """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
 
     Inbox and sending have a circuit each: the inbox may work while the SMTP server is down.
+    read_only: nothing will be sent, stored or marked, so the server need not offer that.
     """
 
-    def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, *, read_only: bool = False) -> None:
         self._session = session
         self._clock = clock
         self._timeout_s = timeout_s
+        self._read_only = read_only
         self._mailbox: Mailbox | None = None
         self._inbox_circuit = CircuitBreaker(session.name, clock)
         self._sending_circuit = CircuitBreaker(session.name, clock)
@@ -89,9 +91,10 @@ class MailClient:
         if self._mailbox is None:
             await self._session.start()
             is_gmail = self._session.tools.issuperset(GMAIL_CALLS)
-            await self._session.require(GMAIL_CALLS if is_gmail else CALLS)
+            calls = READ_CALLS if self._read_only else CALLS
+            await self._session.require(GMAIL_CALLS if is_gmail else calls)
             if is_gmail:
                 self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
             else:
-                self._mailbox = McpMailbox(self._session, self._timeout_s)
+                self._mailbox = McpMailbox(self._session, self._timeout_s, read_only=self._read_only)
         return self._mailbox

@@ -22,24 +22,31 @@ from guarantee_email_agent.integrations.ports import (
 from guarantee_email_agent.utils.errors import IntegrationError
 
 _REPLY_ARGUMENTS: Final = frozenset({"to", "subject", "body", "message_id", "in_reply_to", "references", "headers"})
-CALLS: Final = {
+READ_CALLS: Final = {
     "list_unprocessed": frozenset({"limit", "received_since", "skip_seen"}),
     "read_raw": frozenset({"id", "max_bytes"}),
+    "tally": frozenset({"received_since", "skip_seen"}),
+    "wait_for_mail": frozenset({"timeout_s"}),
+}
+CALLS: Final = {
+    **READ_CALLS,
     "send_reply": _REPLY_ARGUMENTS,
     "find_sent": frozenset({"message_id", "wait_s"}),
     "mark": frozenset({"id", "outcome"}),
-    "tally": frozenset({"received_since", "skip_seen"}),
-    "wait_for_mail": frozenset({"timeout_s"}),
 }
 DRAFT_CALLS: Final = {"save_draft": _REPLY_ARGUMENTS, "find_draft": frozenset({"message_id"})}
 
 
 class McpMailbox:
-    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait."""
+    """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
 
-    def __init__(self, session: McpSession, timeout_s: float) -> None:
+    read_only: the connection test only counts the mails, since a server's own test may make folders.
+    """
+
+    def __init__(self, session: McpSession, timeout_s: float, *, read_only: bool = False) -> None:
         self._session = session
         self._timeout_s = timeout_s
+        self._read_only = read_only
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         messages = (await self._call("list_unprocessed", {"limit": limit, **asdict(inbox_filter)})).get("messages")
@@ -97,13 +104,13 @@ class McpMailbox:
         return (await self._call("wait_for_mail", {"timeout_s": timeout_s}, timeout_s)).get("changed") is True
 
     async def test_connection(self, drafts: bool = False) -> bool:
-        """Inbox, sending and drafts where the server can try them; else the inbox.
+        """Inbox, and sending or drafts where the server can try them; else the inbox.
 
         Raises MCPConnectionError where there have to be drafts and the server lacks a tool for them.
         """
         if drafts:
             await self._session.require(DRAFT_CALLS)
-        if "test_connection" in self._session.tools:
+        if "test_connection" in self._session.tools and not self._read_only:
             await self._call("test_connection", {"drafts": True} if drafts else {})
         else:
             await self._call("tally", {})

@@ -134,7 +134,7 @@ class Mailbox(ReplySender, Protocol):
     async def test_connection(self, drafts: bool = False) -> bool:
         """True, or MCPConnectionError; IntegrationError where the server answers but the mailbox behind it does not.
 
-        drafts: whether drafts have to be possible, too.
+        drafts: whether replies are stored as drafts, so that the folder for them is tried and sending is not.
         """
 
 

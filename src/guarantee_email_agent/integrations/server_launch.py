@@ -30,7 +30,10 @@ _COMMON_VARIABLES: Final = (
 _OWN_VARIABLES: Final = ("PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 _Options: TypeAlias = Mapping[str, tuple[str, object]]
-"""Of a server's command line: the setting that each comes from, and its value; None for one that stays out."""
+"""Of a server's command line: the setting that each comes from, and its value.
+
+True for an option that has none, None or False for one that stays out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,12 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
         raise ConfigurationError(
             "mailbox.from_address is missing. Set it to the address that replies come from", "config_missing_key"
         )
+    options: _Options
     if mailbox.imap.host is None:
-        options: _Options = {
+        options = {
             "--maildir": ("mailbox.maildir", mailbox.maildir),
             "--from": ("mailbox.from_address", mailbox.from_address),
+            "--read-only": ("agent.mode", config.agent.mode == "observe"),
         }
         return _built_in_launch("mailbox.maildir", "mail", options, environ)
     if config.secrets.imap_password is None:
@@ -99,7 +104,10 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
         secrets["SMTP_PASSWORD"] = config.secrets.smtp_password
     if key:
         secrets["MAIL_KEY"] = hmac.digest(key, b"copies of replies", "sha256").hex()
-    options = _imap_options(mailbox, mailbox.imap.host, mailbox.from_address)
+    options = {
+        **_imap_options(mailbox, mailbox.imap.host, mailbox.from_address),
+        "--read-only": ("agent.mode", config.agent.mode == "observe"),
+    }
     return _built_in_launch("mailbox", "mail", options, environ, secrets)
 
 
@@ -149,7 +157,11 @@ def _built_in_launch(
     secrets: Mapping[str, str] = MappingProxyType({}),
 ) -> ServerLaunch:
     # With `=`, so that a value may begin with a dash.
-    given = (f"{option}={value}" for option, (_, value) in options.items() if value is not None)
+    given = (
+        option if value is True else f"{option}={value}"
+        for option, (_, value) in options.items()
+        if value is not None and value is not False
+    )
     own = {name: environ[name] for name in _OWN_VARIABLES if name in environ}
     return ServerLaunch(
         setting=setting,

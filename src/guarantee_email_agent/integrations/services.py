@@ -115,7 +115,8 @@ def create_mail_client(config: Config, clock: Clock, environ: Mapping[str, str],
     # A mail travels as base64, four bytes for three, in a message with some more about it.
     answer_bytes = max(MAX_ANSWER_BYTES, config.agent.max_mail_bytes * 4 // 3 + 1_000_000)
     session = McpSession("mail", mail_launch(config, environ, key), clock, max_answer_bytes=answer_bytes)
-    return MailClient(session, clock, config.mcp.gmail.timeout_s)
+    read_only = config.agent.mode == "observe"
+    return MailClient(session, clock, config.mcp.gmail.timeout_s, read_only=read_only)
 
 
 def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> WarrantyClient:

@@ -17,6 +17,7 @@ from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS
+from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -427,3 +428,23 @@ def test_the_connection_test_sends_nothing(mailbox: ImapMailbox, mail_servers: M
     assert mailbox.test_connection() == f"folder INBOX on the IMAP server localhost:{mail_servers.imap_port}"
     mail_servers.wait_until_sent()
     assert (mail_servers.sent_to_customers(), mail_servers.folder()) == ([], [])
+
+
+class TestReadOnly:
+    def test_a_copy_of_a_reply_stays_where_it_is(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        open_mailbox(copy_wait_s=60.0).send(REPLY)
+        mail_servers.wait_until_sent()
+        reader = open_mailbox(read_only=True)
+        assert reader.test_connection()
+        assert eventually(lambda: len(ids(reader)) == 1)
+        assert reader.count_by_outcome() == counts(unprocessed=1)
+        assert len(mail_servers.folder("INBOX")) == 1
+        assert mail_servers.folder("Sent") == []
+
+    def test_a_mark_is_refused_by_the_server_itself(self, open_mailbox: Opener, mail_servers: MailServers) -> None:
+        mail_servers.deliver(mail())
+        reader = open_mailbox(read_only=True)
+        (listed,) = ids(reader)
+        with pytest.raises(ToolError):
+            reader.mark(listed, "answered")
+        assert mail_servers.keywords()[0] <= {"\\Recent"}

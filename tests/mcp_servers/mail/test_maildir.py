@@ -244,3 +244,13 @@ def test_a_mail_that_arrived_before_the_wait_is_noticed(mailbox: Maildir, direct
 def test_the_connection_test_makes_what_sending_needs(mailbox: Maildir, directory: Path) -> None:
     assert mailbox.test_connection() == f"Maildir {directory}"
     assert (directory / ".Sent/cur").is_dir()
+
+
+def test_a_reader_makes_no_folder_and_cleans_nothing_up(mailbox: Maildir, directory: Path) -> None:
+    old = directory / "tmp" / "abandoned"
+    old.touch()
+    os.utime(old, (0, 0))
+    reader = Maildir(directory, "support@example.com", read_only=True)
+    assert reader.test_connection(drafts=True) == f"Maildir {directory}"
+    assert old.exists()
+    assert not list(directory.glob(".*"))

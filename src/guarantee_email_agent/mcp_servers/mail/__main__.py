@@ -30,8 +30,11 @@ def main() -> int:
     with gc_paused():
         from guarantee_email_agent.mcp_servers.dispatcher import serve
         from guarantee_email_agent.mcp_servers.mail.mailbox_tools import INSTRUCTIONS, MailboxTools
+    tools = MailboxTools(store, options.copy_wait).tools()
+    if options.read_only:
+        tools = [tool for tool in tools if tool.read_only]
     try:
-        return serve("mail", MailboxTools(store, options.copy_wait).tools(), INSTRUCTIONS)
+        return serve("mail", tools, INSTRUCTIONS)
     finally:
         store.close()
 
@@ -41,6 +44,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--from", dest="sender", required=True, metavar="ADDRESS", help="address that replies come from"
     )
+    parser.add_argument("--read-only", action="store_true", help="write nothing: offer only the tools that read")
     maildir = parser.add_argument_group("a Maildir, where a reply is a file in its folder .Sent")
     maildir.add_argument("--maildir", type=Path, metavar="DIR", help="the inbox")
     maildir.add_argument("--create", action="store_true", help="make the Maildir where it is missing")
@@ -72,6 +76,8 @@ def _parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.maildir is None) == (options.imap_host is None):
         parser.error("name either --maildir or --imap-host")
+    if options.create and options.read_only:
+        parser.error("--create makes a Maildir, and --read-only makes nothing. Leave one of them out")
     return options
 
 
@@ -79,7 +85,7 @@ def _open_store(options: argparse.Namespace) -> MailStore:
     if options.maildir is not None:
         from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
-        return Maildir(options.maildir, options.sender, create=options.create)
+        return Maildir(options.maildir, options.sender, create=options.create, read_only=options.read_only)
     from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
     from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, is_loopback, tls_context
     from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
@@ -116,6 +122,7 @@ def _open_store(options: argparse.Namespace) -> MailStore:
         copy_wait_s=options.copy_wait,
         # Without a key of its own, copies of another process are not told from what a stranger sends: they are listed.
         key=os.environ.get("MAIL_KEY", "").encode() or secrets.token_bytes(32),
+        read_only=options.read_only,
     )
     return ImapMailbox(settings, SmtpSender(smtp, options.ehlo_name))
 

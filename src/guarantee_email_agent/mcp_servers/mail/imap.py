@@ -66,7 +66,10 @@ class _MailFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImapSettings:
-    """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come."""
+    """address: what replies come from. key: of the proofs, any length. copy_wait_s: after it no copy will come.
+
+    read_only: the inbox is only looked at, so that not even our own copies are filed.
+    """
 
     server: MailServer
     folder: str
@@ -76,6 +79,7 @@ class ImapSettings:
     sent_copy: Literal["self", "server", "append"]
     copy_wait_s: float
     key: bytes
+    read_only: bool = False
 
 
 class ImapMailbox:
@@ -218,10 +222,11 @@ class ImapMailbox:
 
     def test_connection(self, drafts: bool = False) -> str:
         self._inbox.run(lambda client: client.noop())
-        self._sent.test()
         if drafts:
             self._drafts.test()
-        self._sender.test()
+        elif not self._settings.read_only:
+            self._sent.test()
+            self._sender.test()
         return f"folder {self._settings.folder} on the {self._settings.server.name}"
 
     def close(self) -> None:
@@ -300,7 +305,7 @@ class ImapMailbox:
 
     def _file_new_copies(self, client: IMAPClient) -> None:
         """File our own copies among the mails that came since the last look."""
-        if self._settings.sent_copy != "self":
+        if self._settings.sent_copy != "self" or self._settings.read_only:
             return
         # "n:*" names the last mail even where it is older than n (RFC 3501 §6.4.8).
         new = [b"UID", f"{self._checked_below}:*".encode(), b"UNDELETED", *_UNMARKED]
@@ -341,7 +346,11 @@ class ImapMailbox:
     def _open_inbox(self, client: IMAPClient) -> None:
         selected = self._select(client)
         allowed = {flag.decode("ascii", "replace").lower() for flag in selected.get(b"PERMANENTFLAGS", ())}
-        if "\\*" not in allowed and not allowed.issuperset(name.lower() for name in KEYWORDS.values()):
+        if (
+            not self._settings.read_only
+            and "\\*" not in allowed
+            and not allowed.issuperset(name.lower() for name in KEYWORDS.values())
+        ):
             text = f"the {self._settings.server.name} keeps no keywords in folder {self._settings.folder}"
             remedy = "Allow custom keywords there, or use another server"
             raise ToolError("mail_unsupported", f"{text}, which the agent marks mails with. {remedy}")
@@ -353,7 +362,7 @@ class ImapMailbox:
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
         folder = self._settings.folder
         try:
-            selected: Mapping[bytes, Any] = client.select_folder(folder)
+            selected: Mapping[bytes, Any] = client.select_folder(folder, readonly=self._settings.read_only)
         except IMAPClientReadOnlyError:
             text = f"the folder {folder} may only be read, and the agent has to mark mails in it. Allow that user to"
             raise ToolError("mail_unsupported", text) from None

@@ -82,7 +82,10 @@ class MailStore(Protocol):
         """Wait until the inbox may hold something new, for at most `timeout_s` or until `stop`."""
 
     def test_connection(self, drafts: bool = False) -> str:
-        """Try everything that needs no mail, the folder for drafts if asked; in a few words, what was reached."""
+        """Try what can be tried without a mail; in a few words, what was reached.
+
+        The inbox; then the folder for sent mail and the way to send, or, for `drafts`, the folder for drafts instead.
+        """
 
     def close(self) -> None:
         """Let go of connections."""

@@ -146,7 +146,7 @@ class InboxChange(ToolOutput):
 
 
 class ConnectionTest(ToolArguments):
-    drafts: bool = Field(False, description="whether to try the folder for drafts, too")
+    drafts: bool = Field(False, description="whether replies are stored as drafts, and none is sent")
 
 
 class TestedMailbox(ToolOutput):
@@ -252,7 +252,7 @@ class MailboxTools:
             stop.set()
 
     async def test_connection(self, arguments: ConnectionTest) -> TestedMailbox:
-        """Try the inbox, the folder for sent mail and the way to send, without sending anything."""
+        """Try the inbox, the folder for sent mail and the way to send, or the folder for drafts; nothing is sent."""
         return TestedMailbox(mailbox=await in_thread(self._store.test_connection, arguments.drafts))
 
 

@@ -75,10 +75,14 @@ class Maildir:
 
     proof_lags = False
 
-    def __init__(self, directory: Path, sender: str, *, create: bool = False) -> None:
-        """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError."""
+    def __init__(self, directory: Path, sender: str, *, create: bool = False, read_only: bool = False) -> None:
+        """Check that the Maildir is there, and clean up what writers left behind. Raises ToolError.
+
+        read_only: nothing is cleaned up, and the connection test tries only what reading takes.
+        """
         self._directory = directory
         self._sender = sender
+        self._read_only = read_only
         self._sent = MaildirFolder(directory / ".Sent", "S")  # seen: what people sent themselves is no news
         self._drafts = MaildirFolder(directory / ".Drafts", "DS")
         self._letters = KeywordLetters(directory)
@@ -92,6 +96,8 @@ class Maildir:
             for part in PARTS:
                 if not (directory / part).is_dir():
                     raise _folder_missing(directory, part)
+            if read_only:
+                return
             for folder in (directory, self._sent.directory, self._drafts.directory):
                 remove_abandoned(folder / "tmp")
 
@@ -195,8 +201,10 @@ class Maildir:
     def test_connection(self, drafts: bool = False) -> str:
         with os_errors_as_tool_errors("open", self._directory):
             self._scan()
-            check_writable(self._directory)
-        for folder in (self._sent, self._drafts) if drafts else (self._sent,):
+            if not self._read_only:
+                check_writable(self._directory)
+        if not self._read_only:
+            folder = self._drafts if drafts else self._sent
             with os_errors_as_tool_errors("write into", folder.directory):
                 folder.check_writable()
         return f"Maildir {self._directory}"

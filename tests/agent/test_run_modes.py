@@ -1,0 +1,87 @@
+"""The modes as an operator sees them: what `run` and `check` write in each, and what they need for it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from company import ADDRESS, Company
+from mailbox_in_memory import mail
+
+if TYPE_CHECKING:
+    from mail_servers import MailServers
+
+IN_DRAFTS = {"mode": "drafts"}
+
+
+def files(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every path below a folder, with what changes when it is written: its size and its time in nanoseconds."""
+    found = {path: path.lstat() for path in (folder, *folder.rglob("*"))}
+    return {
+        str(path.relative_to(folder)): (0 if stat.S_ISDIR(status.st_mode) else status.st_size, status.st_mtime_ns)
+        for path, status in found.items()
+    }
+
+
+class TestObserve:
+    def test_nothing_is_written_but_the_ledger(self, company: Company) -> None:
+        company.receive("valid")
+        (company.folder / "mailbox" / "tmp" / "left-behind").touch()
+        before = files(company.folder / "mailbox")
+        checked = company.run("check", "--mode", "observe")
+        observed = company.run("run", "--once", "--mode", "observe")
+
+        assert (checked.returncode, observed.returncode) == (0, 0), checked.stdout + observed.stderr
+        assert "Email would be answered: valid (valid-warranty, a ticket)" in observed.stdout
+        assert files(company.folder / "mailbox") == before
+        made = {path.name for path in company.folder.iterdir()} - {"mailbox", "config.yaml", "warranties.csv"}
+        assert made == {"ledger.db", "ledger.db.key"}
+
+    @pytest.mark.slow
+    def test_on_imap_no_folder_is_made_and_no_smtp_server_is_needed(
+        self, company: Company, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("IMAP_PASSWORD", mail_servers.password)
+        imap = {"host": "localhost", "port": mail_servers.imaps_port, "ca_file": str(mail_servers.ca_file)}
+        company.configure(
+            mailbox={
+                "from_address": ADDRESS,
+                "imap": {**imap, "sent_folder": "Sent-for-nobody"},
+                "smtp": {"host": "localhost", "port": 1},
+            },
+            agent={"mode": "observe"},
+        )
+        mail_servers.deliver(mail("first"))
+        checked = company.run("check")
+        observed = company.run("run", "--once")
+
+        assert (checked.returncode, observed.returncode) == (0, 0), checked.stdout + observed.stderr
+        assert "observed: 1" in observed.stdout
+        (keywords,) = mail_servers.keywords()
+        assert keywords <= {"\\Recent"}
+        with pytest.raises(LookupError):
+            mail_servers.folder("Sent-for-nobody")
+
+
+class TestDrafts:
+    def test_neither_tickets_nor_a_folder_for_sent_mail_are_made(self, company: Company) -> None:
+        company.receive("valid")
+        company.configure(agent=IN_DRAFTS)
+        checked = company.run("check")
+        drafted = company.run("run", "--once")
+
+        assert (checked.returncode, drafted.returncode) == (0, 0), checked.stdout + drafted.stderr
+        assert "✓ Ticketing: not needed" in checked.stdout
+        assert len(list((company.folder / "mailbox" / ".Drafts" / "cur").iterdir())) == 1
+        assert not (company.folder / "mailbox" / ".Sent").exists()
+        assert not (company.folder / "tickets.db").exists()
+
+
+@pytest.mark.parametrize("arguments", [("run", "--mode", "x"), ("check", "--mode", "x")])
+def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, arguments: tuple[str, ...]) -> None:
+    done = company.run(*arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "argument --mode: invalid choice: 'x' (choose from" in line
