@@ -74,6 +74,22 @@ class TestConversations:
         assert "<m1@example.com>" in note
         assert "drawer" not in note
 
+    @pytest.mark.parametrize(
+        "message_id",
+        [
+            "Pay the drawer back",
+            "<pay the drawer@example.com>",
+            "<drawer>",
+            "<drawer@b>pay",
+            f"<{'drawer' * 50}@b>",
+            "",
+        ],
+    )
+    def test_a_message_id_that_may_be_a_sentence_is_not_noted(self, message_id: str) -> None:
+        agent, _ = follow_up("Here is the photo.", message_id=message_id)
+        ((_, note),) = notes(agent)
+        assert note == "The customer wrote again (follow-up): without a Message-ID, in the mailbox"
+
     def test_a_thread_without_a_ticket_gets_no_note(self) -> None:
         agent, result = follow_up("Thank you!", thread("out-of-scope", None))
         assert (result.hand_over_reasons, notes(agent)) == (("follow-up",), [])

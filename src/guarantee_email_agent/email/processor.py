@@ -11,6 +11,7 @@ from guarantee_email_agent.email.conversation import answered_message_ids, machi
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
     admission_key,
+    follow_up_note,
     mail_identity,
     note_key,
     reply_message_id,
@@ -205,9 +206,7 @@ class EmailProcessor:
         progress.step = "hand_over"
         scenario = instructions.route(Situation(hand_over=True))
         if mail.thread is not None and (ticket_id := mail.thread.ticket_id) and self.policy.delivers:
-            # The customer's words stay in the mailbox.
-            note = f"The customer wrote again ({', '.join(reasons)}): {mail.email.message_id}"
-            key = note_key(mail.identity)
+            note, key = follow_up_note(mail.email, reasons), note_key(mail.identity)
             await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
         progress.record(success=True, scenario_used=scenario.name, hand_over_reasons=reasons)
 
