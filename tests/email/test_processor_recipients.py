@@ -13,6 +13,7 @@ from mocked_desk import Desk, desk, mail
 from guarantee_email_agent.email.processor import OPEN_TICKET_NUMBER
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
+from guarantee_email_agent.utils.errors import IntegrationError
 
 REPLY_ID = "<reply-1@example.com>"
 ANSWERS_US = {"References": f"<m0@example.com> {REPLY_ID}"}
@@ -131,6 +132,17 @@ class TestConversations:
         agent.history = History(thread())
         result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
         assert (result.success, result.failed_step) == (False, "hand_over")
+
+    def test_a_ticket_that_is_gone_keeps_no_mail_from_a_person(self) -> None:
+        agent = desk()
+        agent.history = History(thread())
+        agent.mocks["ticketing"].add_note = _refuse
+        result = agent.process(mail("Thanks", headers=ANSWERS_US), 90_000.0)
+        assert (result.success, result.hand_over_reasons) == (True, ("follow-up",))
+
+
+async def _refuse(*_: object) -> bool:
+    raise IntegrationError("there is no such ticket", "ticketing_unknown_ticket", {"retryable": False})
 
 
 class TestHandOver:

@@ -106,7 +106,7 @@ def _replies(config: Config) -> dict[str, Email]:
 
 def _print_mail(terminal: Terminal, mail: Email, disposition: str, reply: Email | None) -> None:
     """The mail, its disposition, and the reply's first two paragraphs after the greeting."""
-    sign = "✓" if disposition.startswith(("answered", "not answered")) else "✗"
+    sign = "✓" if disposition.startswith(("answered", "not answered", "handed over")) else "✗"
     terminal.outcome(f"{sign} {printable(mail.subject)} from {mail.sender}: {disposition}")
     for paragraph in reply.new_text.split("\n\n")[1:3] if reply else ():
         for line in paragraph.splitlines():

@@ -46,7 +46,7 @@ from guarantee_email_agent.integrations.ports import (
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.prompts import MAX_SERIAL_NUMBERS
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
 
 logger = logging.getLogger(__name__)
@@ -205,10 +205,20 @@ class EmailProcessor:
         """Leave the mail to a person, with a note on its conversation's ticket."""
         progress.step = "hand_over"
         scenario = instructions.route(Situation(hand_over=True))
-        if mail.thread is not None and (ticket_id := mail.thread.ticket_id) and self.policy.delivers:
-            note, key = follow_up_note(mail.email, reasons), note_key(mail.identity)
-            await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
+        if mail.thread is not None and mail.thread.ticket_id and self.policy.delivers:
+            await self._add_note(mail, mail.thread.ticket_id, reasons)
         progress.record(success=True, scenario_used=scenario.name, hand_over_reasons=reasons)
+
+    async def _add_note(self, mail: _IncomingMail, ticket_id: str, reasons: tuple[str, ...]) -> None:
+        """Say on the ticket where the mail is; its words stay in the mailbox."""
+        note, key = follow_up_note(mail.email, reasons), note_key(mail.identity)
+        try:
+            await call_with_retry(lambda: self.ticketing.add_note(ticket_id, note, key), self.retry, self.clock)
+        except IntegrationError as error:
+            if error.details.get("outage") or error.details.get("retryable"):
+                raise
+            # A ticket that is gone must not keep the mail from a person.
+            logger.warning("Ticket %s took no note: %s", ticket_id, error.code)
 
     async def _triage(self, mail: _IncomingMail, instructions: Instructions) -> Triage:
         """What the mail is about. In a conversation only the answer to what we asked is answered again."""
