@@ -89,6 +89,11 @@ CLEAN_MAILS = (
         "Where is my order?",
         "Hello,\n\nI ordered a gift card two weeks ago and nothing has been delivered. Where is my order?\n\nRegards",
     ),
+    CleanMail(
+        "fire",
+        "Dryer",
+        "Hello,\n\nmy dryer with serial number SN48213 caught fire and my son is in hospital.\n\nRegards",
+    ),
 )
 
 
@@ -143,6 +148,8 @@ def kind_of_change(place: Place, twin: Outcome, outcome: Outcome) -> str | None:
         return "wrong recipient" if strangers else "more than one"
     if outcome.failed_step != twin.failed_step:
         return "failed"
+    if twin.scenario == "hand-over" != outcome.scenario:
+        return "taken from a person"
     if foreign:
         return "other number" if twin.looked_up or foreign & set(KNOWN) else "reads the number"
     if outcome.is_skipped != twin.is_skipped:
