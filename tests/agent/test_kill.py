@@ -98,13 +98,7 @@ def assert_one_for_each(company: Company, replies: list[str], mails: int) -> Non
     assert len(answered) == mails
     assert set(answered.values()) == {1}
     assert company.tickets() == mails
-    assert company.inbox_counts() == {
-        "unprocessed": 0,
-        "answered": mails,
-        "not answered": 0,
-        "quarantined": 0,
-        "unknown": 0,
-    }
+    assert {kind: count for kind, count in company.inbox_counts().items() if count} == {"answered": mails}
 
 
 class TestMaildir:

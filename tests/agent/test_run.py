@@ -90,7 +90,7 @@ class TestOnce:
         assert done.returncode == 1
         assert "(try 1 of 3)" in done.stderr
         assert len(company.replies()) == 1
-        assert company.inbox_counts()["unprocessed"] == 1
+        assert company.inbox_counts()["to answer"] == 1
 
     @pytest.mark.slow
     def test_a_mail_that_is_too_large_is_left_for_a_person_unread(self, company: Company) -> None:

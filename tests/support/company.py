@@ -104,7 +104,9 @@ class Company:
 
     def inbox_counts(self) -> dict[str, int]:
         checked = self.run("check", "--inbox").stdout
-        return {name: int(count) for name, count in re.findall(r"^    ([a-z ]+): (\d+)$", checked, re.MULTILINE)}
+        return {
+            name: int(count) for name, count in re.findall(r"^    ([a-z ]+)(?: \(.*\))?: (\d+)$", checked, re.MULTILINE)
+        }
 
     @staticmethod
     def server_processes(agent: subprocess.Popen[str]) -> dict[int, str]:
