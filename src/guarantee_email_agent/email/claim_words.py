@@ -48,7 +48,8 @@ _WORDS = {
     "ended": (
         r"expir|laps|abgelaufen|erlosch|wygas|echu|perime|caduc|vencid|scadut|decadut|verlopen|vervallen"
         r"|venceu|vyprse|propadl"
-        r"|nothing is left|hors (?:de )?garantie|fuori garanzia|fuera de garantia|fora da garantia|buiten de garantie"
+        r"|used up|nothing is left|hors (?:de )?garantie"
+        r"|fuori garanzia|fuera de garantia|fora da garantia|buiten de garantie"
         r"|ausserhalb|po gwarancji|po zaruce"
     ),
     # It has ended: so these words say in a sentence about the warranty.
