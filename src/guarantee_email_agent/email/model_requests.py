@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
@@ -85,6 +84,9 @@ class ModelRequests:
 
         It is written once more where there is an objection to it.
         """
+        # Its patterns take longer to compile than a scenario, and only free drafts are checked.
+        from guarantee_email_agent.email.grounding import GroundingFacts, find_missing_facts, find_unsupported_claims
+
         grounding = GroundingFacts(
             facts,
             approved_text=scenario.approved_text,

@@ -25,7 +25,6 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
-from guarantee_email_agent.email.sender_authentication import sender_verdict
 from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
@@ -171,11 +170,15 @@ class EmailProcessor:
 
     def _incoming_mail(self, email: Email, thread: Thread | None) -> _IncomingMail:
         """The mail with what its headers decide about it."""
-        policy = self.policy
-        verified = policy.sender_check == "off" or sender_verdict(email, policy.authserv_id or "") == "verified"
+        verified = self.policy.sender_check == "off" or self._is_proved(email)
         # A forged mail of a trusted form would send our reply to anybody.
-        recipient = reply_recipient(email, policy.trusted_forms) if verified else email.sender
+        recipient = reply_recipient(email, self.policy.trusted_forms) if verified else email.sender
         return _IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
+
+    def _is_proved(self, email: Email) -> bool:
+        from guarantee_email_agent.email.sender_authentication import sender_verdict  # start-up: few check senders
+
+        return sender_verdict(email, self.policy.authserv_id or "") == "verified"
 
     async def _hand_over_reasons(self, mail: _IncomingMail, instructions: Instructions) -> tuple[str, ...]:
         """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
