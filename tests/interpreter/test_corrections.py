@@ -9,6 +9,7 @@ from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numb
 CORRECTED = [
     ("Not SN20939 but SN20933, sorry.", "SN20933"),
     ("My serial number is not 4711-A but 4711-B.", "4711-B"),
+    ("The serial number is not CV-2290-K7 as I told your colleague on the phone but CV-2290-K1.", "CV-2290-K1"),
     ("The serial number is KX-2201, not KX-2210 as I wrote before.", "KX-2201"),
     ("Scrap HT20491, it is HT20492.", "HT20492"),
     ("Please ignore SN10021. The broken one has serial number SN10022.", "SN10022"),

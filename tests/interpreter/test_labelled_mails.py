@@ -25,7 +25,7 @@ from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_nu
 from guarantee_email_agent.llm.prompts import triage_request
 
 MAILS = Path(__file__).with_name("mails")
-MOST_WRONG = {"one": 2, "two": 3, "three": 5, "four": 2, "five": 3, "six": 4, "seven": 4}
+MOST_WRONG = {"one": 1, "two": 3, "three": 4, "four": 2, "five": 3, "six": 4, "seven": 4, "eight": 5}
 """What is misread today. Fewer is progress: lower the figure. More is a step back."""
 
 
@@ -34,6 +34,8 @@ def test_no_more_mails_are_misread_than_before(name: str, instructions: Instruct
     async def misread() -> list[str]:
         wrong = []
         for mail in _mails(name):
+            if mail.get("hand_over"):
+                continue  # nobody reads further
             request = triage_request(_parse(mail), instructions)
             answer = (await InstructionInterpreter().create(**request)).content[0].input
             # What numbers a mail about something else holds does not matter.

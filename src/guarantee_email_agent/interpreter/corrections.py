@@ -11,6 +11,7 @@ from guarantee_email_agent.interpreter.number_spans import NumberSpan, NumberSpa
 
 MAX_WORDS_TO_NUMBER = 4
 MAX_WORDS_TO_LABEL = 6
+MAX_WORDS_TO_LINK = 15
 MAX_CORRECTIONS = 100
 
 _CLAUSE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
@@ -60,7 +61,7 @@ class CorrectionReader:
         if wrong is None or not (self._is_among(wrong, numbers) or self._is_announced(mark.first)):
             return
         retracted.add(wrong.text)
-        right = self._number_after(wrong.end)
+        right = self._number_after(wrong.end) or self._linked_number_after(wrong.end)
         if right is not None and have_similar_shape(wrong, right):
             numbers.setdefault(right.first, right)
 
@@ -98,6 +99,16 @@ class CorrectionReader:
                 index += 1
             else:
                 return None
+        return None
+
+    def _linked_number_after(self, index: int) -> NumberSpan | None:
+        """The number behind a word like "but", further on in the sentence: "not 4711-A as I told you but 4711-B"."""
+        words, links = self._words.folded, self._lexicon.links
+        for first in range(index, min(index + MAX_WORDS_TO_LINK, len(words))):
+            if _CLAUSE_END.search(self._words.gap_before(first)):
+                return None
+            if words[first - 1] in links and (number := self._reader.serial_number_at(first)):
+                return number
         return None
 
     def _number_before(self, index: int, numbers: Mapping[int, NumberSpan]) -> NumberSpan | None:

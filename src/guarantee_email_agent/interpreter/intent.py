@@ -39,8 +39,10 @@ def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_nu
     warranty, fault, unsolicited = scores["warranty"], scores["fault"], scores["unsolicited"]
     other = scores["other"] + unsolicited
     if not warranty and not other:
-        says_little = len(content_words) < MIN_CONTENT_WORDS
-        return "unclear" if says_little else "warranty" if fault else "other"
+        if len(content_words) < MIN_CONTENT_WORDS:
+            return "unclear"
+        # Whatever it is that does something no more, it may be a device of ours.
+        return "warranty" if fault else "other" if lexicon.denials.isdisjoint(written.folded) else "unclear"
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
         return "other"
