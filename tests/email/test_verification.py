@@ -119,6 +119,7 @@ def test_of_all_that_a_model_could_pick_only_the_whole_number_counts(
         "The serial number is unreadable, but I paid 8812093 then",
         "See https://example.com/SN12345 and SN12345@example.com",
         "It looks like SN12345",
+        "My KX200 shows E2001",
         "Photo4711889.jpg, IMG_20240315_112233",
         "\u0405N12345 and S\u041d-12345",  # Cyrillic letters that look like S and H
         "SN123²",

@@ -18,7 +18,7 @@ from guarantee_email_agent.interpreter.serial_numbers import (
 )
 
 MAX_CANDIDATE_LENGTH = 60
-MIN_LENGTH_WITHOUT_LABEL = 5
+MIN_LENGTH_WITHOUT_LABEL = 6  # KX200 is a model
 MIN_DIGITS_WITHOUT_LABEL = 3
 MAX_WORDS_OF_SENTENCE = 40
 MAX_PARTS = 20
@@ -142,6 +142,8 @@ def _may_stand_unlabelled(number: WholeNumber, words: TokenizedText, lexicon: Le
         )
     if _POSTCODE.fullmatch(text) and _CITY.match(words.text, words.ends[number.end - 1]):
         return False
+    if lexicon.unlabelled.fullmatch(text):
+        return True
     signs = sum(map(str.isalnum, text))
     return signs >= MIN_LENGTH_WITHOUT_LABEL and len(_DIGIT.findall(text)) >= MIN_DIGITS_WITHOUT_LABEL
 
