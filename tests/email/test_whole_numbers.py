@@ -18,6 +18,8 @@ from guarantee_email_agent.instructions.phrases import tokenize
         ("It is 4c1 7719 0033", ["4C177190033"]),
         ("1234 5678 9012", ["123456789012"]),
         ("AB12 CD34", ["AB12CD34"]),
+        ("CX 5519 02A", ["CX551902A"]),
+        ("TV 4K 60HZ", ["4K", "60HZ"]),
         ("A1 B2", ["A1", "B2"]),
         ("00471 KL", ["00471KL"]),
         ("AB 00471", ["AB00471"]),

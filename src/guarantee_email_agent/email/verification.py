@@ -108,7 +108,7 @@ def _numbers_given(
             is_claimed and number.is_beside_last and number.is_digits
         ) or not extracted.other_words.isdisjoint(range(number.first, number.end))
         key = canonical_serial_number(number.text)
-        if is_claimed:
+        if is_claimed and key not in announced:
             claimed.add(key)
         elif number.text and lexicon.labelled.fullmatch(number.text):
             is_alone = not number.is_beside_last and (

@@ -29,7 +29,7 @@ _DIGIT = re.compile(r"[0-9]")
 _BESIDE = re.compile(r"[ ()/+.-]{1,4}")
 _WRAPPED = re.compile(r"[-/_][ \t]{0,9}\n[ \t]{0,9}")
 _GROUPED = re.compile(
-    r"[A-Z]{1,4}(?: [0-9]{1,5})+(?: [A-Z]{1,3})?"  # FD 9804 00231
+    r"[A-Z]{1,4}(?: [0-9][A-Z0-9]{0,4})+(?: [A-Z]{1,3})?"  # FD 9804 00231, CX 5519 02A
     r"|(?=[A-Z]{0,4}[0-9])[A-Z0-9]{1,5}(?: [0-9]{2,5})* [A-Z]{1,3}"  # 4C 7719 0033 X
     r"|(?=[0-9]{0,4}[A-Z])(?:(?=[A-Z]{0,4}[0-9])[A-Z0-9]{2,5}(?: |$)){3,}"  # 4C1 7719 0033
 )
@@ -74,7 +74,7 @@ def _numbers(words: TokenizedText, lexicon: Lexicon) -> Iterator[NumberSpan]:
             continue
         token = _token_at(words, index, position, lexicon)
         run = [token]
-        if len(token.text) <= MAX_GROUP_LENGTH:
+        if _is_group(token, words, lexicon):
             if token.first > position and words.gap_before(token.first) == " ":
                 before = _token_at(words, token.first - 1, position, lexicon)
                 if _is_group(before, words, lexicon):
@@ -121,7 +121,8 @@ def _is_plain_word(word: str) -> bool:
 def _is_group(token: NumberSpan, words: TokenizedText, lexicon: Lexicon) -> bool:
     text = token.text
     if _DIGIT.search(text):
-        return len(text) <= MAX_GROUP_LENGTH
+        # 60HZ is a unit's; a year may be a group.
+        return len(text) <= MAX_GROUP_LENGTH and (text.isdigit() or not lexicon.never.fullmatch(text))
     if len(text) > MAX_LETTERS_OF_GROUP or not text.isalpha() or not text.isupper():
         return False
     word = words.folded[token.first]
