@@ -80,7 +80,7 @@ class TestConversations:
         [
             "Pay the drawer back",
             "<pay the drawer@example.com>",
-            "<drawer>",
+            "<drawer,pay>",
             "<drawer@b>pay",
             f"<{'drawer' * 50}@b>",
             "",
@@ -89,7 +89,7 @@ class TestConversations:
     def test_a_message_id_that_may_be_a_sentence_is_not_noted(self, message_id: str) -> None:
         agent, _ = follow_up("Here is the photo.", message_id=message_id)
         ((_, note),) = notes(agent)
-        assert note == "The customer wrote again (follow-up): without a Message-ID, in the mailbox"
+        assert note == "The customer wrote again (follow-up): a mail without a usable Message-ID"
 
     def test_a_thread_without_a_ticket_gets_no_note(self) -> None:
         agent, result = follow_up("Thank you!", thread("out-of-scope", None))
