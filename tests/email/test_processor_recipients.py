@@ -50,6 +50,22 @@ def notes(agent: Desk) -> list[tuple[str, str]]:
     return list(agent.mocks["ticketing"].notes.values())
 
 
+class TestForwardedMails:
+    FIRE = "---------- Forwarded message ---------\nFrom: Kim <kim@example.org>\n\nMy dryer SN12345 caught fire."
+
+    @pytest.mark.parametrize("comment", ["", "See below.\n\n", "FYI, Jane\n\n"])
+    def test_the_words_of_a_mere_forward_are_those_that_it_forwards(self, comment: str) -> None:
+        agent = desk()
+        result = agent.process(mail(comment + self.FIRE, subject="Fwd: Dryer"))
+        assert (result.hand_over_reasons, agent.sent, agent.tickets) == (("fire",), [], [])
+
+    def test_who_writes_more_is_taken_at_his_own_words(self) -> None:
+        comment = "This is about my other dryer, serial number SN54321, which only fails to turn.\n\n"
+        agent = desk()
+        assert agent.process(mail(comment + self.FIRE, subject="Fwd: Dryer")).hand_over_reasons == ()
+        assert agent.asked == ["SN54321"]
+
+
 class TestConversations:
     @pytest.mark.parametrize(
         "body",

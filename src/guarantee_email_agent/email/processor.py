@@ -184,7 +184,12 @@ class EmailProcessor:
         """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
         email, thread = mail.email, mail.thread
         own_subject = "" if email.is_answer else email.subject
-        if reasons := instructions.hand_over.find(f"{own_subject}\n\n{email.new_text}"):
+        words = text_fingerprint(email)
+        text = f"{own_subject}\n\n{email.new_text}"
+        # "See below": what a mere forward says is what it forwards.
+        if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
+            text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
+        if reasons := instructions.hand_over.find(text):
             return reasons
         if thread is not None and (thread.follow_ups or _asked_for(thread, instructions) is None):
             return ("follow-up",)
@@ -192,7 +197,6 @@ class EmailProcessor:
             return ("unverified-sender",)
         if self.history is None:
             return ()
-        words = text_fingerprint(email)
         limit = await self.history.admit(
             Admission(
                 sender_key=admission_key("sender", mail.recipient.lower(), self.identity_key),
