@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Coroutine, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -95,6 +96,25 @@ class TestDrain:
 
         asyncio.run(interrupted())
         assert inbox.mailbox.marks == {}
+
+
+class TestObservedMails:
+    """They bear no mark, so that each list of the inbox holds them again."""
+
+    def test_twelve_thousand_of_them_hide_no_new_mail(self, ledger: Ledger, tmp_path: Path) -> None:
+        names = [f"mail{number:05d}" for number in range(12_000)]
+        inbox = Inbox(ledger, *names, "new")
+        keys = [(content_identity(f"place the inbox {name}".encode(), KEY),) for name in names]
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as file, file:
+            file.executemany(
+                "INSERT INTO ledger_mails (mail_key, stage, attempts, fence, since, span_s, outcome, reason, "
+                "created_at, changed_at) VALUES (?, 'claimed', 1, 1, 0, 0, 'observed', '', 0, 0)",
+                keys,
+            )
+            file.executemany("INSERT INTO ledger_places VALUES (?1, ?1, NULL)", keys)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 1}
+        assert asyncio.run(inbox.daemon.count_inbox())["observed"] == 12_000
 
 
 class TestRun:

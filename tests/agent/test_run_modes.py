@@ -64,6 +64,43 @@ class TestObserve:
         with pytest.raises(LookupError):
             mail_servers.folder("Sent-for-nobody")
 
+    @pytest.mark.slow
+    def test_what_was_observed_is_told_from_what_is_new(self, company: Company) -> None:
+        company.configure(agent={"mode": "observe"})
+        company.receive("first")
+        company.run("run", "--once")
+        company.receive("second")
+        assert company.inbox_counts()["to answer"] == 1
+        assert "    observed, and left to people: 1\n" in company.run("check", "--inbox").stdout
+        assert "Inbox: 1 mails to answer, 1 observed before, 0 too old" in company.run("run", "--once").stdout
+
+
+@pytest.mark.slow
+def test_a_ledger_taken_to_another_inbox_leaves_the_past_of_that_one_alone(company: Company) -> None:
+    """A trial on a small mailbox, a week later the real one."""
+    first_start = {"answer_since": "first-start"}
+    company.configure(agent=first_start)
+    company.run("run", "--once")
+    for part in ("cur", "new", "tmp"):
+        (company.folder / "real-mailbox" / part).mkdir(parents=True)
+    company.receive("old")
+    (company.folder / "mailbox" / "new" / "old").rename(company.folder / "real-mailbox" / "new" / "old")
+    company.configure(agent=first_start, mailbox={"from_address": ADDRESS, "maildir": "real-mailbox"})
+    done = company.run("run", "--once")
+    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
+    assert "answered: 0" in done.stdout
+
+
+@pytest.mark.slow
+def test_mails_handed_over_are_counted_by_reason(company: Company) -> None:
+    company.configure(agent={"limits": {"per_address": 1}})
+    company.receive("first")
+    company.receive("second")
+    company.receive("fire", "My dryer SN12345 caught fire.")
+    company.run("run", "--once")
+    checked = company.run("check", "--inbox").stdout
+    assert "handed over in the last 24 hours, by the first reason: fire 1, limit-address 1\n" in checked
+
 
 class TestDrafts:
     def test_neither_tickets_nor_a_folder_for_sent_mail_are_made(self, company: Company) -> None:

@@ -188,4 +188,4 @@ def test_of_follow_ups_that_come_at_once_each_sees_those_before_it(agents: list[
 
 
 def test_agents_that_start_at_once_have_one_first_start(agents: list[Ledger]) -> None:
-    assert len(set(at_once(lambda number: agents[number % AGENTS].first_start()))) == 1
+    assert len(set(at_once(lambda number: agents[number % AGENTS].first_start("b0" * 16)))) == 1

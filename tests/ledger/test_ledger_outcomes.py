@@ -120,10 +120,12 @@ def test_mails_handed_over_are_not_named_one_by_one(ledger: Ledger) -> None:
     assert ledger.parked() == []
 
 
-def test_the_first_start_stays_what_it_was(ledger: Ledger) -> None:
-    assert ledger.first_start_if_known() is None
-    before = ledger.time()
-    first = ledger.first_start()
-    assert before <= first <= ledger.time()
-    assert ledger.first_start() == first
-    assert ledger.first_start_if_known() == first
+def test_observed_mails_are_found_among_many(ledger: Ledger) -> None:
+    finished(ledger, MAIL, "observed")
+    assert ledger.observed([]) == ledger.observed(["0" * 32]) == set()
+    assert ledger.observed([*(f"{number:032x}" for number in range(1200)), MAIL]) == {MAIL}
+
+
+def test_mails_that_ended_otherwise_are_not_observed(ledger: Ledger) -> None:
+    finished(ledger, MAIL, "handed_over")
+    assert ledger.observed([MAIL]) == set()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Final, TypeAlias
 
+from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, count_inbox
 from guarantee_email_agent.agent.inbox_filter import inbox_filter
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
@@ -23,9 +25,8 @@ logger = logging.getLogger(__name__)
 PAGE_SIZE: Final = 500
 """Mails listed at a time; those that wait for another try come on top."""
 
-MAX_LISTED: Final = 10_000
 MAX_WAIT_S: Final = 3600.0
-"""Limits of the mail server's tools."""
+"""Limit of the mail server's tool."""
 
 OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 """While the inbox, the ledger or a service is down."""
@@ -66,6 +67,7 @@ class Daemon:
         self._finished_ids: set[str] = set()  # since the inbox was listed last
         self._outages = 0
         self._paused_until = 0.0
+        self._warned_of_length = False
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -129,20 +131,27 @@ class Daemon:
             await asyncio.gather(poll, return_exceptions=True)
 
     async def _poll(self) -> int:
-        """List the inbox and start every mail that is due; returns how many were started."""
+        """List the inbox and start every mail that is due; returns how many were started, or need no start."""
         now = self._clock.monotonic()
         self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
+        if len(entries) == MAX_LISTED and not self._warned_of_length:
+            self._warned_of_length = True
+            logger.warning(
+                "%d mails are listed, most of them observed before; newer ones cannot be seen. Set agent.answer_since "
+                "to a later date",
+                MAX_LISTED,
+            )
         if len(entries) < limit:
             listed = {entry.id for entry in entries}
             self.unfinished = {mail: why for mail, why in self.unfinished.items() if mail in listed}
         # Those that failed come last, the latest at the very end: a service may be down for one of them only.
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
         entries.sort(key=lambda entry: order.get(entry.id, 0))
-        started = 0
+        started = await self._pass_over_observed(entries)
         for entry in entries:
             if entry.id in self._tasks or entry.id in self._not_before or entry.id in self._finished_ids:
                 continue
@@ -153,9 +162,20 @@ class Daemon:
         return started
 
     async def count_inbox(self) -> dict[str, int]:
-        """How many mails of the inbox would be answered, are left alone, or bear which mark."""
-        now = await asyncio.to_thread(self.worker.ledger.time)
-        return await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+        """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
+        worker = self.worker
+        now = await asyncio.to_thread(worker.ledger.time)
+        return await count_inbox(worker.mailbox, worker.ledger, self._inbox_filter(now), self._location_key)
+
+    def _location_key(self, mail_id: str) -> str:
+        return key_of_location(self.worker.mailbox_name, mail_id, self.worker.processor.identity_key)
+
+    async def _pass_over_observed(self, entries: Sequence[InboxEntry]) -> int:
+        """Those of an earlier start, all at once: they bear no mark, so that every list holds them again."""
+        new = {self._location_key(entry.id): entry.id for entry in entries if entry.id not in self._not_before}
+        observed = await asyncio.to_thread(self.worker.ledger.observed, list(new))
+        self._not_before |= {new[location_key]: inf for location_key in observed}
+        return len(observed)
 
     def _inbox_filter(self, now: float) -> InboxFilter:
         return inbox_filter(self.worker.settings, self._answer_since, now)

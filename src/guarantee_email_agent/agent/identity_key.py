@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 _KEY_BYTES: Final = 32
@@ -32,6 +33,16 @@ def identity_key(config: Config) -> bytes:
             "config_missing_secret",
         )
     return _key_from_file(Path(location))
+
+
+def key_of_mailbox(mailbox_name: str, key: bytes) -> str:
+    """What the ledger knows a mailbox by."""
+    return content_identity(f"mailbox {mailbox_name}".encode(), key)
+
+
+def key_of_location(mailbox_name: str, mail_id: str, key: bytes) -> str:
+    """What the ledger knows the place of a mail by: ids are unique in one mailbox only."""
+    return content_identity(f"place {mailbox_name} {mail_id}".encode(), key)
 
 
 def _key_from_file(ledger: Path) -> bytes:

@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
@@ -91,7 +92,7 @@ class MailWorker:
             return WorkResult("outage")
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
-        location_key = content_identity(f"place {self.mailbox_name} {entry.id}".encode(), self.processor.identity_key)
+        location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
         state = await asyncio.to_thread(self.ledger.state, location_key)
         if state is not None and not isinstance(state, Free):
             return await self._resume(entry, location_key, state, listed_at)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, key_of_mailbox
+from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
-from guarantee_email_agent.agent.startup import connection_problem
+from guarantee_email_agent.agent.startup import connection_problem, mailbox_name
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config, McpServer, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
@@ -42,6 +43,7 @@ from guarantee_email_agent.utils.text import printable
 _CLOCK = SystemClock()
 LABELS: Final = {
     "unprocessed": "to answer",
+    "observed": "observed, and left to people",
     "too_old": "too old (agent.answer_since, agent.max_age_days)",
     "left_alone": "left to people (answered, flagged, deleted or drafts)",
 }
@@ -110,8 +112,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.service("Warranty system", warranty, _describe(config.mcp.warranty_api, config.warranties.file))
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
         report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
-        if inbox and isinstance(mail, MailClient):
-            await _count_inbox(mail, config, ledger, report)
+        if inbox and isinstance(mail, MailClient) and ledger is not None:
+            await _count_inbox(mail, config, ledger, key, report)
     finally:
         await asyncio.gather(
             *(service.close() for service in (mail, warranty, ticketing) if not isinstance(service, AgentError))
@@ -152,17 +154,20 @@ async def _nothing_to_try() -> bool:
     return True
 
 
-async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, report: _Report) -> None:
+async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
+    name = mailbox_name(config)
     try:
-        counts = await mail.count_by_outcome(await asyncio.to_thread(_inbox_filter, config, ledger))
+        inbox_filter = await asyncio.to_thread(_inbox_filter, config, ledger, key_of_mailbox(name, key))
+        counts = await count_inbox(mail, ledger, inbox_filter, partial(key_of_location, name, key=key))
     except IntegrationError as error:
         report.failed("Inbox", error)
         return
     report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
         report.terminal.line(f"    {LABELS.get(outcome, outcome.replace('_', ' '))}: {count}")
-    if ledger is None:
-        return
+    if handed_over := await asyncio.to_thread(ledger.count_handed_over):
+        reasons = ", ".join(f"{reason or 'no reason'} {count}" for reason, count in handed_over.items())
+        report.terminal.line(f"    handed over in the last 24 hours, by the first reason: {reasons}")
     for entry in await asyncio.to_thread(ledger.parked):
         report.terminal.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
     for entry in await asyncio.to_thread(ledger.unfinished):
@@ -170,10 +175,10 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, 
         report.terminal.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
-def _inbox_filter(config: Config, ledger: Ledger | None) -> InboxFilter:
+def _inbox_filter(config: Config, ledger: Ledger, mailbox_key: str) -> InboxFilter:
     """That of `run`; before the first start, that of a start now."""
-    now = time.time() if ledger is None else ledger.time()
-    first_start = None if ledger is None else ledger.first_start_if_known()
+    now = ledger.time()
+    first_start = ledger.first_start_if_known(mailbox_key)
     return inbox_filter(config.agent, answer_since(config.agent, now if first_start is None else first_start), now)
 
 

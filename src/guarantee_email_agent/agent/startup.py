@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
-from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import Config, Mode
@@ -107,7 +107,8 @@ async def _log_inbox(daemon: Daemon) -> None:
         logger.warning("The mails of the inbox cannot be counted: %s", error.code)
         return
     waiting, too_old, left_alone = (counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone"))
-    logger.info("Inbox: %d mails to answer, %d too old, %d left to people", waiting, too_old, left_alone)
+    observed = f", {counts['observed']} observed before" if counts.get("observed") else ""
+    logger.info("Inbox: %d mails to answer%s, %d too old, %d left to people", waiting, observed, too_old, left_alone)
     if too_old and settings.answer_since == "first-start":
         logger.info("Mails from before the first start are left alone; agent.answer_since names another moment, or all")
 
@@ -133,7 +134,8 @@ async def open_daemon(
         stack.push_async_callback(services.close)
         await _test_connections(services, AnswerPolicy.of(config))
         worker = _create_worker(config, services, model, ledger, key, clock)
-        since = answer_since(config.agent, await asyncio.to_thread(ledger.first_start))
+        first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
+        since = answer_since(config.agent, first_start)
         yield Daemon(worker, clock, stop, on_result, since), services
 
 
@@ -188,10 +190,10 @@ def _create_worker(
         reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
     )
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    return MailWorker(services.mail, ledger, processor, config.agent, copy_wait_s, _mailbox_name(config), owner)
+    return MailWorker(services.mail, ledger, processor, config.agent, copy_wait_s, mailbox_name(config), owner)
 
 
-def _mailbox_name(config: Config) -> str:
+def mailbox_name(config: Config) -> str:
     """The same for every agent on one inbox, and for no other inbox."""
     mailbox, server = config.mailbox, config.mcp.gmail
     if not server.built_in:

@@ -259,8 +259,8 @@ class AgentSettings:
     )
     answer_since: str = setting(
         "first-start",
-        "Mails that came before are left alone: `first-start` (the first `run` on this ledger), a date such as "
-        "`2026-01-31` (UTC), or `all`.",
+        "Mails that came before are left alone: `first-start` (the first `run` on this mailbox, by the ledger), a date "
+        "such as `2026-01-31` (UTC), or `all`.",
         _answer_since,
     )
     max_age_days: float | None = number(

@@ -24,12 +24,14 @@ from guarantee_email_agent.ledger.conversations import (
     limit_reached,
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError, open_database
+from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
 from guarantee_email_agent.ledger.schema import prepare_schema
 from guarantee_email_agent.ledger.tables import Delivery, LedgerEntry, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
 MIN_PRUNE_DAYS: Final = 30
+_PAGE: Final = 500  # locations in one statement
 
 _HASH = re.compile(r"[0-9a-f]{32,128}")
 _TOKEN = re.compile(r"[!-~]{1,300}")
@@ -261,19 +263,25 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return float(connection.execute(tables.CURRENT_TIME).scalar_one())
 
-    def first_start(self) -> float:
-        """When `run` was first started on this ledger: at the first call now, and at every later one the same."""
+    def first_start(self, mailbox_key: str) -> float:
+        """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
+        _checked("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
-            now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
-            first = {"name": tables.FIRST_START, "value": repr(now)}
-            connection.execute(tables.SAVE_FACT[self._database.dialect], first)
-            return float(connection.execute(tables.FACT, {"name": tables.FIRST_START}).scalar_one())
+            return save_first_start(connection, self._database.dialect, mailbox_key)
 
-    def first_start_if_known(self) -> float | None:
+    def first_start_if_known(self, mailbox_key: str) -> float | None:
         """The same, and nothing is written: None before the first start."""
         with self._database.read_transaction() as connection:
-            value = connection.execute(tables.FACT, {"name": tables.FIRST_START}).scalar_one_or_none()
-        return None if value is None else float(value)
+            return known_first_start(connection, mailbox_key)
+
+    def observed(self, location_keys: Sequence[str]) -> set[str]:
+        """Those of these locations where a mail lies that was only observed."""
+        found: set[str] = set()
+        with self._database.read_transaction() as connection:
+            for start in range(0, len(location_keys), _PAGE):
+                page = location_keys[start : start + _PAGE]
+                found.update(connection.execute(tables.OBSERVED, {"places": page}).scalars())
+        return found
 
     def unfinished(self, limit: int = 100) -> list[LedgerEntry]:
         """Mails that have not ended, those that have not moved for longest first."""

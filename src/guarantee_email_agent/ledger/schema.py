@@ -10,7 +10,8 @@ from sqlalchemy import CheckConstraint, Connection, inspect, select, update
 from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
-from guarantee_email_agent.ledger.tables import FIRST_START, facts, locations, mails, metadata
+from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
+from guarantee_email_agent.ledger.tables import facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 SCHEMA_VERSION: Final = 2
@@ -63,11 +64,9 @@ def _add_conversations(database: Database, connection: Connection) -> None:
         _rebuild_sqlite_tables(connection)
     else:
         _alter_postgresql_tables(connection)
-    # Mails that came while the agent was being updated are no mails from before its first start.
-    connection.exec_driver_sql(
-        f"INSERT INTO {facts.name} (name, value) "  # noqa: S608 - our names
-        f"SELECT '{FIRST_START}', CAST(min(created_at) AS TEXT) FROM {mails.name} HAVING count(*) > 0"
-    )
+    # It was to answer whatever had no mark: what waits, or was begun, is no mail from before its first start.
+    if connection.execute(select(mails.c.mail_key).limit(1)).first() is not None:
+        connection.execute(facts.insert(), {"name": OF_NO_MAILBOX, "value": "0"})
 
 
 def _rebuild_sqlite_tables(connection: Connection) -> None:

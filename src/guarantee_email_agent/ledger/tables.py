@@ -46,7 +46,6 @@ Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"
 Delivery: TypeAlias = Literal["send", "draft"]
 """What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
 
-FIRST_START: Final = "first_start"  # a fact: seconds since 1970
 PRUNE_BATCH_SIZE: Final = 1000
 SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
 
@@ -259,6 +258,12 @@ HANDED_OVER: Final = (  # age_s
     .where(in_literals(mails.c.outcome, "handed_over"), mails.c.changed_at >= NOW - bindparam("age_s"))
     .group_by(mails.c.reason)
     .order_by(mails.c.reason)
+)
+
+OBSERVED: Final = (  # places
+    select(locations.c.place)
+    .join(mails)
+    .where(in_literals(mails.c.outcome, "observed"), locations.c.place.in_(bindparam("places", expanding=True)))
 )
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)

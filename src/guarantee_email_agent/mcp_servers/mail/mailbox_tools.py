@@ -46,7 +46,7 @@ class Filter(ToolArguments):
 
 
 class ListUnprocessed(Filter):
-    limit: int = Field(100, ge=1, le=10_000)
+    limit: int = Field(100, ge=1, le=100_000)
 
 
 class ListedMail(ToolOutput):

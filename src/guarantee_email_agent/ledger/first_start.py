@@ -1,0 +1,41 @@
+"""When `run` was first started on a mailbox: what came before is nothing that the agent was to answer.
+
+Of each mailbox, since several may share a ledger, and one ledger may be taken from a trial to the real inbox.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, update
+
+from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.tables import facts
+
+OF_NO_MAILBOX: Final = "first_start"
+"""A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
+
+_TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
+
+
+def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
+    """In seconds since 1970; None before the first start. mailbox_key: a keyed hash of the mailbox's name."""
+    for name in (_fact_name(mailbox_key), OF_NO_MAILBOX):
+        value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
+        if value is not None:
+            return float(value)
+    return None
+
+
+def save_first_start(connection: Connection, dialect: str, mailbox_key: str) -> float:
+    """As `known_first_start`; before the first start it is now, and from then on the same."""
+    name = _fact_name(mailbox_key)
+    if connection.execute(tables.FACT, {"name": name}).scalar_one_or_none() is None:
+        connection.execute(_TAKE_OVER, {"new_name": name})
+    now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
+    connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": repr(now)})
+    return float(connection.execute(tables.FACT, {"name": name}).scalar_one())
+
+
+def _fact_name(mailbox_key: str) -> str:
+    return f"first_start {mailbox_key}"
