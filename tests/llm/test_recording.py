@@ -18,6 +18,7 @@ from scripted_model import ScriptedModel
 
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.lexicon import without_lexicon
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
@@ -108,9 +109,11 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
 
     assert isinstance(content, dict)
     assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
-    assert content["request"] == {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
+    system = [{**block, "text": without_lexicon(block["text"])} for block in book.triage["system"]]
+    sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}, "system": system}
+    assert content["request"] == sent
     assert content["answer"]["content"][0]["input"] == {"intent": "warranty", "serial_numbers": []}
-    for line in instructions.main_body.splitlines():
+    for line in without_lexicon(instructions.main_body).splitlines():
         assert f"      {line}\n" in text or not line
 
 

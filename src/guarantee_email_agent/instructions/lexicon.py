@@ -134,14 +134,19 @@ def parse_lexicon(text: str) -> Lexicon:
 
 @lru_cache(maxsize=16)
 def without_lexicon(text: str) -> str:
-    """The instruction text without the lexicon's elements, and without the line that announces each; pure.
+    """An instruction text without the lexicon's elements, and without the paragraph that announces each; pure.
 
-    A language model reads mail without them, and they are ten times as long as the rest.
+    A language model reads mail without them, and they are twelve times as long as the rest. Any other text is returned
+    as it is.
     """
+    try:
+        elements = [element for element in parse_elements(text) if element.name in LEXICON_ELEMENTS]
+    except MarkupError:  # no instruction file
+        return text
+    if not elements:
+        return text
     lines = text.split("\n")
-    for element in reversed(parse_elements(text)):
-        if element.name not in LEXICON_ELEMENTS:
-            continue
+    for element in reversed(elements):
         first = element.line - 1
         end = first + element.text.count("\n") + 1
         while first and not lines[first - 1].strip():
