@@ -29,6 +29,8 @@ class TestOnce:
         assert company.tickets() == 1
         assert company.inbox_counts() == {
             "to answer": 0,
+            "too old": 0,
+            "left to people": 0,
             "answered": 2,
             "drafted": 0,
             "handed over": 0,

@@ -244,5 +244,5 @@ async def test_a_server_of_neither_kind_is_refused(servers: Servers) -> None:
     with pytest.raises(MCPConnectionError) as caught:
         await mail.test_connection()
     assert caught.value.message.startswith(
-        "mail: the server does not offer list_unprocessed, read_raw, send_reply, find_sent, mark,"
+        "mail: the server does not offer list_unprocessed, read_raw, tally, wait_for_mail, send_reply, find_sent, mark;"
     )
