@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from company import ADDRESS, Company
 from mailbox_in_memory import mail
+from waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -27,15 +28,15 @@ PROXY = Path(__file__).parent / "programs" / "kill_proxy.py"
 DEATHS = int(os.environ.get("KILL_TEST_DEATHS", "5"))
 """How many agents die at any moment; for longer trials."""
 
-STEPS = [
-    "read_raw after agent",
-    *(
-        f"{tool} {phase} {victim}"
-        for tool in ("create_ticket", "send_reply", "mark")
-        for phase in ("before", "after")
-        for victim in ("agent", "both")
-    ),
-]
+
+def steps_of(*tools: str) -> list[str]:
+    """The lines of a plan that kills at every step of a mail with these effects."""
+    kills = [f"{phase} {victim}" for phase in ("before", "after") for victim in ("agent", "both")]
+    return ["read_raw after agent", *(f"{tool} {kill}" for tool in tools for kill in kills)]
+
+
+STEPS = steps_of("create_ticket", "send_reply", "mark")
+STEPS_OF_A_DRAFT = steps_of("save_draft", "mark")
 
 
 def behind_proxies(plan: Path, mail_arguments: tuple[str, ...]) -> dict[str, object]:
@@ -62,7 +63,7 @@ def plan(company: Company) -> Path:
 
 
 def die_at_every_step(company: Company, plan: Path) -> None:
-    for _ in STEPS:
+    for _ in plan.read_text().splitlines():
         agent = company.start()
         _, err = agent.communicate(timeout=90)
         assert agent.returncode == -signal.SIGKILL, err
@@ -94,11 +95,20 @@ def finish(company: Company) -> None:
 
 def assert_one_for_each(company: Company, replies: list[str], mails: int) -> None:
     """One reply, one ticket and one outcome for each mail."""
-    answered = Counter(re.findall(r"^In-Reply-To: (<[^>]*>)\r?$", "\n".join(replies), re.MULTILINE))
+    answered = answered_mails(replies)
     assert len(answered) == mails
     assert set(answered.values()) == {1}
     assert company.tickets() == mails
     assert {kind: count for kind, count in company.inbox_counts().items() if count} == {"answered": mails}
+
+
+def answered_mails(raws: list[str]) -> Counter[str]:
+    """How many of these mails answer which Message-ID."""
+    return Counter(re.findall(r"^In-Reply-To: (<[^>]*>)\r?$", "\n".join(raws), re.MULTILINE))
+
+
+def drafts(company: Company) -> list[str]:
+    return [file.read_text() for file in (company.folder / "mailbox").glob(".Drafts/[cn]*/*")]
 
 
 class TestMaildir:
@@ -111,6 +121,50 @@ class TestMaildir:
         die_at_every_step(company, plan)
         finish(company)
         assert_one_for_each(company, company.replies(), 20)
+
+    def test_killed_at_every_step_of_a_draft(self, company: Company, plan: Path) -> None:
+        arguments = ("--maildir", "mailbox", "--from", ADDRESS)
+        company.configure(mcp=behind_proxies(plan, arguments), agent={**self.AGENT, "mode": "drafts"})
+        plan.write_text("\n".join(STEPS_OF_A_DRAFT))
+        for number in range(15):
+            company.receive(f"mail{number:02d}")
+        die_at_every_step(company, plan)
+        finish(company)
+        assert sorted(answered_mails(drafts(company)).values()) == [1] * 15
+        assert (company.replies(), company.tickets()) == ([], 0)
+        assert {name: count for name, count in company.inbox_counts().items() if count} == {"drafted": 15}
+
+    @pytest.mark.parametrize("modes", [("answer", "drafts"), ("answer", "observe", "drafts")])
+    def test_each_start_in_another_mode(self, company: Company, plan: Path, modes: tuple[str, ...]) -> None:
+        """Whatever the agent died at, the next one in its mode does not do it a second time in its own way."""
+        mcp = behind_proxies(plan, ("--maildir", "mailbox", "--from", ADDRESS))
+        plan.write_text("")
+        for number, step in enumerate([*STEPS[1:], *STEPS_OF_A_DRAFT[1:5]]):
+            company.receive(f"mail{number:02d}")
+            mode = "drafts" if "save_draft" in step else "answer"
+            plan.write_text(step)
+            company.configure(mcp=mcp, agent={**self.AGENT, "mode": mode})
+            agent = company.start()
+            _, err = agent.communicate(timeout=90)
+            assert agent.returncode == -signal.SIGKILL, err
+            others = [other for other in modes if other != mode]
+            company.configure(mcp=mcp, agent={**self.AGENT, "mode": others[number % len(others)]})
+            company.run("run", "--once")
+        company.configure(mcp=mcp, agent={**self.AGENT, "mode": modes[-1]})
+        finish(company)
+        written = answered_mails([*company.replies(), *drafts(company)])
+        counts = company.inbox_counts()
+        assert set(written.values()) == {1}
+        assert (len(written), counts["to answer"]) == (counts["answered"] + counts["drafted"], 0)
+
+    def test_three_agents_store_each_draft_once(self, company: Company) -> None:
+        company.configure(agent={**self.AGENT, "mode": "drafts"})
+        agents = [company.start() for _ in range(3)]
+        for number in range(40):
+            company.receive(f"mail{number:02d}")
+        wait_until(lambda: company.inbox_counts()["drafted"] == 40, 90)
+        company.stop(*agents)
+        assert sorted(answered_mails(drafts(company)).values()) == [1] * 40
 
     def test_killed_at_any_moment(self, company: Company) -> None:
         company.configure(agent=self.AGENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -287,6 +287,16 @@ class TestModes:
         agent.configure_policy(mode="answer")
         assert agent.work().disposition == "answered"
 
+    def test_a_draft_names_the_ticket_that_was_opened_before_a_change_of_the_mode(self, agent: AgentInMemory) -> None:
+        """Else whoever sends it would open a second one."""
+        agent.mailbox.errors["send"] = [integration_error("mail_unavailable", outage=True)]
+        assert (agent.work().disposition, len(agent.tickets.created)) == ("outage", 1)
+        agent.configure_policy(mode="drafts")
+        assert agent.work().disposition == "drafted"
+        (draft,) = agent.mailbox.drafts
+        assert "TICKET-000001" in draft.body
+        assert "X-Agent-Ticket" not in draft.headers
+
 
 class TestHandOver:
     FIRE = "Dryer SN12345 caught fire, my son is in hospital"
@@ -344,3 +354,18 @@ class TestPeople:
         assert (agent.mailbox.sent, agent.tickets.created, agent.mailbox.marks) == ([], [], {})
         agent.mailbox.taken_care_of = set()
         assert agent.work().disposition == "answered"
+
+    def test_a_mail_that_a_person_answers_after_its_ticket_was_opened_is_named_with_the_ticket(
+        self, agent: AgentInMemory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        create_ticket = agent.tickets.create_ticket
+
+        async def create_ticket_while_a_person_answers(ticket_data: Mapping[str, Any]) -> Mapping[str, Any]:
+            agent.mailbox.taken_care_of = {"first"}
+            return await create_ticket(ticket_data)
+
+        monkeypatch.setattr(agent.tickets, "create_ticket", create_ticket_while_a_person_answers)
+        caplog.set_level(logging.INFO)
+        assert agent.work().disposition == "gone"
+        assert (agent.mailbox.sent, agent.mailbox.marks) == ([], {})
+        assert "dealt with by somebody else meanwhile; its ticket TICKET-000001 is open" in caplog.text

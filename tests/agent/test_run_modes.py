@@ -102,6 +102,17 @@ def test_mails_handed_over_are_counted_by_reason(company: Company) -> None:
     assert "handed over in the last 24 hours, by the first reason: fire 1, limit-address 1\n" in checked
 
 
+@pytest.mark.slow
+def test_a_date_that_is_still_to_come_is_said_to_be_so(company: Company) -> None:
+    company.configure(agent={"answer_since": "2900-01-01"})
+    company.receive("valid")
+    done = company.run("run", "--once")
+    assert (
+        "WARNING agent.answer_since lies in the future: only mails that come after it will be answered" in done.stderr
+    )
+    assert "Inbox: 0 mails to answer, 1 too old" in done.stdout
+
+
 class TestDrafts:
     def test_neither_tickets_nor_a_folder_for_sent_mail_are_made(self, company: Company) -> None:
         company.receive("valid")

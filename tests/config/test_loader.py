@@ -353,3 +353,10 @@ def test_server_of_ones_own(cwd: Path) -> None:
     assert not config.mcp.gmail.built_in
     assert not config.mcp.warranty_api.built_in
     assert config.mcp.ticketing_system.built_in
+
+
+@pytest.mark.parametrize("value", ["0001-01-01", "1969-12-31", "3000-01-01", "9999-12-31"])
+def test_a_date_that_no_mailbox_compares_with_is_refused(value: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(f"agent: {{answer_since: '{value}'}}")
+    with pytest.raises(ConfigurationError, match=r"agent\.answer_since: must lie between 1970 and 2999"):
+        load_config(tmp_path / "config.yaml")

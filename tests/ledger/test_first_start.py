@@ -28,3 +28,13 @@ def test_the_start_of_a_ledger_for_one_inbox_is_that_of_the_first_which_asks(led
     assert ledger.first_start(INBOX) == 1000.5
     assert ledger.first_start(OTHER_INBOX) > 1000.5
     assert ledger.first_start(INBOX) == 1000.5
+
+
+def test_a_clock_that_was_wrong_at_the_first_start_does_not_keep_mail_unanswered(
+    ledger: Ledger, ledger_sql: Any
+) -> None:
+    ledger.first_start(INBOX)
+    ledger_sql.rows("UPDATE ledger_facts SET value = '4102444800.0' WHERE name = ?", f"first_start {INBOX}")
+    first = ledger.first_start(INBOX)
+    assert first <= ledger.time()
+    assert ledger.first_start_if_known(INBOX) == first

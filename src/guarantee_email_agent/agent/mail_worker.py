@@ -210,6 +210,7 @@ class MailWorker:
             mail=OutboxMailbox(self.mailbox, self.ledger, claim, queued),
             ticketing=OutboxTicketing(self.processor.ticketing, self.ledger, claim, queued),
             history=LedgerHistory(self.ledger, claim, self.settings.limits),
+            opened_ticket_id=claim.ticket_id,
         )
         try:
             async with asyncio.timeout(self.settings.mail_budget_s):
@@ -227,7 +228,8 @@ class MailWorker:
         if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
         if code == NOT_WAITING:
-            logger.info("Email %s was dealt with by somebody else meanwhile", entry.id)
+            ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
+            logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
             await self._release(claim, code, 0.0, counts=False)
             return WorkResult("gone")
         # Instructions that cannot be read are read anew for the next mail.

@@ -109,6 +109,8 @@ async def _log_inbox(daemon: Daemon) -> None:
     waiting, too_old, left_alone = (counts.get(name, 0) for name in ("unprocessed", "too_old", "left_alone"))
     observed = f", {counts['observed']} observed before" if counts.get("observed") else ""
     logger.info("Inbox: %d mails to answer%s, %d too old, %d left to people", waiting, observed, too_old, left_alone)
+    if answer_since(settings, 0.0) > await asyncio.to_thread(daemon.worker.ledger.time):
+        logger.warning("agent.answer_since lies in the future: only mails that come after it will be answered")
     if too_old and settings.answer_since == "first-start":
         logger.info("Mails from before the first start are left alone; agent.answer_since names another moment, or all")
 

@@ -47,10 +47,13 @@ def _answer_since(value: str) -> str | None:
     from datetime import date  # 2 ms that a command without this setting saves
 
     try:
-        date.fromisoformat(value)
+        day = date.fromisoformat(value)
     except ValueError:
         return f"must be first-start, all, or a date such as 2026-01-31, not {value!r}"
-    return None
+    # What a mailbox can compare with; whoever means every mail says so.
+    return (
+        None if 1970 <= day.year < 3000 else f"must lie between 1970 and 2999, not in {day.year}; for every mail: all"
+    )
 
 
 def _addresses(addresses: tuple[str, ...]) -> str | None:

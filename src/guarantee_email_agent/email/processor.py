@@ -68,7 +68,8 @@ class EmailProcessor:
     """Processes one mail at a time; holds no state between mails.
 
     identity_key: makes the ids of replies and tickets unguessable (see `identity`). reply_domain: of a reply's
-    Message-ID. history: what the agent did before; None where every mail is the first.
+    Message-ID. history: what the agent did before; None where every mail is the first. opened_ticket_id: of the ticket
+    that an earlier try, in another mode, opened for the mail that comes now.
     """
 
     mail: ReplySender
@@ -83,6 +84,7 @@ class EmailProcessor:
     retry: RetryPolicy = DEFAULT_RETRY
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
+    opened_ticket_id: str | None = None
 
     @property
     def _requests(self) -> ModelRequests:
@@ -275,6 +277,8 @@ class EmailProcessor:
             "customer_email": mail.recipient,
         }
         if not self.policy.delivers:
+            if self.opened_ticket_id is not None:
+                return draft.replace(TICKET_PLACEHOLDER, self.opened_ticket_id)
             progress.record(ticket_fields=fields)
             return draft.replace(TICKET_PLACEHOLDER, OPEN_TICKET_NUMBER)
         data = {**fields, "idempotency_key": ticket_key(mail.identity)}

@@ -15,6 +15,9 @@ from guarantee_email_agent.ledger.tables import facts
 OF_NO_MAILBOX: Final = "first_start"
 """A fact (seconds since 1970) of a ledger that did not tell mailboxes apart: it goes to the first that asks."""
 
+_SET_BACK: Final = (  # at_name, now
+    update(facts).where(facts.c.name == bindparam("at_name")).values(value=bindparam("now"))
+)
 _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(name=bindparam("new_name"))
 
 
@@ -28,13 +31,20 @@ def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
 
 
 def save_first_start(connection: Connection, dialect: str, mailbox_key: str) -> float:
-    """As `known_first_start`; before the first start it is now, and from then on the same."""
+    """As `known_first_start`; before the first start it is now, and from then on the same.
+
+    One that lies in the future was saved by a clock that was wrong, and would keep every mail from being answered.
+    """
     name = _fact_name(mailbox_key)
     if connection.execute(tables.FACT, {"name": name}).scalar_one_or_none() is None:
         connection.execute(_TAKE_OVER, {"new_name": name})
     now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
     connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": repr(now)})
-    return float(connection.execute(tables.FACT, {"name": name}).scalar_one())
+    first = float(connection.execute(tables.FACT, {"name": name}).scalar_one())
+    if first <= now:
+        return first
+    connection.execute(_SET_BACK, {"at_name": name, "now": repr(now)})
+    return now
 
 
 def _fact_name(mailbox_key: str) -> str:
