@@ -1,4 +1,4 @@
-"""Which of our replies a mail answers, and whether a machine wrote it."""
+"""Which of our replies a mail answers, whether a machine wrote it, and what its ticket says of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from guarantee_email_agent.email.conversation import (
     MAX_THREAD_IDS,
     adds_words,
     answered_message_ids,
+    follow_up_note,
     machine_reply_reason,
     text_fingerprint,
 )
@@ -95,3 +96,8 @@ def test_the_same_words_have_one_fingerprint() -> None:
 
 def test_a_few_words_have_none() -> None:
     assert text_fingerprint(email("See the photo, please")) is None
+
+
+def test_a_note_names_the_mail_and_why_a_person_has_to_read_it() -> None:
+    note = follow_up_note(email("The drawer sticks, too."), ["injury", "follow-up"])
+    assert note == "The customer wrote again (injury, follow-up): <m@example.org>"

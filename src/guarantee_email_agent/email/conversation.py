@@ -1,4 +1,4 @@
-"""Mail that comes back: which of our replies it answers, and whether a machine answered it."""
+"""Mail that comes back: which of our replies it answers, whether a machine wrote it, and what its ticket says of it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ MIN_FINGERPRINT_LETTERS: Final = 40
 """Shorter texts ("see the photo") are what different people write, too."""
 
 _MESSAGE_ID: Final = re.compile(r"<[^<>\s]{3,900}>")
+_PLAIN_MESSAGE_ID: Final = re.compile(r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}(?:@[A-Za-z0-9.:\[\]-]{1,150})?>?")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _DIGIT: Final = re.compile(r"\d")
 _PART_END: Final = re.compile(r"[.!?:;\n]")
@@ -73,6 +74,16 @@ def text_fingerprint(email: Email) -> str | None:
     """What is the same for the same words, however they are laid out; None for a text too short to tell."""
     text = _plain(email.new_text)
     return text if sum(map(str.isalpha, text)) >= MIN_FINGERPRINT_LETTERS else None
+
+
+def follow_up_note(email: Email, reasons: Iterable[str]) -> str:
+    """What a ticket says of a mail that goes on with its conversation: where to find it, and none of its words.
+
+    A Message-ID counts where it has the signs of one (RFC 5322 §3.6.4); anything else may be a sentence to the reader.
+    """
+    found = email.original_message_id
+    place = found if found and _PLAIN_MESSAGE_ID.fullmatch(found) else "a mail without a usable Message-ID"
+    return f"The customer wrote again ({', '.join(reasons)}): {place}"
 
 
 def _parts(text: str) -> list[str]:

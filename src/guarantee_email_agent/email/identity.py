@@ -7,15 +7,11 @@ write somebody else's.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable
 from typing import Final
 
 from guarantee_email_agent.email.parsing.email import Email
 
 DEFAULT_DOMAIN: Final = "guarantee-email-agent.invalid"
-
-_MESSAGE_ID: Final = re.compile(r"<?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,150}(?:@[A-Za-z0-9.:\[\]-]{1,150})?>?")
 
 
 def mail_identity(email: Email, key: bytes = b"") -> str:
@@ -54,13 +50,3 @@ def note_key(identity: str) -> str:
 def ticket_key(identity: str) -> str:
     """The idempotency key of the one ticket that a mail may open."""
     return f"mail-{identity}"
-
-
-def follow_up_note(email: Email, reasons: Iterable[str]) -> str:
-    """What a ticket says of a mail that goes on with its conversation: where to find it, and none of its words.
-
-    A Message-ID counts where it has the signs of one (RFC 5322 §3.6.4); anything else may be a sentence to the reader.
-    """
-    found = email.original_message_id
-    place = found if found and _MESSAGE_ID.fullmatch(found) else "a mail without a usable Message-ID"
-    return f"The customer wrote again ({', '.join(reasons)}): {place}"

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from guarantee_email_agent.email.conversation import answered_message_ids, machine_reply_reason, text_fingerprint
+from guarantee_email_agent.email.conversation import (
+    answered_message_ids,
+    follow_up_note,
+    machine_reply_reason,
+    text_fingerprint,
+)
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
     admission_key,
-    follow_up_note,
     mail_identity,
     note_key,
     reply_message_id,
