@@ -107,7 +107,7 @@ def test_a_claim_without_a_fact_is_refused(kind: str, claim: str) -> None:
 )
 def test_a_sentence_with_a_word_that_could_claim_something_is_marked(sentence: str, word: str) -> None:
     (objection,) = find_unsupported_claims(f"{GOOD_REPLY}\n\nHello. {sentence} Thank you.", grounding())
-    assert objection == f"No fact and no approved sentence bears out '{word}' in '{sentence[:-1].lower()}'."
+    assert objection == f"No fact and no approved sentence supports '{word}' in '{sentence[:-1].lower()}'."
 
 
 def test_a_repair_at_the_customers_own_cost_may_be_named() -> None:

@@ -117,6 +117,24 @@ class TestConversations:
         assert (result.scenario_used, result.email_sent, agent.asked) == ("valid-warranty", True, ["SN12345"])
 
     @pytest.mark.parametrize(
+        ("body", "serial_number"),
+        [
+            ("Seriennummer: SN 12345", "SN12345"),
+            ("Serial number: 4C 7719 0033 X", "4C77190033X"),
+            ("Serial number: sn-54321\n\n> We do not know SN12345.", "SN-54321"),
+        ],
+    )
+    def test_it_may_be_spelled_with_blanks(self, body: str, serial_number: str) -> None:
+        agent, result = follow_up(body, thread("invalid-warranty", None))
+        assert (result.hand_over_reasons, agent.asked) == ((), [serial_number])
+
+    @pytest.mark.parametrize("body", ["But it is sn 12345!", "Serial number: 12345"])
+    def test_a_number_that_our_reply_named_is_none_in_another_spelling(self, body: str) -> None:
+        quoted = "\n\n> We looked for the serial number SN12345,\n> but it is not in our records."
+        agent, result = follow_up(body + quoted, thread("invalid-warranty", None))
+        assert (result.hand_over_reasons, agent.asked) == (("follow-up",), [])
+
+    @pytest.mark.parametrize(
         "body", ["I cannot find it.", "SN12345 or SN54321", "Sure!\n\n> Hello\n> My serial number is SN12345"]
     )
     def test_what_is_no_answer_to_our_question_is_handed_over(self, body: str) -> None:
@@ -296,11 +314,13 @@ class TestSenders:
         agent.process(mail(headers={"Reply-To": "victim@example.org"}))
         assert [reply["to"] for reply in agent.sent] == ["jane@example.com"]
 
-    def test_a_form_that_is_not_proved_is_not_trusted(self) -> None:
+    @pytest.mark.parametrize("form", ["form@shop.example", "noreply@shop.example"])
+    @pytest.mark.parametrize("sender_check", ["neutral", "hold"])
+    def test_a_form_that_is_not_proved_is_left_to_a_person(self, form: str, sender_check: Any) -> None:
         agent = desk()
-        agent.policy = replace(self.NEUTRAL, trusted_forms=frozenset({"form@shop.example"}))
-        agent.process(mail(**{"from": "form@shop.example", "headers": {"Reply-To": "victim@example.org"}}))
-        assert [reply["to"] for reply in agent.sent] == ["form@shop.example"]
+        agent.policy = replace(self.NEUTRAL, sender_check=sender_check, trusted_forms=frozenset({form}))
+        result = agent.process(mail(**{"from": form, "headers": {"Reply-To": "victim@example.org"}}))
+        assert (result.hand_over_reasons, agent.sent) == (("unverified-sender",), [])
 
 
 class TestModes:

@@ -168,7 +168,7 @@ def _find_sentences(folded: str, status: str | None, approved: str) -> Iterator[
         if status in ("valid", "expired"):
             without = pattern("ends_on_date").sub(" ", without)
         if unknown := next((word for word in _words(without) if word not in known), None):
-            yield f"No fact and no approved sentence bears out '{unknown}' in '{sentence[:MAX_QUOTED]}'."
+            yield f"No fact and no approved sentence supports '{unknown}' in '{sentence[:MAX_QUOTED]}'."
 
 
 def _words(sentence: str) -> tuple[str, ...]:

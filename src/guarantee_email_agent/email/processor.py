@@ -23,13 +23,12 @@ from guarantee_email_agent.email.identity import (
 )
 from guarantee_email_agent.email.model_requests import ModelRequests
 from guarantee_email_agent.email.no_reply import no_reply_reason
-from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
-from guarantee_email_agent.email.verification import verify_serial_numbers
+from guarantee_email_agent.email.verification import is_newly_given, verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.router import Situation
@@ -199,7 +198,9 @@ class EmailProcessor:
             return reasons
         if thread is not None and (thread.follow_ups or _asked_for(thread, instructions) is None):
             return ("follow-up",)
-        if not mail.verified and self.policy.sender_check == "hold":
+        # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
+        is_form = reply_recipient(email, self.policy.trusted_forms) != email.sender
+        if not mail.verified and (is_form or self.policy.sender_check == "hold"):
             return ("unverified-sender",)
         if self.history is None:
             return ()
@@ -244,7 +245,7 @@ class EmailProcessor:
         numbers = verify_serial_numbers(candidates, email, lexicon)
         if mail.thread is None:
             return Triage(answer["intent"], numbers, reasons)
-        is_answer = len(numbers) == 1 and _is_new_in(email, numbers[0])
+        is_answer = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
         return Triage("warranty", numbers, reasons or (() if is_answer else ("follow-up",)))
 
     async def _check_warranty(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
@@ -355,12 +356,6 @@ def _message_id_of(raw_email: RawEmail) -> str:
 def _asked_for(thread: Thread, instructions: Instructions) -> str | None:
     """What our last reply in the conversation asked for."""
     return next((each.asks_for for each in instructions.scenarios if each.name == thread.scenario), None)
-
-
-def _is_new_in(email: Email, serial_number: str) -> bool:
-    """Whether the customer gives the number now, and not only what was quoted before."""
-    new, quoted = (normalize_text(text).upper() for text in (email.new_text, email.quoted_text))
-    return serial_number in new and serial_number not in quoted
 
 
 def _reply_facts(

@@ -85,6 +85,16 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
     return ()
 
 
+def is_newly_given(serial_number: str, email: Email, lexicon: Lexicon) -> bool:
+    """Whether the customer gives the number now, however it is spelled, and not only what was quoted before."""
+    key = canonical_serial_number(serial_number)
+    new, quoted = (
+        {canonical_serial_number(number.text) for number in find_whole_numbers(tokenize(normalize_text(text)), lexicon)}
+        for text in (email.new_text, email.quoted_text)
+    )
+    return key in new and key not in quoted
+
+
 def _numbers_given(
     words: TokenizedText, lexicon: Lexicon, is_answer: bool
 ) -> tuple[dict[str, WholeNumber], dict[str, None]]:
