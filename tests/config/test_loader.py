@@ -360,3 +360,13 @@ def test_a_date_that_no_mailbox_compares_with_is_refused(value: str, tmp_path: P
     (tmp_path / "config.yaml").write_text(f"agent: {{answer_since: '{value}'}}")
     with pytest.raises(ConfigurationError, match=r"agent\.answer_since: must lie between 1970 and 2999"):
         load_config(tmp_path / "config.yaml")
+
+
+@pytest.mark.parametrize(
+    "value", ["  ", "mx.example.com;", "mx.example.com 1", "Authentication-Results: mx.example.com"]
+)
+def test_an_authserv_id_that_no_header_can_have_is_refused(value: str, tmp_path: Path) -> None:
+    """It would leave every sender unproved, without a word."""
+    (tmp_path / "config.yaml").write_text(f"agent: {{sender_check: hold, authserv_id: '{value}'}}")
+    with pytest.raises(ConfigurationError, match=r"agent\.authserv_id: must be the one word before the first ;"):
+        load_config(tmp_path / "config.yaml")

@@ -134,6 +134,10 @@ class TestConversations:
         agent, result = follow_up(body + quoted, thread("invalid-warranty", None))
         assert (result.hand_over_reasons, agent.asked) == (("follow-up",), [])
 
+    def test_a_question_of_the_earlier_version_is_known_by_its_spelling_in_the_ledger(self) -> None:
+        _, result = follow_up("SN12345", thread("missing_info", None))
+        assert (result.scenario_used, result.email_sent) == ("valid-warranty", True)
+
     @pytest.mark.parametrize(
         "body", ["I cannot find it.", "SN12345 or SN54321", "Sure!\n\n> Hello\n> My serial number is SN12345"]
     )

@@ -12,6 +12,7 @@ from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
+_AUTHSERV_ID: Final = re.compile(r"[^\s;:\"]+")
 _URL: Final = re.compile(r"https?://[^\s/@]+(/\S*)?", re.IGNORECASE)
 
 
@@ -54,6 +55,12 @@ def _answer_since(value: str) -> str | None:
     return (
         None if 1970 <= day.year < 3000 else f"must lie between 1970 and 2999, not in {day.year}; for every mail: all"
     )
+
+
+def _authserv_id(value: str) -> str | None:
+    if _AUTHSERV_ID.fullmatch(value):
+        return None
+    return f"must be the one word before the first ; of Authentication-Results, such as mx.example.com, not {value!r}"
 
 
 def _addresses(addresses: tuple[str, ...]) -> str | None:
@@ -277,7 +284,7 @@ class AgentSettings:
         "date or ticket; `hold`, it is handed over.",
     )
     authserv_id: str | None = setting(
-        None, "The name by which your mail server signs `Authentication-Results`; no other is believed.", not_blank
+        None, "The name by which your mail server signs `Authentication-Results`; no other is believed.", _authserv_id
     )
     trusted_forms: tuple[str, ...] = setting(
         (), "Senders whose `Reply-To` is answered: the web forms of your own site.", _addresses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -355,7 +356,13 @@ def _message_id_of(raw_email: RawEmail) -> str:
 
 def _asked_for(thread: Thread, instructions: Instructions) -> str | None:
     """What our last reply in the conversation asked for."""
-    return next((each.asks_for for each in instructions.scenarios if each.name == thread.scenario), None)
+    code = _scenario_code(thread.scenario)
+    return next((each.asks_for for each in instructions.scenarios if _scenario_code(each.name) == code), None)
+
+
+def _scenario_code(name: str) -> str:
+    """What the ledger's alphabet leaves of a name; ledgers of schema 1 have `missing_info` for `missing-info`."""
+    return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 
 
 def _reply_facts(
