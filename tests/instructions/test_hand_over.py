@@ -70,7 +70,14 @@ def test_a_body_without_reasons_finds_nothing() -> None:
         ("<hand-over reason='fire' description='x'>\n , \n</hand-over>", 1, "<hand-over> is empty"),
         ("<hand-over reason='fire' description='x'>\nfire\n<b>x</b></hand-over>", 3, "<b> inside <hand-over>"),
         ("<hand-over reason='fire' description='x'>\nfire, f*\n</hand-over>", 2, "phrase 'f*' has a '*'"),
-        ("<hand-over reason='fire' description='x'>\nfire +\n</hand-over>", 2, "phrase '' has no word in it"),
+        (
+            "<hand-over reason='fire' description='x'>\nfire +\n</hand-over>",
+            2,
+            "phrase 'fire +' has nothing beside a '+'",
+        ),
+        ("<hand-over reason='fire' description='x'>\na||b + c\n</hand-over>", 2, "has nothing beside a '+' or '|'"),
+        ("<hand-over reason='fire' description='x'>\nfire|smoke\n</hand-over>", 2, "needs one '+' and has 0"),
+        ("<hand-over reason='fire' description='x'>\na + b + c\n</hand-over>", 2, "needs one '+' and has 2"),
         ("<hand-over-exceptions>\n\nf*\n</hand-over-exceptions>", 3, "phrase 'f*' has a '*'"),
         (
             "<hand-over reason='fire' description='x'>a</hand-over><hand-over reason='fire' description='y'/>",

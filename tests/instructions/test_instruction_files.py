@@ -286,6 +286,19 @@ def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None
     assert "must never be answered (RFC 3834). Remove the <reply>" in problem
 
 
+@pytest.mark.parametrize("opening", ['hand-over reason="fire" description="x"', "hand-over-exceptions"])
+def test_hand_over_phrases_in_a_file_where_they_do_not_count_are_reported(
+    opening: str, folder: InstructionFolder
+) -> None:
+    path = folder.scenario("out-of-scope")
+    text = path.read_text(encoding="utf-8")
+    name = opening.split()[0]
+    path.write_text(f"{text}<{opening}>xyzzy</{name}>\n", encoding="utf-8")
+    line = text.count("\n") + 1
+    (problem,) = folder.problems()
+    assert problem.startswith(f"scenarios/out-of-scope.md:{line}: <{name}> counts only in the file with the trigger")
+
+
 # The set -------------------------------------------------------------------------------------------------------------
 
 

@@ -98,14 +98,14 @@ def parse_hand_over(text: str) -> HandOverLexicon:
         reasons[reason.name] = reason
         alone = _Part(reason.name)
         for line, source in _entries(element):
-            if "+" not in source:
+            if "+" not in source and "|" not in source:
                 parts.setdefault(source, []).append(alone)
                 lines.setdefault(source, line)
                 continue
             pairs += 1
-            for side, half in enumerate(source.split("+", 1)):
-                for alternative in half.split("|"):
-                    parts.setdefault(phrase := alternative.strip(), []).append(_Part(reason.name, pairs, side))
+            for side, alternatives in enumerate(_sides(line, source)):
+                for phrase in alternatives:
+                    parts.setdefault(phrase, []).append(_Part(reason.name, pairs, side))
                     lines.setdefault(phrase, line)
     for source, line in exceptions.items():
         if source in parts:
@@ -145,6 +145,19 @@ def _entries(element: Element) -> Iterator[tuple[int, str]]:
         for entry in text.casefold().split(","):
             if words := entry.split():
                 yield line, " ".join(words)
+
+
+def _sides(line: int, source: str) -> tuple[list[str], list[str]]:
+    """The phrases on both sides of the entry `a|b + c|d`."""
+    sides = [[phrase.strip() for phrase in side.split("|")] for side in source.split("+")]
+    if len(sides) != 2:
+        advice = "Write it as 'a|b + c|d', or put commas between phrases that count alone"
+        raise _error(line, f"phrase '{source}' needs one '+' and has {len(sides) - 1}. {advice}")
+    if not all(phrase for side in sides for phrase in side):
+        raise _error(
+            line, f"phrase '{source}' has nothing beside a '+' or '|'. Write a phrase there, or remove the sign"
+        )
+    return sides[0], sides[1]
 
 
 def _parse(line: int, source: str, payload: _Parts) -> PhrasePattern[_Parts]:

@@ -13,10 +13,10 @@ from guarantee_email_agent.files.problems import Problem, dotted_path, locate_pr
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
-from guarantee_email_agent.instructions.hand_over import parse_hand_over
+from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
-from guarantee_email_agent.instructions.markup import MarkupError
+from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import all_situations, is_triggered
@@ -182,6 +182,11 @@ def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int
             "machines sent, which must never be answered (RFC 3834)" if unanswered.automatic else "is left for a person"
         )
         yield first_line + scenario.templates[0].line - 1, f"answers mail that {why}. Remove the <reply>"
+    if not any(each.hand_over for each in scenario.trigger):
+        for element in parse_elements(scenario.body):
+            if element.name in (REASON_ELEMENT, EXCEPTION_ELEMENT):
+                problem = f"<{element.name}> counts only in the file with the trigger 'hand_over: true'. Move it there"
+                yield first_line + element.line - 1, problem
 
 
 def _routing_problems(scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:

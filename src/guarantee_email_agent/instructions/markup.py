@@ -92,10 +92,13 @@ def parse_elements(text: str) -> tuple[Element, ...]:
         if reason == "mismatched tag":
             unclosed = stack[-1]
             if unclosed.name == _ROOT:
-                raise _error(error.lineno, "an element is closed that was never opened. Remove it") from None
+                message = "an element is closed that was never opened. Write its beginning, or remove the end"
+                raise _error(error.lineno, message) from None
             raise _error(unclosed.line, f"<{unclosed.name}> is never closed. Add </{unclosed.name}>") from None
         raise _error(
-            error.lineno, f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text"
+            error.lineno,
+            f"the XML does not parse ({reason}). Write &lt; for '<' and &amp; for '&' in text, and attributes as "
+            'id="…" with straight quotation marks',
         ) from None
     except ValueError as error:  # a NUL byte or a lone surrogate
         raise _error(1, f"the text cannot be read as XML ({error}). Save the file as UTF-8 text") from None
