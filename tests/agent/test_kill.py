@@ -184,6 +184,15 @@ class TestImap:
 
     AGENT: ClassVar = {"poll_interval_s": 0.2, "lease_s": 9, "mail_budget_s": 6, "max_attempts": 50}
 
+    @staticmethod
+    def arguments(mail_servers: MailServers) -> tuple[str, ...]:
+        """The command line of the mail server on these mailboxes."""
+        return (
+            *("--from", ADDRESS, "--ca-file", str(mail_servers.ca_file), "--copy-wait", "2"),
+            *("--imap-host", "localhost", "--imap-port", str(mail_servers.imaps_port)),
+            *("--smtp-host", "localhost", "--smtp-port", str(mail_servers.smtps_port)),
+        )
+
     @pytest.fixture
     def mailbox(self, mail_servers: MailServers, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         """The section `mailbox`, for empty mailboxes."""
@@ -199,18 +208,29 @@ class TestImap:
     def test_killed_at_every_step(
         self, company: Company, plan: Path, mail_servers: MailServers, mailbox: dict[str, object]
     ) -> None:
-        arguments = (
-            *("--from", ADDRESS, "--ca-file", str(mail_servers.ca_file), "--copy-wait", "2"),
-            *("--imap-host", "localhost", "--imap-port", str(mail_servers.imaps_port)),
-            *("--smtp-host", "localhost", "--smtp-port", str(mail_servers.smtps_port)),
-        )
-        company.configure(mailbox=mailbox, mcp=behind_proxies(plan, arguments), agent=self.AGENT)
+        mcp = behind_proxies(plan, self.arguments(mail_servers))
+        company.configure(mailbox=mailbox, mcp=mcp, agent=self.AGENT)
         mail_servers.deliver(*(mail(f"mail{number}") for number in range(20)))
         die_at_every_step(company, plan)
         finish(company)
         mail_servers.wait_until_sent()
 
         assert_one_for_each(company, [raw.decode() for raw in mail_servers.sent_to_customers()], 20)
+
+    def test_killed_at_every_step_of_a_draft(
+        self, company: Company, plan: Path, mail_servers: MailServers, mailbox: dict[str, object]
+    ) -> None:
+        mcp = behind_proxies(plan, self.arguments(mail_servers))
+        company.configure(mailbox=mailbox, mcp=mcp, agent={**self.AGENT, "mode": "drafts"})
+        plan.write_text("\n".join(STEPS_OF_A_DRAFT))
+        mail_servers.deliver(*(mail(f"mail{number}") for number in range(12)))
+        die_at_every_step(company, plan)
+        finish(company)
+
+        stored = answered_mails([raw.decode() for raw in mail_servers.folder("Drafts")])
+        assert sorted(stored.values()) == [1] * 12
+        assert mail_servers.sent_to_customers() == []
+        assert {name: count for name, count in company.inbox_counts().items() if count} == {"drafted": 12}
 
     def test_killed_at_any_moment(
         self, company: Company, mail_servers: MailServers, mailbox: dict[str, object]

@@ -126,6 +126,14 @@ class TestDrafts:
         assert not (company.folder / "mailbox" / ".Sent").exists()
         assert not (company.folder / "tickets.db").exists()
 
+    @pytest.mark.slow
+    def test_replies_that_are_written_freely_are_said_to_be_drafts_in_mode_answer_too(self, company: Company) -> None:
+        company.configure(reply={"mode": "reviewed"})
+        company.receive("valid")
+        done = company.run("run", "--once")
+        assert "Mode: answer (replies wait in the Drafts folder, no ticket is opened)" in done.stdout
+        assert (company.replies(), company.inbox_counts()["drafted"]) == ([], 1)
+
 
 @pytest.mark.parametrize("arguments", [("run", "--mode", "x"), ("check", "--mode", "x")])
 def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, arguments: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ from guarantee_email_agent.utils.retry import Backoff
 logger = logging.getLogger(__name__)
 
 PAGE_SIZE: Final = 500
-"""Mails listed at a time; those that wait for another try come on top."""
+"""Mails listed at a time. Twice those that wait or were observed come on top, so that few lists get past many."""
 
 MAX_WAIT_S: Final = 3600.0
 """Limit of the mail server's tool."""
@@ -136,7 +136,7 @@ class Daemon:
         self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
-        limit = min(PAGE_SIZE + len(self._not_before) + len(self._tasks), MAX_LISTED)
+        limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))
         if len(entries) == MAX_LISTED and not self._warned_of_length:
             self._warned_of_length = True

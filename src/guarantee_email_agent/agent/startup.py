@@ -100,7 +100,8 @@ async def _watch(daemon: Daemon, once: bool) -> int:
 async def _log_inbox(daemon: Daemon) -> None:
     """What the agent is about to do, before it does it: an inbox has a past."""
     settings = daemon.worker.settings
-    logger.info("Mode: %s%s", settings.mode, MODE_NOTES[settings.mode])
+    drafts = daemon.worker.processor.policy.drafts  # in mode answer, too, where replies are written freely
+    logger.info("Mode: %s%s", settings.mode, MODE_NOTES["drafts" if drafts else settings.mode])
     try:
         counts = await daemon.count_inbox()
     except IntegrationError as error:  # the first poll says more

@@ -280,7 +280,8 @@ class Ledger:
         with self._database.read_transaction() as connection:
             for start in range(0, len(location_keys), _PAGE):
                 page = location_keys[start : start + _PAGE]
-                found.update(connection.execute(tables.OBSERVED, {"places": page}).scalars())
+                rows = connection.execute(tables.OUTCOMES, {"places": page})
+                found.update(row.place for row in rows if row.outcome == "observed")
         return found
 
     def unfinished(self, limit: int = 100) -> list[LedgerEntry]:

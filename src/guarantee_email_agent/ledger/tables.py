@@ -260,10 +260,11 @@ HANDED_OVER: Final = (  # age_s
     .order_by(mails.c.reason)
 )
 
-OBSERVED: Final = (  # places
-    select(locations.c.place)
+# Whoever asks compares the outcomes: with a condition SQLite goes through all mails of that outcome for each location.
+OUTCOMES: Final = (  # places
+    select(locations.c.place, mails.c.outcome)
     .join(mails)
-    .where(in_literals(mails.c.outcome, "observed"), locations.c.place.in_(bindparam("places", expanding=True)))
+    .where(locations.c.place.in_(bindparam("places", expanding=True)))
 )
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
