@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.instructions.instruction import ScenarioHeader
+from guarantee_email_agent.instructions.instruction_files import TICKET_FIELDS_OF_CODE
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
 from guarantee_email_agent.instructions.router import INTENTS, SERIAL_COUNTS, WARRANTY_STATUSES, Condition
 from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
@@ -48,6 +50,11 @@ def test_every_placeholder_is_explained(name: str) -> None:
 @pytest.mark.parametrize("name", [*FACTS, *TRIGGER_PARTS, *INTENTS, *SERIAL_COUNTS, *WARRANTY_STATUSES])
 def test_every_fact_and_every_part_of_a_trigger_is_explained(name: str) -> None:
     assert f"`{name}`" in _document("instructions.md")
+
+
+@pytest.mark.parametrize("name", [*ScenarioHeader.__dataclass_fields__, *TICKET_FIELDS_OF_CODE])
+def test_every_key_of_a_frontmatter_is_explained(name: str) -> None:
+    assert f"`{name}`" in _document("instructions.md").partition("### Frontmatter")[2].partition("### Triggers")[0]
 
 
 def test_every_option_of_eval_is_explained() -> None:

@@ -30,6 +30,7 @@ def claim(text: str, status: WarrantyStatus | None, coverage: str | None = None)
         ("expired", "La garantía es válida.", "valida"),
         ("not_found", "It has expired.", "expired"),
         ("not_found", "It is valid.", "valid"),
+        ("not_found", "Ihre Garantie ist ungültig.", "ungultig"),
         ("other", "Your warranty is still valid.", "is still valid"),
         ("withheld", "It is not in our records.", "not in our records"),
         (None, "Your device is covered.", "is covered"),

@@ -119,7 +119,7 @@ def test_a_file_that_is_not_utf8_is_reported(folder: InstructionFolder) -> None:
 def test_a_file_that_is_too_large_is_reported(folder: InstructionFolder) -> None:
     with folder.main.open("ab") as file:
         file.write(b"x" * MAX_BYTES)
-    assert folder.problems() == ["main.md: larger than 256 KiB. Shorten it: a model reads all of it with every mail"]
+    assert folder.problems() == ["main.md: larger than 256 KiB. Shorten it: it is read anew for every mail"]
 
 
 @pytest.mark.parametrize("is_folder", [False, True])

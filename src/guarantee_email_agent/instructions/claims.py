@@ -33,7 +33,7 @@ _FALSE_WORDS: Mapping[WarrantyStatus | None, Sequence[str]] = {
     "valid": (*_NOT_VALID, *_EXPIRED, *_NOT_KNOWN),
     # The letters "valid" may not stand there in any word: who reads in a hurry reads no "in" before it.
     "expired": ("*valid*", *_VALID, *_COVERED, *_NOT_KNOWN),
-    "not_found": ("*valid*", *_VALID, *_COVERED, *_EXPIRED),
+    "not_found": ("*valid*", *_NOT_VALID, *_VALID, *_COVERED, *_EXPIRED),
 }
 _FULLY_COVERED = ("fully covered",)
 _ABOUT_WARRANTY = ("*warrant*", "*guarantee*", "*garanti*", "*gwaranc*", "*gewahrleist*", "*rekojmi*")

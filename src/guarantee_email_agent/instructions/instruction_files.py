@@ -94,7 +94,7 @@ def _read(path: str) -> bytes:
     except InputFileError as error:
         if error.code == "document_too_large":
             code = "instruction_file_too_large"
-            message = f"larger than {MAX_BYTES // 1024} KiB. Shorten it: a model reads all of it with every mail"
+            message = f"larger than {MAX_BYTES // 1024} KiB. Shorten it: it is read anew for every mail"
         else:
             code = "instruction_file_unreadable"
             message = f"cannot read the instruction file ({error.message}). Restore it, or correct the configuration"
