@@ -20,10 +20,10 @@ APPROVED = ["Hello,\n\nThank you for your message. We have checked your device, 
 THREAD = Thread("t", "valid-warranty", "T-1", "<reply-1@example.com>", 1000.0, 1, 0)
 
 
-def email(body: str, attachments: list[str] | None = None, **headers: str) -> Email:
+def email(body: str, attachments: list[str] | None = None, subject: str = "Re: x", **headers: str) -> Email:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return parse_email(
-        {"subject": "Re: x", "body": body, "from": "c@example.org", "received": "", "message_id": "<m@example.org>"}
+        {"subject": subject, "body": body, "from": "c@example.org", "received": "", "message_id": "<m@example.org>"}
         | {"headers": named, "attachments": attachments or []}
     )
 
@@ -82,6 +82,12 @@ def test_a_number_is_an_answer_where_we_asked_for_one() -> None:
     given = email("SN12345")
     assert machine_reply_reason(given, THREAD, None, APPROVED, asked=True) is None
     assert machine_reply_reason(given, THREAD, None, APPROVED, asked=False)
+
+
+@pytest.mark.parametrize(("subject", "is_machine"), [("SN12345", False), ("Re: SN12345", True), ("", True)])
+def test_a_mail_without_a_text_says_what_its_own_subject_says(subject: str, is_machine: bool) -> None:
+    reason = machine_reply_reason(email("", subject=subject), THREAD, None, APPROVED, asked=True)
+    assert (reason is not None) == is_machine
 
 
 def test_words_across_two_lines_of_ours_are_still_ours() -> None:

@@ -128,6 +128,12 @@ class TestConversations:
         agent, result = follow_up(body, thread("invalid-warranty", None))
         assert (result.hand_over_reasons, agent.asked) == ((), [serial_number])
 
+    def test_it_may_stand_in_a_new_subject(self) -> None:
+        agent = desk()
+        agent.history = History(thread("missing-info", None))
+        agent.process(mail("", subject="Serial number SN12345", headers=ANSWERS_US))
+        assert agent.asked == ["SN12345"]
+
     @pytest.mark.parametrize("body", ["But it is sn 12345!", "Serial number: 12345"])
     def test_a_number_that_our_reply_named_is_none_in_another_spelling(self, body: str) -> None:
         quoted = "\n\n> We looked for the serial number SN12345,\n> but it is not in our records."

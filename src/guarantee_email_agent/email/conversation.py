@@ -49,7 +49,9 @@ def machine_reply_reason(
     """
     if arrived_at is not None and -MAX_CLOCK_SKEW_S <= arrived_at - thread.replied_at < MACHINE_DELAY_S:
         return f"answers our reply within {MACHINE_DELAY_S:.0f} seconds"
-    if not email.attachments and not adds_words(email.new_text, approved_texts, with_numbers=asked):
+    # Some write all they have to say, such as the number, into the subject.
+    text = email.new_text or email.own_subject
+    if not email.attachments and not adds_words(text, approved_texts, with_numbers=asked):
         return "answers our reply with our own words"
     return None
 

@@ -189,9 +189,8 @@ class EmailProcessor:
     async def _hand_over_reasons(self, mail: _IncomingMail, instructions: Instructions) -> tuple[str, ...]:
         """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
         email, thread = mail.email, mail.thread
-        own_subject = "" if email.is_answer else email.subject
         words = text_fingerprint(email)
-        text = f"{own_subject}\n\n{email.new_text}"
+        text = f"{email.own_subject}\n\n{email.new_text}"
         # "See below": what a mere forward says is what it forwards.
         if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
             text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"

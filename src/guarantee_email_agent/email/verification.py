@@ -90,7 +90,7 @@ def is_newly_given(serial_number: str, email: Email, lexicon: Lexicon) -> bool:
     key = canonical_serial_number(serial_number)
     new, quoted = (
         {canonical_serial_number(number.text) for number in find_whole_numbers(tokenize(normalize_text(text)), lexicon)}
-        for text in (email.new_text, email.quoted_text)
+        for text in (f"{email.own_subject}\n\n{email.new_text}", email.quoted_text)
     )
     return key in new and key not in quoted
 

@@ -92,6 +92,11 @@ class Email:
         return self.subject.casefold().startswith(REPLY_OR_FORWARD_PREFIXES)
 
     @property
+    def own_subject(self) -> str:
+        """The subject where it was written for this mail; empty where it repeats an earlier one."""
+        return "" if self.is_answer else self.subject
+
+    @property
     def original_message_id(self) -> str | None:
         """The Message-ID by which the sender's program knows this mail; None where it has none."""
         return None if self.message_id.endswith(DERIVED_ID_SUFFIX) else self.message_id
