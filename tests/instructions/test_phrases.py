@@ -90,6 +90,12 @@ def test_a_star_after_too_few_letters_is_refused(phrase: str) -> None:
         parse_phrase(phrase, None)
 
 
+@pytest.mark.parametrize("phrase", ["photo|picture", "photo*; picture*"])
+def test_phrases_that_are_joined_by_another_sign_than_a_comma_are_refused(phrase: str) -> None:
+    with pytest.raises(InvalidPhraseError, match="Put a comma between phrases"):
+        parse_phrase(phrase, None)
+
+
 @pytest.mark.parametrize("phrase", ["", "***", " - "])
 def test_a_phrase_without_a_word_is_refused(phrase: str) -> None:
     with pytest.raises(InvalidPhraseError, match="has no word"):

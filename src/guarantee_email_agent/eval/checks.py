@@ -42,7 +42,7 @@ class FailedCheck(NamedTuple):
 def check_happened(
     check: str, expected: bool, actual: Mapping[str, Any], too_little: str, too_much: str
 ) -> Iterator[FailedCheck]:
-    """`email_sent` and `ticket_created`; what went wrong where too little or too much happened."""
+    """`email_sent`, `ticket_created` and `note_added`; what went wrong where too little or too much happened."""
     value = actual.get(check, _ABSENT)
     if value is not expected:
         reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much

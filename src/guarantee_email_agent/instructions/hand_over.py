@@ -108,6 +108,10 @@ def parse_hand_over(text: str) -> HandOverLexicon:
                     parts.setdefault(phrase, []).append(_Part(reason.name, pairs, side))
                     lines.setdefault(phrase, line)
     for source, line in exceptions.items():
+        if "+" in source:
+            raise _error(
+                line, f"phrase '{source}' joins two sides, which an exception cannot. Write the words in a row"
+            )
         if source in parts:
             raise _error(line, f"phrase '{source}' is an exception and stands for a reason, too. Remove one of them")
     patterns = [_parse(lines[source], source, tuple(held)) for source, held in parts.items()]

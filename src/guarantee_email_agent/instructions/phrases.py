@@ -179,6 +179,9 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
 
 
 def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
+    for sign in "|;":
+        if sign in source:
+            raise InvalidPhraseError(f"has a '{sign}', which no mail would have there. Put a comma between phrases")
     matches = list(_PHRASE_WORD.finditer(source))
     if not matches:
         raise InvalidPhraseError("has no word in it")
