@@ -85,7 +85,7 @@ def test_a_file_in_place_of_the_folder_is_told_and_nothing_is_stored(mailbox: Ma
         with refused("mail_folder_missing") as caught:
             work()
         assert str(drafts) in caught.value.message
-        assert "there is a file where a directory of the Maildir belongs" in caught.value.message
+        assert "there is a file where a directory of the Maildir belongs. Move it away" in caught.value.message
     assert mailbox.test_connection()
 
 

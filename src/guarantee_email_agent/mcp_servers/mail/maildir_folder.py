@@ -147,9 +147,12 @@ def os_errors_as_tool_errors(doing: str, directory: Path) -> Iterator[None]:
         if error.errno in _FULL:
             code, reason = "mail_disk_full", f"{reason}. Free some space"
         elif isinstance(error, FileNotFoundError):
-            code, reason = "mail_folder_missing", "a directory of the Maildir is missing"
+            code, reason = "mail_folder_missing", "a directory of the Maildir is missing. Make it"
         elif isinstance(error, NotADirectoryError | FileExistsError):
-            code, reason = "mail_folder_missing", "there is a file where a directory of the Maildir belongs"
+            code, reason = (
+                "mail_folder_missing",
+                "there is a file where a directory of the Maildir belongs. Move it away",
+            )
         elif isinstance(error, PermissionError):
             reason = f"{reason}. Give the user of the agent the right to write there"
         raise ToolError(code, f"cannot {doing} {directory}: {reason}", retryable) from None
