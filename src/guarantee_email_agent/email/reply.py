@@ -11,7 +11,7 @@ from guarantee_email_agent.integrations.ports import Reply
 
 MAX_SUBJECT = 200
 MAX_REFERENCES = 20
-MAX_OBJECTIONS = 1_500
+MAX_OBJECTION_CHARS = 1_500
 
 
 def compose_reply(email: Email, recipient: str, body: str, message_id: str, *, echo_subject: bool = True) -> Reply:
@@ -37,8 +37,18 @@ def as_draft(reply: Reply, scenario: str, ticket_fields: Mapping[str, str], obje
     if ticket_fields:
         headers["X-Agent-Ticket"] = json.dumps(dict(ticket_fields))
     if objections:
-        headers["X-Agent-Objections"] = json.dumps(objections)[:MAX_OBJECTIONS]
+        headers["X-Agent-Objections"] = _list_objections(objections)
     return replace(reply, headers=headers)
+
+
+def _list_objections(objections: Sequence[str]) -> str:
+    """A JSON list of as many as MAX_OBJECTION_CHARS take, and how many more there are."""
+    listed: list[str] = []
+    for objection in objections:
+        if len(json.dumps([*listed, objection])) > MAX_OBJECTION_CHARS:
+            return json.dumps([*listed, f"{len(objections) - len(listed)} more"])
+        listed.append(objection)
+    return json.dumps(listed)
 
 
 def reply_subject(subject: str) -> str:
