@@ -52,7 +52,7 @@ REPLY = (
 @pytest.mark.parametrize(
     ("tool", "required", "optional"),
     [
-        ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 10_000, 100)}),
+        ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 100_000, 100)}),
         ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
         ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
         ("send_reply", *REPLY),
