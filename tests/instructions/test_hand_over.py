@@ -79,6 +79,8 @@ def test_a_body_without_reasons_finds_nothing() -> None:
         ("<hand-over reason='fire' description='x'>\nfire|smoke\n</hand-over>", 2, "needs one '+' and has 0"),
         ("<hand-over reason='fire' description='x'>\na + b + c\n</hand-over>", 2, "needs one '+' and has 2"),
         ("<hand-over-exceptions>\n\nf*\n</hand-over-exceptions>", 3, "phrase 'f*' has a '*'"),
+        ("<handover reason='fire' description='x'>fire</handover>", 1, "<handover> is unknown. Write <hand-over>"),
+        ("\n<hand-over-exception>no fire</hand-over-exception>", 2, "<hand-over-exception> is unknown"),
         ("<hand-over-exceptions>\nno + fire\n</hand-over-exceptions>", 2, "which an exception cannot"),
         ("<hand-over-exceptions>\nno fire|smoke\n</hand-over-exceptions>", 2, "Put a comma between phrases"),
         (

@@ -80,7 +80,7 @@ def parse_hand_over(text: str) -> HandOverLexicon:
     """The reasons and phrases in a body; pure, hence cached. A body without any has no reasons and finds nothing.
 
     Raises MarkupError, with the line, for a reason without a name or a description, one that stands twice or holds no
-    phrase, and for a phrase that cannot be used.
+    phrase, for a misspelt element, and for a phrase that cannot be used.
     """
     reasons: dict[str, HandOverReason] = {}
     parts: dict[str, list[_Part]] = {}
@@ -88,6 +88,11 @@ def parse_hand_over(text: str) -> HandOverLexicon:
     exceptions: dict[str, int] = {}
     pairs = 0
     for element in parse_elements(text):
+        is_known = element.name in (REASON_ELEMENT, EXCEPTION_ELEMENT)
+        if not is_known and (element.name.startswith(REASON_ELEMENT) or "reason" in element.attributes):
+            # Any other name is prose for a model; a misspelt one would leave fires to it.
+            problem = f"<{element.name}> is unknown. Write <{REASON_ELEMENT}> or <{EXCEPTION_ELEMENT}>"
+            raise _error(element.line, problem)
         if element.name == EXCEPTION_ELEMENT:
             exceptions.update((source, line) for line, source in _entries(element))
         if element.name != REASON_ELEMENT:
