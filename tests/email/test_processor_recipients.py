@@ -197,6 +197,11 @@ class TestHandOver:
         assert {"fire", "injury"} <= set(result.hand_over_reasons)
         assert (agent.sent, agent.tickets, agent.asked, agent.mocks["anthropic"].requests) == ([], [], [], [])
 
+    def test_a_subject_counts_in_a_conversation_that_is_not_ours(self) -> None:
+        agent = desk()
+        result = agent.process(mail("The number that you asked for is SN12345.", subject="Re: Fire in our kitchen"))
+        assert (result.hand_over_reasons, agent.sent) == (("fire",), [])
+
     def test_what_is_quoted_is_not_what_the_customer_says(self) -> None:
         body = "Is SN12345 under warranty?\n\nOn 3 May, Bob wrote:\n> mine caught fire"
         assert desk().process(mail(body)).email_sent

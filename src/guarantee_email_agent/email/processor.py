@@ -190,7 +190,8 @@ class EmailProcessor:
         """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
         email, thread = mail.email, mail.thread
         words = text_fingerprint(email)
-        text = f"{email.own_subject}\n\n{email.new_text}"
+        # What a conversation with a colleague is about may stand in its subject alone.
+        text = f"{email.subject if thread is None else email.own_subject}\n\n{email.new_text}"
         # "See below": what a mere forward says is what it forwards.
         if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
             text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"

@@ -30,10 +30,10 @@ MAX_DATE_CHARS = 100
 
 SpanKind = Literal["new", "quoted", "signature"]
 
-REPLY_PREFIXES = ("re:", "aw:", "antw:", "odp:", "sv:", "vs:")
+REPLY_PREFIXES = ("re:", "re :", "re[", "r:", "aw:", "antw:", "odp:", "sv:", "vs:", "res:", "ynt:", "回复:", "答复:")
 """What mail programs put before the subject of a reply, in several languages."""
 
-REPLY_OR_FORWARD_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "i:")
+REPLY_OR_FORWARD_PREFIXES = (*REPLY_PREFIXES, "rv:", "fwd:", "fw:", "wg:", "pd:", "tr:", "tr :", "i:", "转发:")
 """The same for a reply or a forwarded mail."""
 
 DERIVED_ID_SUFFIX = "@missing.message-id>"
