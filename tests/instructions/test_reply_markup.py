@@ -32,6 +32,7 @@ def test_an_unknown_placeholder_is_reported_with_its_line_and_the_known_ones(nam
             "<b> cannot stand inside <reply>. What may is: text, <if>, <choose>, <optional>",
         ),
         ("<reply><if>a</if></reply>", 1, "<if> has no condition"),
+        ('<reply warranty_status="vaild">a</reply>', 1, "unknown status 'vaild'. Known are: valid, expired, not_found"),
         ('<reply colour="red">a</reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
         ('<reply>a<if colour="red">b</if></reply>', 1, "unknown fact. Known are: serial_number, warranty_status"),
         ('<reply><if coverage=" , ">a</if></reply>', 1, "has no value"),

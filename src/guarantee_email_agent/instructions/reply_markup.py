@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import InvalidPhraseError, PhrasePattern, parse_phrase
+from guarantee_email_agent.instructions.router import WARRANTY_STATUSES
 from guarantee_email_agent.instructions.template import (
     FACTS,
     PLACEHOLDERS,
@@ -25,6 +26,7 @@ from guarantee_email_agent.instructions.template import (
     Text,
 )
 
+_STATUS_VALUES = (*WARRANTY_STATUSES, "known", "unknown")
 SENTENCE_ATTRIBUTES = ("id", "use", "hints")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _SENTENCE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -193,6 +195,10 @@ def _conditions(element: Element) -> dict[str, tuple[str, ...]]:
         values = tuple(part.strip().casefold() for part in value.split(",") if part.strip())
         if not values:
             raise _error(element.line, f"<{element.name} {name}=…> has no value. Name one, or 'known' or 'unknown'")
+        if name == "warranty_status" and (unknown := set(values).difference(_STATUS_VALUES)):
+            # A coverage may be any word of the warranty system; a status is one of ours.
+            problem = f"<{element.name} {name}=…>: unknown status '{min(unknown)}'"
+            raise _error(element.line, f"{problem}. Known are: {', '.join(_STATUS_VALUES)}")
         conditions[name] = values
     return conditions
 
