@@ -14,7 +14,7 @@ MACHINE_DELAY_S: Final = 20.0
 """A reply to our reply that comes faster was not written by a person, who would not have read it yet."""
 
 MIN_WORDS: Final = 4
-"""Of a piece that shows where it was taken from, although it is no whole sentence there."""
+"""From so many on, a part of one of our sentences is taken for ours; fewer are what everybody writes."""
 
 MAX_CLOCK_SKEW_S: Final = 5.0
 MIN_FINGERPRINT_LETTERS: Final = 40

@@ -246,8 +246,8 @@ class EmailProcessor:
         numbers = verify_serial_numbers(candidates, email, lexicon)
         if mail.thread is None:
             return Triage(answer["intent"], numbers, reasons)
-        is_answer = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage("warranty", numbers, reasons or (() if is_answer else ("follow-up",)))
+        gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
+        return Triage("warranty", numbers, reasons or (() if gives_number else ("follow-up",)))
 
     async def _check_warranty(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
         """What the warranty system says, or that the sender may not be told."""

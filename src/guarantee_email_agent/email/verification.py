@@ -96,16 +96,16 @@ def is_newly_given(serial_number: str, email: Email, lexicon: Lexicon) -> bool:
 
 
 def _numbers_given(
-    words: TokenizedText, lexicon: Lexicon, is_answer: bool
+    words: TokenizedText, lexicon: Lexicon, asked: bool
 ) -> tuple[dict[str, WholeNumber], dict[str, None]]:
     """The numbers of a text that may be serial numbers, and which of them carry a label that says so; by their keys.
 
-    is_answer: the text answers the question for a serial number, so a lone number needs no label.
+    asked: the text answers the question for a serial number, so a lone number needs no label.
     """
     numbers = find_whole_numbers(words, lexicon)
     extracted = extract_serial_numbers(words, lexicon)
     spellings = extracted.numbers if extracted.labelled else ()
-    if is_answer and not spellings:
+    if asked and not spellings:
         spellings = extract_answer(words, lexicon)
     announced = dict.fromkeys(map(canonical_serial_number, spellings))
 
