@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
 
 INBOX, OTHER_INBOX = "b0" * 16, "b1" * 16
@@ -38,3 +41,12 @@ def test_a_clock_that_was_wrong_at_the_first_start_does_not_keep_mail_unanswered
     first = ledger.first_start(INBOX)
     assert first <= ledger.time()
     assert ledger.first_start_if_known(INBOX) == first
+
+
+def test_one_that_is_no_number_is_damage(ledger: Ledger, ledger_sql: Any) -> None:
+    ledger.first_start(INBOX)
+    ledger_sql.rows("UPDATE ledger_facts SET value = 'x' WHERE name = ?", f"first_start {INBOX}")
+    for ask in (ledger.first_start, ledger.first_start_if_known):
+        with pytest.raises(LedgerError, match="Restore it from a backup") as caught:
+            ask(INBOX)
+        assert caught.value.code == "ledger_corrupt"

@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, update
 
 from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.tables import facts
 
 OF_NO_MAILBOX: Final = "first_start"
@@ -22,11 +23,14 @@ _TAKE_OVER: Final = update(facts).where(facts.c.name == OF_NO_MAILBOX).values(na
 
 
 def known_first_start(connection: Connection, mailbox_key: str) -> float | None:
-    """In seconds since 1970; None before the first start. mailbox_key: a keyed hash of the mailbox's name."""
+    """In seconds since 1970; None before the first start. Raises LedgerError (`ledger_corrupt`) for no number.
+
+    mailbox_key: a keyed hash of the mailbox's name.
+    """
     for name in (_fact_name(mailbox_key), OF_NO_MAILBOX):
         value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
         if value is not None:
-            return float(value)
+            return _moment(value)
     return None
 
 
@@ -40,11 +44,18 @@ def save_first_start(connection: Connection, dialect: str, mailbox_key: str) -> 
         connection.execute(_TAKE_OVER, {"new_name": name})
     now = float(connection.execute(tables.CURRENT_TIME).scalar_one())
     connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": repr(now)})
-    first = float(connection.execute(tables.FACT, {"name": name}).scalar_one())
+    first = _moment(connection.execute(tables.FACT, {"name": name}).scalar_one())
     if first <= now:
         return first
     connection.execute(_SET_BACK, {"at_name": name, "now": repr(now)})
     return now
+
+
+def _moment(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise LedgerError("The ledger's first start is damaged. Restore it from a backup", "ledger_corrupt") from None
 
 
 def _fact_name(mailbox_key: str) -> str:
