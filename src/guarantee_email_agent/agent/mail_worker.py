@@ -28,7 +28,8 @@ from guarantee_email_agent.utils.retry import Backoff
 logger = logging.getLogger(__name__)
 
 Disposition = Outcome | Literal["failed", "outage", "waiting", "busy", "gone"]
-"""An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, deleted."""
+"""An outcome, or why there is none: it failed, a service is down, not due yet, claimed by another agent, or gone, which
+is deleted or dealt with by a person."""
 
 RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
 AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
