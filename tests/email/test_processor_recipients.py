@@ -145,6 +145,21 @@ class TestConversations:
         assert (result.scenario_used, result.email_sent) == ("valid-warranty", True)
 
     @pytest.mark.parametrize(
+        ("body", "number"),
+        [("12345678", "12345678"), ("00471-KL\n\nBest, Jane", "00471-KL"), ("It is 7781204.", "7781204")],
+    )
+    def test_a_bare_number_is_an_answer_whether_or_not_our_question_is_quoted(self, body: str, number: str) -> None:
+        agent, result = follow_up(body, thread("missing-info", None))
+        assert (result.scenario_used, agent.asked) == ("valid-warranty", [number])
+
+    @pytest.mark.parametrize(
+        "body", ["Call me at 0151 23456789", "I bought it on 2024-05-17", "Order number: 4711-0815"]
+    )
+    def test_any_other_number_is_still_none(self, body: str) -> None:
+        agent, result = follow_up(body, thread("missing-info", None))
+        assert (result.scenario_used, agent.asked) == ("hand-over", [])
+
+    @pytest.mark.parametrize(
         "body", ["I cannot find it.", "SN12345 or SN54321", "Sure!\n\n> Hello\n> My serial number is SN12345"]
     )
     def test_what_is_no_answer_to_our_question_is_handed_over(self, body: str) -> None:

@@ -38,9 +38,9 @@ class ModelRequests:
     model: LanguageModel
     settings: ModelSettings
 
-    async def triage(self, email: Email, instructions: Instructions) -> Mapping[str, Any]:
+    async def triage(self, email: Email, instructions: Instructions, asked_for: str | None) -> Mapping[str, Any]:
         """`intent`, `serial_numbers` and `hand_over`: candidates, of which code decides what they are worth."""
-        return await self._ask(triage_request(email, instructions), is_triage)
+        return await self._ask(triage_request(email, instructions, asked_for), is_triage)
 
     async def choose_sentences(
         self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]

@@ -238,12 +238,13 @@ class EmailProcessor:
     async def _triage(self, mail: _IncomingMail, instructions: Instructions) -> Triage:
         """What the mail is about. In a conversation only the answer to what we asked is answered again."""
         email = mail.email
-        answer = await self._requests.triage(email, instructions)
+        asked_for = _asked_for(mail.thread, instructions) if mail.thread else None
+        answer = await self._requests.triage(email, instructions, asked_for)
         candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         lexicon = parse_lexicon(instructions.main_body)
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
-        numbers = verify_serial_numbers(candidates, email, lexicon)
+        numbers = verify_serial_numbers(candidates, email, lexicon, asked=asked_for is not None)
         if mail.thread is None:
             return Triage(answer["intent"], numbers, reasons)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)

@@ -43,13 +43,17 @@ _POSTCODE = re.compile(
 )
 
 
-def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexicon) -> tuple[str, ...]:
+def verify_serial_numbers(
+    candidates: Sequence[str], email: Email, lexicon: Lexicon, *, asked: bool = False
+) -> tuple[str, ...]:
     """The different serial numbers that `candidates` point at, spelled as in the mail, upper case.
 
     A candidate counts where it is a whole number of the mail (`find_whole_numbers`) that no other label claims. Without
     a label of its own it needs a shape that phone numbers, dates, postcodes and the like do not have. Newly written
     text (and a subject of its own) counts before quoted text, and that before the signature. Where a text labels serial
     numbers, they count together: the others too where a candidate is one of them, else none.
+
+    asked: the mail answers a reply that asked for a serial number, so that a lone number needs no label.
     """
     written = dict.fromkeys(
         spelling
@@ -64,13 +68,13 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
         tiers = (email.new_text, f"{email.subject}\n\n{quoted}", email.signature_text)
     else:
         tiers = (f"{email.subject}\n\n{email.new_text}", quoted, email.signature_text)
-    asked = bool(quoted)
+    may_answer = asked or bool(quoted)
     for text in tiers:
         if not _DIGIT.search(text := normalize_text(text)):
             continue
         words = tokenize(text)
-        asked = asked and mentions_serial_number(tokenize(quoted), lexicon)
-        given, labelled = _numbers_given(words, lexicon, asked)
+        may_answer = may_answer and (asked or mentions_serial_number(tokenize(quoted), lexicon))
+        given, labelled = _numbers_given(words, lexicon, may_answer)
         kept: dict[str, str] = {}
         for candidate in written:
             if (key := canonical_serial_number(candidate)) in given:
@@ -81,7 +85,7 @@ def verify_serial_numbers(candidates: Sequence[str], email: Email, lexicon: Lexi
             for key in labelled:
                 kept.setdefault(key, given[key].text)
             return tuple(number for number in kept.values() if not _MAKES_A_CLAIM.search(number))
-        asked = False
+        may_answer = False
     return ()
 
 

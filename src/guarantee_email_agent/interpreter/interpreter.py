@@ -23,7 +23,7 @@ from guarantee_email_agent.interpreter.serial_numbers import (
     mentions_serial_number,
 )
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
-from guarantee_email_agent.llm.prompts import CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
+from guarantee_email_agent.llm.prompts import ASKED_FOR_ELEMENT, CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
 
 _tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
@@ -80,7 +80,8 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     if is_only_thanks(tiers[0], lexicon):
         return {"intent": "other", "serial_numbers": []}
     numbers = _numbers_by_tier(tiers, lexicon)
-    if not numbers and mentions_serial_number(tiers[1], lexicon):
+    asked = element_in(content, ASKED_FOR_ELEMENT) == "serial_number"
+    if not numbers and (asked or mentions_serial_number(tiers[1], lexicon)):
         numbers = extract_answer(tiers[0], lexicon)
     return {"intent": classify_intent(written, tiers[1], bool(numbers), lexicon), "serial_numbers": list(numbers)}
 

@@ -20,6 +20,7 @@ from guarantee_email_agent.instructions.template import OfferedSentence
 TRIAGE_TOOL = "record_triage"
 CHOICE_TOOL = "choose_sentences"
 DRAFT_TOOL = "write_reply"
+ASKED_FOR_ELEMENT = "our-last-reply-asked-for"
 MAX_SERIAL_NUMBERS = 50
 
 _CHOICE_TOOL_DESCRIPTION = (
@@ -110,9 +111,15 @@ class MailText(Protocol):
     def signature_text(self) -> str: ...
 
 
-def triage_request(email: MailText, instructions: Instructions) -> dict[str, Any]:
-    """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens."""
-    return _request([instructions.main_body], _mail_element(email), _triage_tool(instructions.hand_over.reasons))
+def triage_request(email: MailText, instructions: Instructions, asked_for: str | None = None) -> dict[str, Any]:
+    """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens.
+
+    asked_for: what the reply of ours asked for that the mail answers.
+    """
+    content = _mail_element(email)
+    if asked_for is not None:
+        content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
+    return _request([instructions.main_body], content, _triage_tool(instructions.hand_over.reasons))
 
 
 def choice_request(
