@@ -187,7 +187,7 @@ class Database:
         self._lock_for(connection, _CREATION_LOCK)
 
     def lock_for_admission(self, connection: Connection) -> None:
-        """Hold off others who would count mails and add one to them, until the transaction ends."""
+        """Hold off others who would read the clock or count mails, and write by it, until the transaction ends."""
         self._lock_for(connection, _ADMISSION_LOCK)
 
     def _lock_for(self, connection: Connection, number: int) -> None:

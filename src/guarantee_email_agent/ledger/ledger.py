@@ -267,6 +267,7 @@ class Ledger:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
         _checked("mailbox_key", mailbox_key, _HASH)
         with self._database.write_transaction() as connection:
+            self._database.lock_for_admission(connection)  # or the later of two would take the earlier for the future
             return save_first_start(connection, self._database.dialect, mailbox_key)
 
     def first_start_if_known(self, mailbox_key: str) -> float | None:
