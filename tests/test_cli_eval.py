@@ -87,7 +87,7 @@ def test_a_model_that_cannot_answer_ends_in_2_before_anything_runs(mode: str, ru
 
 @pytest.mark.parametrize(
     "option",
-    ["--eval-dir", "--only", "--threshold", "--jobs", "--repeat", "--json", "--junit", "--html", "--llm", "--verbose"],
+    ["--eval-dir", "--only", "--threshold", "--jobs", "--repeat", "--json", "--junit", "--llm", "--verbose"],
 )
 def test_help_of_eval_explains_every_option(option: str, run: Run) -> None:
     assert option in run("eval", "--help").stdout

@@ -92,6 +92,26 @@ class TestOneResult:
         (tmp_path / "config.yaml").write_text("nonsense: [", encoding="utf-8")
         assert grade(task, "--answer", "42", cwd=tmp_path).returncode == 0
 
+    def test_what_a_task_may_ask_for_stands_in_options_and_in_a_configuration(self, task: Path, tmp_path: Path) -> None:
+        (task / "task.yaml").write_text("instruction: Six times seven?\njudge_timeout_s: 900\n", encoding="utf-8")
+        config = tmp_path / "operator.yaml"
+        config.write_text("tasks: {allow: {judge_timeout_s: 1000}}\n", encoding="utf-8")
+        done = grade(task, "--answer", "42")
+        assert (done.returncode, done.stderr) == (4, "")
+        assert (
+            "task.yaml: judge_timeout_s asks for 900, and 600 is allowed. Pass --allow judge_timeout_s=900"
+            in done.stdout
+        )
+        for options in (["--allow", "network", "--allow", "judge_timeout_s=900"], ["--config", config]):
+            assert grade(task, "--answer", "42", *options).returncode == 0
+        over_it = grade(task, "--answer", "42", "--config", config, "--allow", "judge_timeout_s=800")
+        assert "900, and 800 is allowed" in over_it.stdout
+
+    def test_a_configuration_that_nobody_named_allows_nothing(self, task: Path, tmp_path: Path) -> None:
+        (task / "task.yaml").write_text("instruction: Six times seven?\njudge_timeout_s: 900\n", encoding="utf-8")
+        (tmp_path / "config.yaml").write_text("tasks: {allow: {judge_timeout_s: 1000}}\n", encoding="utf-8")
+        assert grade(task, "--answer", "42", cwd=tmp_path).returncode == 4
+
     def test_the_deadline(self, task: Path) -> None:
         (task / "test.py").write_text("while True:\n    pass\n", encoding="utf-8")
         done = grade(task, "--answer", "42", "--timeout", "0.5")
@@ -110,6 +130,13 @@ class TestFolder:
         done = grade(task.parent, "--results", results, "--jobs", "2")
         assert done.returncode == 4
         assert "✗ Errors: 2" in done.stdout.splitlines()
+
+    @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+    def test_a_report_on_stdout_is_alone_there(self, task: Path, results: Path, name: str, tmp_path: Path) -> None:
+        done = grade(task.parent, "--results", results, "--json", name)
+        assert json.loads(done.stdout)["totals"]["passed"] == 1
+        assert "✓ six: said '42'" in done.stderr.splitlines()
+        assert not (Path.cwd() / "-").exists()
 
     def test_a_bad_record_is_an_error_in_the_total(self, task: Path, results: Path) -> None:
         (results / "six.json").write_text("{", encoding="utf-8")
@@ -198,6 +225,22 @@ class TestFolder:
         assert grade(task.parent, "--results", results, "--json", results / "_report.json").returncode == 0
         assert grade(task.parent, "--results", results).returncode == 0
 
+    @pytest.mark.parametrize("name", ["test.py", "task.yaml"])
+    def test_no_report_takes_the_place_of_a_task(self, task: Path, results: Path, name: str) -> None:
+        former = (task / name).read_bytes()
+        link = results.parent / "report"
+        link.symlink_to(task / name)
+        for arguments in (
+            [task, "--answer", "42", "--json", task / name],
+            [task, "--answer", "42", "--junit", link],
+            [task.parent, "--results", results, "--json", task / name],
+        ):
+            done = grade(*arguments)
+            assert done.returncode == 2
+            assert "the report would take the place of a task" in done.stderr
+        assert (task / name).read_bytes() == former
+        assert grade(task, "--answer", "42", "--json", task / "verdict.json").returncode == 0
+
     def test_a_reader_that_leaves(self, task: Path, results: Path) -> None:
         command = [*MODULE, "grade", task.parent, "--results", results]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -255,6 +298,7 @@ class TestBadUsage:
             ([".", "--results", "absent"], "absent: the folder of records does not exist"),
             (["six", "--answer", "42", "--timeout", "0"], "'0' is not seconds above 0"),
             (["six", "--answer", "42", "--jobs", "0"], "is not a whole number"),
+            (["six", "--answer", "42", "--allow", "memory"], "no 'memory' to allow – did you mean 'memory_mb'?"),
             (["six", "--answer", "42", "--json", "absent/r.json"], "the report cannot be written"),
             (["six", "--answer", "42", "--json", "r", "--junit", "r"], "--json and --junit name the same file"),
         ],
@@ -275,6 +319,25 @@ class TestBadUsage:
     )
     def test_on_stdin(self, task: Path, option: str, stdin: bytes, said: str) -> None:
         done = grade(task, option, "-", stdin=stdin)
+        assert done.returncode == 2
+        assert said in done.stderr
+
+    @pytest.mark.parametrize("option", ["--answer", "--result"])
+    def test_an_endless_stdin(self, task: Path, option: str) -> None:
+        with open("/dev/zero", "rb") as zeros:
+            done = run_program(Path.cwd(), "grade", task, option, "-", stdin=zeros)
+        assert done.returncode == 2
+        assert "stdin: this is more than 100,000,000 bytes, the most that is read" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [(". --answer 42", b"so it is no task"), ("../six --result six.json", b"does not exist. Correct the path")],
+    )
+    def test_a_working_folder_that_is_gone(self, task: Path, arguments: str, said: bytes) -> None:
+        gone = task.parent / "gone"
+        gone.mkdir()
+        command = f"rmdir ../gone; exec {' '.join(MODULE)} grade {arguments.replace('../six', str(task))}"
+        done = subprocess.run(["sh", "-c", command], cwd=gone, capture_output=True, check=False)
         assert done.returncode == 2
         assert said in done.stderr
 

@@ -51,6 +51,16 @@ def test_nobody_has_read_a_reply_within_seconds(after_s: float, is_machine: bool
     assert (reason is not None) == is_machine
 
 
+def test_a_wish_for_a_person_is_read_however_fast_it_comes() -> None:
+    crossed = (email("It burns, call me."), THREAD, THREAD.replied_at + 5, APPROVED)
+    assert machine_reply_reason(*crossed, asked=False, wants_person=True) is None
+
+
+def test_our_own_words_are_no_wish_for_a_person() -> None:
+    ours = email("Thank you for your message. We have checked your device, and")
+    assert machine_reply_reason(ours, THREAD, None, APPROVED, asked=False, wants_person=True)
+
+
 @pytest.mark.parametrize(
     "body",
     [

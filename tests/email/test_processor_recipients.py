@@ -181,6 +181,12 @@ class TestConversations:
         result = agent.process(mail("I will be back on Monday, SN12345", headers=ANSWERS_US), 1003.0)
         assert (result.scenario_used, bool(result.skip_reason), agent.sent) == ("no-reply", True, [])
 
+    def test_a_fire_in_a_mail_that_crossed_ours_is_handed_over(self) -> None:
+        agent = desk()
+        agent.history = History(thread())
+        result = agent.process(mail("Meanwhile it caught fire!", headers=ANSWERS_US), 1003.0)
+        assert (result.scenario_used, result.hand_over_reasons, agent.sent) == ("hand-over", ("fire",), [])
+
     def test_a_mail_that_names_an_unknown_reply_is_a_first_mail(self) -> None:
         agent = desk()
         agent.history = History(None)

@@ -43,7 +43,7 @@ def test_usual_calls_pass() -> None:
 @pytest.mark.parametrize(
     ("calls", "error"),
     [
-        ({"mount": 165, "pivot_root": 155, "bpf": 321, "ptrace": 101}, errno.EPERM),
+        ({"mount": 165, "pivot_root": 155, "bpf": 321, "ptrace": 101, "open_by_handle_at": 304}, errno.EPERM),
         ({"memfd_create": 319, "clone3": 435, "io_uring_setup": 425, "vmsplice": 278}, errno.ENOSYS),
     ],
     ids=["those that change the machine", "those that have a substitute look absent"],

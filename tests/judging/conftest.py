@@ -70,7 +70,7 @@ class PlainUserPool:
                     continue
                 verdict = pool.judge(
                     Path(asked["judge"]), asked["record"], asked["timeout_s"],
-                    limits=JudgeLimits(**asked["limits"]), network=asked["network"],
+                    limits=JudgeLimits(**asked["limits"]), network=asked["network"], sandbox_port=asked["sandbox_port"],
                 )
                 print(json.dumps(asdict(verdict)), flush=True)
     """
@@ -102,9 +102,10 @@ class PlainUserPool:
         *,
         limits: JudgeLimits = DEFAULT_LIMITS,
         network: bool = False,
+        sandbox_port: int | None = None,
     ) -> Verdict:
         asked = {"judge": str(path), "record": record, "timeout_s": timeout_s, "network": network}
-        return Verdict(**self._ask(asked | {"limits": asdict(limits)}))
+        return Verdict(**self._ask(asked | {"limits": asdict(limits), "sandbox_port": sandbox_port}))
 
     def isolation(self) -> Isolation:
         return Isolation(**self._ask({}))

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from collections import UserDict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from tasks_and_sandboxes import write_task
 
+from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.grading import grade, validate_task
+from guarantee_email_agent.judging.judge import JudgePool
 from guarantee_email_agent.judging.task import load_task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.utils.errors import TaskError
@@ -53,6 +58,20 @@ class TestGrade:
             "wanted": 42,
         }
 
+    def test_a_task_that_asks_for_more_time_than_is_allowed_is_not_judged(self, tmp_path: Path) -> None:
+        task = make_task(tmp_path / "six", task_yaml="instruction: Say 42\njudge_timeout_s: 601\n")
+        problem = (
+            f"{task}/task.yaml: judge_timeout_s asks for 601, and 600 is allowed. Pass --allow judge_timeout_s=601"
+        )
+        assert grade(task, "42").error == problem
+        assert validate_task(load_task(task)).details["an empty answer"] == {"verdict": "error", "said": problem}
+        assert grade(task, "42", allowed=TaskAllowance(judge_timeout_s=601)).verdict == "passed"
+
+    def test_the_callers_deadline_counts_whatever_the_task_asks_for(self, tmp_path: Path) -> None:
+        hangs = "import time\ndef test(result):\n    time.sleep(60)\n"
+        task = make_task(tmp_path / "six", hangs, "instruction: Say 42\njudge_timeout_s: 86400\n")
+        assert "within 0.2 s" in str(grade(task, "42", timeout_s=0.2).error)
+
     def test_a_judge_that_crashes_is_an_error_and_no_exception(self, tmp_path: Path) -> None:
         verdict = grade(make_task(tmp_path / "six", "def test(result):\n    return 1 / 0\n"), "42")
         assert verdict.verdict == "error"
@@ -68,8 +87,8 @@ class TestGrade:
             grade(make_task(tmp_path / "six"), result)
         assert caught.value.code == "task_record_invalid"
 
-    @pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan"), 1e9])
-    def test_what_is_no_deadline(self, tmp_path: Path, timeout_s: float) -> None:
+    @pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan"), 1e9, "5", True, [1], b"5"])
+    def test_what_is_no_deadline(self, tmp_path: Path, timeout_s: Any) -> None:
         with pytest.raises(TaskError, match="Pass seconds above 0 and at most 86400") as caught:
             grade(make_task(tmp_path / "six"), "42", timeout_s=timeout_s)
         assert caught.value.code == "task_invalid_value"
@@ -81,7 +100,47 @@ class TestGrade:
 
         task = make_task(tmp_path / "six")
         assert grade(task, {"task_result": {42}}).feedback == "said {42}"
-        assert str(grade(task, {"task_result": Mute()}).error).endswith("is no JSON: no words")
+        assert grade(task, {"task_result": float("nan")}).feedback == "said nan"
+        for value in (Mute(), b"42", {(1, 2): 3}):
+            with pytest.raises(TaskError, match="six: the record is no JSON"):
+                grade(task, {"conversation": [{"role": "user", "content": value}]})
+
+    def test_a_record_that_holds_itself(self, tmp_path: Path) -> None:
+        record: dict[str, Any] = {"task_result": "42", "conversation": []}
+        record["conversation"].append(record)
+        with pytest.raises(TaskError, match="six: the record is no JSON: Circular reference"):
+            grade(make_task(tmp_path / "six"), record)
+
+    @pytest.mark.parametrize("record", [{1: 2}, {None: 2}, {b"task_result": "42"}], ids=repr)
+    def test_keys_that_are_no_text(self, tmp_path: Path, record: Any) -> None:
+        with pytest.raises(TaskError, match="which is no text") as caught:
+            grade(make_task(tmp_path / "six"), record)
+        assert caught.value.code == "task_record_invalid"
+
+    @pytest.mark.parametrize("held", [b"42", {(1, 2): 3}], ids=repr)
+    def test_another_mapping_is_looked_into_as_a_dictionary_is(self, tmp_path: Path, held: object) -> None:
+        task = make_task(tmp_path / "six")
+        assert grade(task, MappingProxyType({"task_result": "42"})).verdict == "passed"
+        with pytest.raises(TaskError, match="six: the record is no JSON"):
+            grade(task, MappingProxyType({"task_result": held}))
+
+    def test_a_mapping_that_cannot_be_read(self, tmp_path: Path) -> None:
+        class Torn(UserDict[str, str]):
+            def __getitem__(self, key: str) -> str:
+                raise OSError("its file is closed")
+
+        with pytest.raises(TaskError, match="six: the record is no JSON: its file is closed"):
+            grade(make_task(tmp_path / "six"), Torn(task_result="42"))
+
+    @pytest.mark.parametrize("allowed", [None, {"network": True}, "network"], ids=repr)
+    def test_what_is_no_allowance(self, tmp_path: Path, allowed: Any) -> None:
+        with pytest.raises(TaskError, match="Pass a TaskAllowance, or leave it out"):
+            grade(make_task(tmp_path / "six"), "42", allowed=allowed)
+
+    @pytest.mark.parametrize("folder", [3, None, b"tasks", []], ids=repr)
+    def test_what_is_no_path(self, folder: Any) -> None:
+        with pytest.raises(TaskError, match="is no task directory"):
+            grade(folder, {})
 
     def test_the_deadline_of_the_task_and_that_of_the_caller(self, tmp_path: Path) -> None:
         forever = "def test(result):\n    while True:\n        pass\n"
@@ -117,7 +176,7 @@ class TestValidation:
                 "'six' in str(result['conversation']) and not result['task_result']",
                 "the instruction alone in the conversation",
             ),
-            ("isinstance(result['task_result'], float)", "an answer that is a number"),
+            ("isinstance(result['task_result'], float)", "an answer that is NaN"),
             ("isinstance(result['task_result'], list)", "an answer that is a list"),
             ("isinstance(result['task_result'], dict)", "an answer that is a mapping"),
             ("'docker_port' in result['sandbox']", "entries of odd types"),
@@ -137,12 +196,99 @@ class TestValidation:
             "    return {'passed': result['task_result'].strip() == '42', 'feedback': ''}\n"
         )
         verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        assert verdict.verdict == "passed"
+        odd = "an answer that is NaN, an answer that is a list, an answer that is a mapping"
+        assert verdict.feedback == f"passes none of 8 negative controls, but crashes on {odd}"
+        assert verdict.details["an answer that is a list"]["verdict"] == "error"
+
+    @pytest.mark.parametrize("how", ["sys.exit(0)", "while True: pass", "return {'passed': 1}"])
+    def test_a_judge_that_ends_in_another_way_on_odd_types(self, tmp_path: Path, how: str) -> None:
+        judge = (
+            "import sys\ndef test(result):\n    if not isinstance(result['task_result'], str):\n"
+            f"        {how}\n    return {{'passed': False, 'feedback': ''}}\n"
+        )
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)), timeout_s=0.7)
+        assert (verdict.verdict, len(verdict.feedback.splitlines())) == ("failed", 1)
+
+    @pytest.mark.parametrize("condition", ["result['task_result']", "'six' not in result['task_result']"])
+    def test_a_judge_that_crashes_on_what_any_agent_may_say(self, tmp_path: Path, condition: str) -> None:
+        judge = f"def test(result):\n    assert {condition}\n    return {{'passed': False, 'feedback': ''}}\n"
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
         assert verdict.verdict == "failed"
-        assert "an answer that is a list: no verdict: test.py raised AttributeError" in verdict.feedback
-        assert "here" in verdict.output
+        assert ": no verdict: test.py raised AssertionError" in verdict.feedback
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "found = re.search('<answer>(.*)</answer>', result['task_result']); passed = found and found[1] == '3'",
+            "passed = result['task_result'] == 3",
+            "passed = result['task_result'] == ['a', 'b']",
+            "passed = isinstance(result['task_result'], (int, float)) and abs(result['task_result']) < 1e-9",
+            "passed = isinstance(result['task_result'], (int, float)) and result['task_result'] < 0.05",
+            "passed = isinstance(result['task_result'], (int, float)) and result['task_result'] > 1000",
+            "passed = isinstance(result['task_result'], list) and sorted(result['task_result']) == [1, 2]",
+            "found = re.search('[{].*}', result['task_result']); passed = found and json.loads(found[0])['n'] == 3",
+        ],
+    )
+    def test_honest_judges_of_numbers_lists_and_forms(self, tmp_path: Path, body: str) -> None:
+        judge = (
+            f"import json, re\ndef test(result):\n    {body}\n    return {{'passed': bool(passed), 'feedback': ''}}\n"
+        )
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        assert (verdict.verdict, verdict.error) == ("passed", None), verdict.feedback
+
+    def test_a_judge_that_passes_all_but_what_it_crashes_on(self, tmp_path: Path) -> None:
+        judge = "def test(result):\n    return {'passed': len(result['task_result'] + '') >= 0, 'feedback': ''}\n"
+        verdict = validate_task(load_task(make_task(tmp_path / "six", judge)))
+        assert verdict.verdict == "failed"
+        assert verdict.feedback.startswith("an empty record, an empty answer, the instruction echoed back, ")
+        assert verdict.feedback.endswith(": passes, but must not")
 
     def test_a_judge_that_does_not_load_is_told_of_once(self, tmp_path: Path) -> None:
         verdict = validate_task(load_task(make_task(tmp_path / "six", "def test(result)\n")))
         assert verdict.verdict == "failed"
         assert verdict.feedback.startswith("every control: no verdict: test.py")
         assert len(verdict.feedback.splitlines()) == 1
+
+
+class TestTheSandboxOfARecord:
+    """Its port can be reached where the task asks, and so can the whole network where the operator allows it, too."""
+
+    CONNECT = """\
+import socket
+def test(result):
+    for port in result["expected"]:
+        socket.create_connection(("localhost", port), 10).close()
+    return {"passed": True, "feedback": ""}
+"""
+
+    def grade(self, folder: Path, task_yaml: str, *, named: object, others: bool = False, **how: Any) -> Verdict:
+        with socket.create_server(("127.0.0.1", 0)) as sandbox, socket.create_server(("127.0.0.1", 0)) as other:
+            ports = [listener.getsockname()[1] for listener in (sandbox, other)]
+            settings = f"instruction: Look\nexpected: {ports[: 1 + others]}\n{task_yaml}"
+            task = make_task(folder / "look", self.CONNECT, settings)
+            named = ports[0] if named is None else named
+            return grade(task, {"task_result": "", "sandbox": {"docker_port": named}}, **how)
+
+    def test_it_can_be_looked_into(self, tmp_path: Path) -> None:
+        assert self.grade(tmp_path, "judge_network: true\n", named=None).error is None
+
+    def test_not_where_the_task_does_not_ask(self, tmp_path: Path) -> None:
+        assert "a judge has no network" in str(self.grade(tmp_path, "", named=None).error)
+
+    @pytest.mark.parametrize("named", [0, -1, 65_536, True, "8080", 1.5, [], {}])
+    def test_a_record_that_names_no_port(self, tmp_path: Path, named: object) -> None:
+        error = str(self.grade(tmp_path, "judge_network: true\n", named=named).error)
+        assert "a judge has no network" in error
+
+    def test_nothing_else_is_reached(self, tmp_path: Path) -> None:
+        with JudgePool() as pool:
+            if not pool.isolation().namespaces:
+                pytest.skip(f"this machine has no namespaces for judges: {pool.isolation().why}")
+        error = str(self.grade(tmp_path, "judge_network: true\n", named=None, others=True).error)
+        assert "ConnectionRefusedError" in error
+
+    def test_all_of_the_network_where_it_is_allowed(self, tmp_path: Path) -> None:
+        allowed = TaskAllowance(network=True)
+        assert self.grade(tmp_path, "judge_network: true\n", named=None, others=True, allowed=allowed).error is None
+        assert "a judge has no network" in str(self.grade(tmp_path / "2", "", named=None, allowed=allowed).error)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,7 +53,9 @@ def wheel(tmp_path: Path) -> Path:
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("UV_NO_INDEX", "1")  # no test leaves this machine
+    monkeypatch.setenv("UV_OFFLINE", "1")  # no test leaves this machine
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setattr("guarantee_email_agent.judging.judge_dependencies._environments", {})
     (tmp_path / "task").mkdir()
     return tmp_path / "task" / "test.py"
 
@@ -60,8 +64,7 @@ def declaring(*lines: str, judge: str = READS_SHELF) -> str:
     return "".join(f"# {line}\n" for line in ("/// script", *lines, "///")) + judge
 
 
-def needing(package: Path, judge: str = READS_SHELF) -> str:
-    return declaring(f'dependencies = ["shelf @ {package.as_uri()}"]', judge=judge)
+NEEDS_SHELF = declaring('dependencies = ["shelf"]')
 
 
 def judge_source(file: Path, source: str, timeout_s: float = 60) -> Verdict:
@@ -71,7 +74,7 @@ def judge_source(file: Path, source: str, timeout_s: float = 60) -> Verdict:
 
 @needs_uv
 def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
-    first, second = (judge_source(file, needing(wheel)) for _ in range(2))
+    first, second = (judge_source(file, NEEDS_SHELF) for _ in range(2))
     assert (first.verdict, first.feedback, first.error) == ("passed", "from the wheel", None)
     assert second.feedback == "from the wheel"
     assert [each.name for each in file.parent.iterdir()] == ["test.py"]
@@ -80,13 +83,16 @@ def test_a_declared_package_is_there(file: Path, wheel: Path) -> None:
 @needs_uv
 def test_another_version_of_the_judge_gets_what_it_declares(file: Path, wheel: Path) -> None:
     assert "No module named 'shelf'" in str(judge_source(file, READS_SHELF).error)
-    assert judge_source(file, needing(wheel)).verdict == "passed"
+    assert judge_source(file, NEEDS_SHELF).verdict == "passed"
 
 
 @needs_uv
 def test_isolated_all_the_same(file: Path, wheel: Path) -> None:
     hang = "def test(result):\n    while True: pass\n"
-    assert judge_source(file, needing(wheel, hang), 0.7).error == "gave no verdict within 0.7 s"
+    assert (
+        judge_source(file, declaring('dependencies = ["shelf"]', judge=hang), 0.7).error
+        == "gave no verdict within 0.7 s"
+    )
 
 
 @needs_uv
@@ -103,13 +109,13 @@ def test_all_judges_that_declare_the_same_share_it(
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     for number in range(3):
-        assert judge_source(file, f"{needing(wheel)}# {number}\n").verdict == "passed"
+        assert judge_source(file, f"{NEEDS_SHELF}# {number}\n").verdict == "passed"
     assert len(list(temporary.glob("judge-packages-*"))) == 1
 
 
 @needs_uv
 def test_what_was_installed_goes_with_our_process(file: Path, wheel: Path, tmp_path: Path) -> None:
-    file.write_text(needing(wheel), encoding="utf-8")
+    file.write_text(NEEDS_SHELF, encoding="utf-8")
     program = (
         "from pathlib import Path\nfrom guarantee_email_agent.judging.judge import judge\n"
         f"print(judge(Path({str(file)!r}), {{}}).feedback)\n"
@@ -121,46 +127,100 @@ def test_what_was_installed_goes_with_our_process(file: Path, wheel: Path, tmp_p
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-class TestNothingRunsOutsideOfIsolation:
-    """Installing is done by our own user, with our environment: a judge's packages must have no say in it."""
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ("shelf @ http://127.0.0.1:9/shelf.whl", "by its address"),
+        ("shelf @ file:///shelf.whl", "by its address"),
+        ("shelf@git+https://127.0.0.1/shelf", "by its address"),
+        ("shelf[more] @ file:///shelf.whl ; python_version > '3'", "by its address"),
+        *((text, "which is not the name of a package") for text in (
+            "git+https://127.0.0.1/shelf", "http://127.0.0.1:9/shelf.whl", "file:shelf.whl", "/shelf", "./shelf",
+            "shelf.whl/", "../task", ".", "~/shelf", "-r /etc/passwd", "--index-url=http://127.0.0.1:9/", "-e .",
+            "--editable=.", "-shelf", "${HOME}", "shelf==${HOME}", "shelf===/shelf", "shelf\\u0000", "", "shelf other",
+            "shelf; " + "(" * 5000,
+        )),
+    ],
+)  # fmt: skip
+def test_a_dependency_is_a_name(file: Path, monkeypatch: pytest.MonkeyPatch, declared: str, why: str) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: pytest.fail("asked for uv"))
+    error = str(judge_source(file, declaring(f'dependencies = ["{declared}"]')).error)
+    assert why in error
+    assert len(error) < 400
+    assert "\n" not in error
 
-    @needs_uv
-    def test_no_package_is_built(self, file: Path, tmp_path: Path) -> None:
-        package = tmp_path / "package"
-        package.mkdir()
-        (package / "pyproject.toml").write_text(
-            '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-            '[project]\nname = "shelf"\nversion = "1.0"\n'
-        )
-        (package / "backend.py").write_text(f"open({str(tmp_path / 'built')!r}, 'w')\n")
-        assert "Building source distributions is disabled" in str(judge_source(file, needing(package)).error)
-        assert not (tmp_path / "built").exists()
 
-    @needs_uv
-    def test_an_installed_package_is_not_started(self, file: Path, tmp_path: Path) -> None:
-        # A line of a .pth file that begins with "import" runs whenever Python starts with it.
-        wheel = make_wheel(tmp_path, evil=f"import os; open({str(tmp_path / 'started')!r}, 'w')\n")
-        for number in range(2):
-            assert judge_source(file, f"{needing(wheel)}# {number}\n").verdict == "passed"
-        assert not (tmp_path / "started").exists()
+@pytest.mark.parametrize(
+    "declared",
+    ["3.12", "3", "python3.11", "pypy", "cpython@/x", "/bin/sh", "./python", "system", "default", ">=3.11,/bin/sh",
+     "===/bin/sh", "===3.11", "==${HOME}", ">=3.11 --config-file=/x", "-p", ">=" + "9" * 5000, "x" * 10_000],
+)  # fmt: skip
+@pytest.mark.parametrize("dependencies", ["", "dependencies = ['shelf']"])
+def test_a_version_of_python_is_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch, declared: str, dependencies: str
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: pytest.fail("asked for uv"))
+    error = str(judge_source(file, declaring(f'requires-python = "{declared}"', dependencies)).error)
+    assert error.startswith("declares a 'requires-python' that is no version specifier: ")
+    assert len(error) < 400
 
-    def test_uv_takes_no_settings_from_a_judge(self, file: Path, tmp_path: Path) -> None:
-        source = declaring("dependencies = []", "[tool.uv]", f"cache-dir = '{tmp_path}/evil'")
-        error = "has settings for uv, which a judge cannot make. Remove [tool.uv] from the block"
-        assert judge_source(file, source).error == error
 
-    @needs_uv
-    def test_nor_from_the_folder_that_we_stand_in(
-        self, file: Path, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(file.parent)
-        (file.parent / "uv.toml").write_text("nonsense = [\n")
-        assert judge_source(file, needing(wheel)).feedback == "from the wheel"
+def test_nor_is_the_file_run_that_stands_there(file: Path, tmp_path: Path) -> None:
+    program = tmp_path / "task" / "python"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    judge_source(file, declaring(f'requires-python = "{program}"'))
+    assert not (tmp_path / "ran").exists()
 
-    @needs_uv
-    @pytest.mark.parametrize("declared", ["--index-url=http://127.0.0.1:9/", "-r /etc/passwd", "--editable=."])
-    def test_an_option_is_no_package(self, file: Path, declared: str) -> None:
-        assert "Failed to parse" in str(judge_source(file, declaring(f'dependencies = ["{declared}"]')).error)
+
+@needs_uv
+def test_what_does_not_apply_here_is_not_installed(file: Path) -> None:
+    fine = "def test(result): return {'passed': True, 'feedback': ''}\n"
+    source = declaring("dependencies = ['no-such-shelf ; python_version < \"3\"']", judge=fine)
+    assert judge_source(file, source).verdict == "passed"
+
+
+@needs_uv
+@pytest.mark.parametrize("change", [lambda source: source.replace("\n", "\r\n"), lambda source: "\ufeff" + source])
+def test_line_ends_and_byte_order_marks_are_those_of_python(
+    file: Path, wheel: Path, change: Callable[[str], str]
+) -> None:
+    file.write_bytes(change(NEEDS_SHELF).encode())
+    assert judge(file, {}).feedback == "from the wheel"
+
+
+@needs_uv
+def test_who_declares_something_else_does_not_wait(file: Path, wheel: Path, tmp_path: Path) -> None:
+    """The index of the first judge never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        slow = tmp_path / "slow.py"
+        slow.write_text(declaring('dependencies = ["slow"]'))
+        program = """if True:
+            import os, sys, threading
+            from pathlib import Path
+            from guarantee_email_agent.judging.judge import judge
+
+            del os.environ["UV_OFFLINE"]
+            os.environ["UV_DEFAULT_INDEX"] = sys.argv[1]
+            threading.Thread(target=judge, args=(Path(sys.argv[2]), {}), daemon=True).start()
+            sys.stdin.readline()
+            del os.environ["UV_DEFAULT_INDEX"]
+            os.environ["UV_OFFLINE"] = "1"
+            print(judge(Path(sys.argv[3]), {}).feedback)
+        """
+        file.write_text(NEEDS_SHELF)
+        address = f"http://127.0.0.1:{index.getsockname()[1]}/"
+        with subprocess.Popen(
+            [sys.executable, "-c", program, address, str(slow), str(file)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            connection, _ = index.accept()
+            assert process.communicate("go\n", timeout=60)[0] == "from the wheel\n"
+            # uv ended with the process that waits for nobody.
+            connection.settimeout(60)
+            while connection.recv(1 << 16):
+                pass
+            connection.close()
 
 
 def test_without_uv(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,12 +233,21 @@ def test_without_uv(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "lines",
-    [(), ('requires-python = ">=3.11"',), ("dependencies = []",), ("[tool.other]", "x = 1"), ("tool = 1",)],
+    [
+        (),
+        ("requires-python = ''",),
+        ('requires-python = ">=3.11,<4"',),
+        ('requires-python = " ~= 3.11 "',),
+        ('requires-python = ">=3.11"',),
+        ("dependencies = []",),
+        ("[tool.other]", "x = 1"),
+        ("tool = 1",),
+    ],
     ids=str,
 )
 def test_what_this_python_has_needs_no_uv(file: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr("shutil.which", lambda _: pytest.fail("asked for uv"))
+    monkeypatch.setattr("shutil.which", lambda *_, **__: pytest.fail("asked for uv"))
     fine = "def test(result): return {'passed': True, 'feedback': ''}\n"
     assert judge_source(file, declaring(*lines, judge=fine)).verdict == "passed"
 
@@ -191,6 +260,10 @@ def test_what_this_python_has_needs_no_uv(file: Path, monkeypatch: pytest.Monkey
         ("# /// script\n# dependencies = [\n# ///\n", "in a block that is no TOML"),
         ("# /// script\n# dependencies = 'shelf'\n# ///\n", "not as a list of texts"),
         ("# /// script\n# requires-python = 3\n# ///\n", "not as a text"),
+        ("# /// script\n# dependencies = ['\0']\n# ///\n", "in a block that is no TOML"),
+        ("# /// script\n# ///\n\n# /// script\n# ///\n", "in two blocks"),
+        (f"# /// script\n# {'#' * 20_000}\n# ///\n", "of more than 20,000 characters"),
+        ("# /// script\n# [tool.uv]\n# cache-dir = '/evil'\n# ///\n", "has settings for uv, which a judge cannot make"),
     ],
 )
 def test_a_block_that_cannot_be_read(file: Path, source: str, why: str) -> None:

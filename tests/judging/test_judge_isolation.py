@@ -45,7 +45,7 @@ class TestWhatListens:
     def test_on_a_unix_socket(self, ask: Ask, listener: socket.socket, folder: Path, kind: str) -> None:
         connect = f"socket.socket(socket.AF_UNIX, socket.{kind}).connect(result['socket'])"
         error = ask(connect, OK, head="import socket", record={"socket": str(folder / "socket")}).error
-        assert "a judge has no network unless its task asks for it" in str(error)
+        assert "a judge has no network unless its task asks for more" in str(error)
         with pytest.raises(BlockingIOError):
             listener.accept()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,11 +15,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.isolation.users import judge_users
 from guarantee_email_agent.judging.judge import JudgePool, judge
+from guarantee_email_agent.judging.judge_protocol import Isolation
 
 ECHO = "def test(result):\n    return {'passed': True, 'feedback': str(result['n'])}\n"
 
@@ -72,24 +77,134 @@ def test_every_thread_gets_its_own_verdict(echo: Path) -> None:
             assert feedback == [str(n) for n in range(40)]
 
 
-def test_a_server_that_was_killed_is_an_error_and_is_replaced(tmp_path: Path, echo: Path) -> None:
-    with JudgePool(namespaces=False) as pool:
+@each_isolation
+def test_a_server_that_was_killed_is_replaced(echo: Path, namespaces: bool) -> None:
+    with JudgePool(namespaces=namespaces) as pool:
         assert pool.judge(echo, {"n": 1}).verdict == "passed"
         [server] = pool._idle[False]
         server._process.kill()
         server._process.wait()
-        assert pool.judge(echo, {"n": 2}).error == "ended the process that watches it"
-        assert pool.judge(echo, {"n": 3}).feedback == "3"
+        assert pool.judge(echo, {"n": 2}).feedback == "2"
 
 
 @each_isolation
-def test_where_the_caller_is_killed_its_judge_ends(
-    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
+def test_a_server_whose_folder_was_cleaned_away_is_replaced(echo: Path, namespaces: bool) -> None:
+    with JudgePool(namespaces=namespaces) as pool:
+        assert pool.judge(echo, {"n": 1}).verdict == "passed"
+        [server] = pool._idle[False]
+        assert server._folder
+        os.rmdir(server._folder)
+        assert pool.judge(echo, {"n": 2}).feedback == "2"
+
+
+@pytest.mark.slow
+def test_a_server_that_was_stopped_is_replaced(echo: Path) -> None:
+    with JudgePool(namespaces=False) as pool:
+        assert pool.judge(echo, {"n": 1}).verdict == "passed"
+        [server] = pool._idle[False]
+        server._process.send_signal(signal.SIGSTOP)
+        assert pool.judge(echo, {"n": 2}).feedback == "2"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount something")
+def test_what_is_mounted_later_is_seen(tmp_path: Path, echo: Path) -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom guarantee_email_agent.isolation import syscalls as kernel\n"
+        "from guarantee_email_agent.judging.judge import JudgePool\n"
+        "kernel.unshare(kernel.CLONE_NEWNS)\n"
+        "kernel.mount('none', '/', 'none', kernel.MS_REC | kernel.MS_PRIVATE)\n"
+        "echo, folder = map(Path, sys.argv[1:])\n"
+        "with JudgePool() as pool:\n"
+        "    print(pool.judge(echo, {'n': 1}).feedback)\n"
+        "    kernel.mount('none', str(folder), 'tmpfs', 0)\n"
+        "    (folder / 'test.py').write_text(echo.read_text())\n"
+        "    print(pool.judge(folder / 'test.py', {'n': 2}).feedback)\n"
+    )
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    said = subprocess.run([sys.executable, "-c", program, echo, folder], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["1", "2"]
+
+
+@each_isolation
+def test_where_the_caller_is_killed_nothing_is_left(
+    tmp_path: Path, token: str, is_running: Callable[[str], bool], namespaces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = write_judge(tmp_path, f"import os\nos.execvp('sleep', ['sleep', '{token}'])\n")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    daemon = f"subprocess.Popen(['sleep', '{token}'], start_new_session=True)"
+    leave = "open(os.environ['TMPDIR'] + '/left', 'w')"
+    file = write_judge(tmp_path, f"import os, subprocess, time\n{daemon}\n{leave}\ntime.sleep(600)\n")
     with judging_process(file, namespaces):
         assert happens(lambda: is_running(f"sleep {token}"))
     assert happens(lambda: not is_running(f"sleep {token}"))
+    assert happens(lambda: not list(temporary.iterdir()))
+
+
+@each_isolation
+def test_a_server_that_is_killed_at_work_leaves_nothing(
+    tmp_path: Path, echo: Path, token: str, is_running: Callable[[str], bool], namespaces: bool
+) -> None:
+    (tmp_path / "slow").mkdir()
+    file = write_judge(tmp_path / "slow", f"import os\nos.execvp('sleep', ['sleep', '{token}'])\n")
+    with JudgePool(namespaces=namespaces) as pool, ThreadPoolExecutor(1) as thread:
+        assert pool.judge(echo, {"n": 1}).verdict == "passed"
+        [server] = pool._idle[False]
+        judging = thread.submit(pool.judge, file, {}, 3)
+        assert happens(lambda: is_running(f"sleep {token}"))
+        server._process.kill()
+        assert judging.result().verdict == "error"
+        assert happens(lambda: not is_running(f"sleep {token}"))
+        assert pool.judge(echo, {"n": 2}).feedback == "2"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has judges run as another user")
+@pytest.mark.parametrize(
+    ("namespaces", "network", "known"), [(True, True, True), (False, False, True), (True, False, False)]
+)
+def test_users_of_judges_with_this_network_are_known(
+    tmp_path: Path, namespaces: bool, network: bool, known: bool
+) -> None:
+    tell = "import os\ndef test(result): return {'passed': True, 'feedback': str(os.getuid())}\n"
+    with JudgePool(namespaces=namespaces) as pool:
+        if namespaces and not pool.isolation().namespaces:
+            pytest.skip(f"this machine has no namespaces for judges: {pool.isolation().why}")
+        user = int(pool.judge(write_judge(tmp_path, tell), {}, network=network).feedback)
+        assert (user in judge_users) == known
+    assert user not in judge_users
+
+
+def test_where_there_are_no_files_in_memory(echo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    assert judge(echo, {"n": 1}).feedback == "1"
+
+
+def test_a_full_disk_is_told(tmp_path: Path, echo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    with JudgePool() as pool:
+        assert pool.judge(echo, {"n": 1}).feedback == "1"
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+        try:
+            error = pool.judge(echo, {"n": "x" * 20_000}).error
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert error == "cannot be given this record: File too large"
+        assert pool.judge(echo, {"n": 2}).feedback == "2"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists open files in /proc")
+def test_hundreds_of_judges_leave_no_file_open(echo: Path) -> None:
+    with JudgePool() as pool, socket.create_server(("127.0.0.1", 0)) as sandbox:
+        port = sandbox.getsockname()[1]
+        assert pool.judge(echo, {"n": 1}, sandbox_port=port).feedback == "1"
+        before = len(os.listdir("/proc/self/fd"))
+        for n in range(200):
+            assert pool.judge(echo, {"n": n}, sandbox_port=port if n % 4 == 0 else None).feedback == str(n)
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 @each_isolation
@@ -223,3 +338,51 @@ def test_what_holds_here_is_said() -> None:
         isolation = pool.isolation()
         assert isolation.namespaces or isolation.why
         assert pool.isolation(network=True) == isolation
+
+
+class TestWeakerIsolation:
+    """What a machine does not give is said in one line, and nothing where it gives everything."""
+
+    EVERYTHING = Isolation(**{field.name: field.type == "bool" or "" for field in fields(Isolation)})
+
+    def test_where_everything_holds_there_is_nothing_to_say(self) -> None:
+        assert self.EVERYTHING.weakness() is None
+
+    @pytest.mark.parametrize(
+        ("missing", "can"),
+        [
+            ("network_blocked", "use the whole network"),
+            ("files_protected", "change your files"),
+            ("attributes_protected", "change permissions and times of your files"),
+            ("processes_protected", "stop other processes of yours"),
+            ("processes_limited", "start processes without limit"),
+            ("locks_separate", "lock your files and empty named pipes"),
+            ("namespaces", "see other processes, reach the whole network where it may look into a sandbox"),
+        ],
+    )
+    def test_what_is_missing_is_named(self, missing: str, can: str) -> None:
+        isolation = replace(self.EVERYTHING, **{missing: False}, why="own processes: Operation not permitted")
+        why = "no namespaces: own processes: Operation not permitted"
+        line = f"Judges are isolated less than usual ({why}): a judge can {can}. See docs/security.md"
+        assert isolation.weakness() == line
+
+    def test_once_for_all_judges(self, echo: Path, caplog: pytest.LogCaptureFixture) -> None:
+        with JudgePool(namespaces=False) as pool, ThreadPoolExecutor(3) as threads:
+            list(threads.map(lambda n: pool.judge(echo, {"n": n}), range(9)))
+        assert [record.message for record in caplog.records] == [pool.isolation().weakness()]
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up what namespaces take")
+    def test_grade_says_it(self, tmp_path: Path, echo: Path) -> None:
+        (tmp_path / "task.yaml").write_text("instruction: Count\nn: 1\n", encoding="utf-8")
+        program = (
+            "import ctypes, sys\nfrom guarantee_email_agent.cli import run\n"
+            "ctypes.CDLL(None).prctl(24, 21, 0, 0, 0)\n"
+            f"sys.exit(run(['grade', {str(tmp_path)!r}, '--answer', 'x']))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 0
+        [line] = [line for line in done.stderr.splitlines() if "WARNING" in line]
+        assert (
+            "Judges are isolated less than usual (no namespaces: own processes: unshare: Operation not permitted)"
+            in line
+        )

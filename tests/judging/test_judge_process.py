@@ -195,8 +195,8 @@ class TestImports:
 CHANNEL = """\
 import os, sys
 frame = sys._getframe()
-while "nonce" not in frame.f_locals: frame = frame.f_back
-nonce, channel = frame.f_locals["nonce"], frame.f_locals["channel"]
+while "channel" not in frame.f_locals: frame = frame.f_back
+nonce, channel = frame.f_locals["task"]["nonce"], frame.f_locals["channel"]
 def say(payload, length=None):
     os.write(channel, f"{nonce}{length or format(len(payload), '016x')}".encode() + payload)
 """

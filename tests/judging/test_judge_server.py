@@ -55,7 +55,7 @@ class TestSurroundings:
     def test_no_network(self, ask: Ask, pool: JudgePool) -> None:
         needs(pool, "network_blocked")
         error = ask('socket.create_connection(("127.0.0.1", 9), 1)', head="import socket").error
-        assert "a judge has no network unless its task asks for it" in str(error)
+        assert "a judge has no network unless its task asks for more" in str(error)
 
     def test_network_where_the_task_asks(self, ask: Ask) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -106,6 +106,25 @@ class TestHostile:
             limits=JudgeLimits(memory_mb=100),
         )
         assert verdict.error == "took more than 100 MB of memory, all its processes together"
+
+    def test_memory_in_sockets(self, ask: Ask) -> None:
+        verdict = ask(
+            "for _ in range(8):",
+            "    if not os.fork():",
+            "        kept = []",
+            "        for _ in range(100):",
+            "            kept.append(socket.socketpair())",
+            "            kept[-1][0].setblocking(False)",
+            "            kept[-1][0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)",
+            "            try:",
+            "                while True: kept[-1][0].send(b'x' * 100_000)",
+            "            except BlockingIOError: pass",
+            "        time.sleep(60)",
+            "time.sleep(60)",
+            head="import os, socket, time",
+            limits=JudgeLimits(memory_mb=300),
+        )
+        assert verdict.error == "took more than 300 MB of memory, all its processes together"
 
     @pytest.mark.parametrize(
         "get",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.judging.record import complete_record, parse_record, read_record, write_record
+from guarantee_email_agent.judging.record import (
+    check_record_file,
+    complete_record,
+    parse_record,
+    read_record,
+    write_record,
+)
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -131,6 +137,9 @@ class TestFiles:
             (b"42", "task_record_invalid", "not 42"),
             (b"[" * 100_000, "task_record_invalid", "nested too deep"),
             (b'{"n": ' + b"9" * 5_000 + b"}", "task_record_invalid", "a number that is too long"),
+            (b'{"a": 1, "b": [{"task_result": 1, "x": 2, "task_result": 1}]}', "task_record_invalid",
+             'has the key "task_result" twice in one object'),
+            (b'{"' + b"k" * 1000 + b'": 1, "' + b"k" * 1000 + b'": 2}', "task_record_invalid", "twice in one object"),
             (b'{"a": "\xff"}', "task_record_not_utf8", "is not UTF-8 text"),
             (None, "task_record_not_found", "the file does not exist. Correct the path"),
         ],
@@ -157,6 +166,39 @@ class TestFiles:
             write_record(tmp_path / "six.json", {"task_result": value})
         assert caught.value.code == "task_record_unwritable"
         assert read_record(tmp_path / "six.json") == {"task_result": "42"}
+
+    @pytest.mark.parametrize(
+        ("make", "what"),
+        [
+            (lambda path: path.symlink_to("target.json"), "a link"),
+            (lambda path: path.symlink_to("absent.json"), "a link"),
+            (os.mkfifo, "a pipe"),
+            (Path.mkdir, "a folder"),
+        ],
+    )
+    def test_what_is_no_file_stays(self, tmp_path: Path, make: Callable[[Path], object], what: str) -> None:
+        (tmp_path / "target.json").write_text("mine")
+        make(tmp_path / "six.json")
+        for write in (lambda path: write_record(path, {}), check_record_file):
+            with pytest.raises(TaskError, match=rf"the record cannot be written \(there is {what} in its place\)"):
+                write(tmp_path / "six.json")
+        assert (tmp_path / "target.json").read_text() == "mine"
+        assert sorted(os.listdir(tmp_path)) == ["six.json", "target.json"]
+
+    def test_a_link_to_a_record_is_read(self, tmp_path: Path) -> None:
+        write_record(tmp_path / "six.json", {"task_result": "42"})
+        (tmp_path / "link.json").symlink_to("six.json")
+        assert read_record(tmp_path / "link.json") == {"task_result": "42"}
+
+    @pytest.mark.parametrize(
+        ("make", "what"), [(os.mkfifo, "a pipe"), (lambda p: p.symlink_to("/dev/zero"), "a device")]
+    )
+    def test_a_pipe_or_a_device_is_not_waited_for(
+        self, tmp_path: Path, make: Callable[[Path], object], what: str
+    ) -> None:
+        make(tmp_path / "six.json")
+        with pytest.raises(TaskError, match=f"this is {what}, not a file"):
+            read_record(tmp_path / "six.json")
 
     def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(TaskError, match="the record cannot be written") as caught:

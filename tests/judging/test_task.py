@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tasks_and_sandboxes import write_task
 
-from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task
+from guarantee_email_agent.judging.task import MAX_TASK_BYTES, InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.utils.errors import TaskError
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.fspath(path))
 
 
 def refusal(folder: Path) -> TaskError:
@@ -103,10 +109,45 @@ class TestRefusals:
         assert error.code == "task_no_test"
         assert "has no test.py. Write it: a function test(result)" in error.message
 
-    def test_of_a_judge_that_is_a_folder(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("make", "what"),
+        [
+            (lambda path: path.mkdir(), "that is a folder. Write a file"),
+            (os.mkfifo, "that is a pipe. Write a file"),
+            (make_socket, "that is a socket. Write a file"),
+            (lambda path: path.symlink_to("/dev/zero"), "that is a device. Write a file"),
+            (lambda path: path.symlink_to("absent.py"), "that is a link to what does not exist. Write a file"),
+            (lambda path: path.symlink_to("test.py"), "that cannot be read (Too many levels of symbolic links)"),
+            (lambda path: path.symlink_to(__file__), "that is a link out of the task's folder. Put the file itself"),
+        ],
+    )
+    def test_of_a_judge_that_is_no_file(
+        self, tmp_path: Path, make: Callable[[Path], object], what: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         folder = write_task(tmp_path / "bad", judge=None)
+        monkeypatch.chdir(folder)  # the path of a socket has to be short
+        make(Path("test.py"))
+        error = refusal(folder)
+        assert error.code == "task_no_test"
+        assert f"bad: has a test.py {what}" in error.message
+
+    def test_of_a_folder_with_such_a_judge_and_nothing_else(self, tmp_path: Path) -> None:
+        folder = write_task(tmp_path / "bad", None, None)
         (folder / "test.py").mkdir()
-        assert refusal(folder).code == "task_no_test"
+        assert [task.code for task in load_tasks(tmp_path) if isinstance(task, InvalidTask)] == ["task_no_task_file"]
+
+    def test_a_link_within_the_task_is_fine(self, tmp_path: Path) -> None:
+        folder = write_task(tmp_path / "good")
+        (folder / "test.py").rename(folder / "judge.py")
+        (folder / "test.py").symlink_to("judge.py")
+        (tmp_path / "link").symlink_to(folder)
+        assert load_task(folder).test_file.is_file()
+        assert load_task(tmp_path / "link").name == "link"
+
+    def test_of_a_task_file_that_was_moved_away(self, tmp_path: Path) -> None:
+        folder = write_task(tmp_path / "bad", None)
+        (folder / "task.yaml").symlink_to("absent")
+        assert "has a task.yaml that is a link to what does not exist" in refusal(folder).message
 
     @pytest.mark.parametrize(
         ("name", "message"),
@@ -178,6 +219,19 @@ class TestDiscovery:
         assert linked.name == "linked"
         assert isinstance(moved, InvalidTask)
         assert "is a link to what does not exist" in moved.message
+
+    def test_the_folder_of_records_is_no_task(self, tmp_path: Path) -> None:
+        for name in ("one", "two.outputs"):
+            write_task(tmp_path / name)
+        for name in ("out/records", "one.outputs"):
+            (tmp_path / name).mkdir(parents=True)
+
+        def names(records: Path) -> list[str]:
+            return [task.name for task in discover_tasks(tmp_path, records)]
+
+        assert names(tmp_path / "out" / "records") == ["one", "one.outputs", "two.outputs"]
+        assert names(tmp_path) == ["one", "out", "two.outputs"]
+        assert names(tmp_path / "one") == ["one", "one.outputs", "out", "two.outputs"]
 
     def test_names_that_begin_with_a_dot_or_an_underscore_are_no_tasks(self, tmp_path: Path) -> None:
         for name in ("_records", ".git", "task"):

@@ -154,7 +154,7 @@ def test_a_write_waits_for_another_one_to_end(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
+    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=1)) as ledger:
         held = claimed(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")
@@ -165,7 +165,7 @@ def test_a_ledger_that_stays_locked(ledger_location: str, ledger_sql: Any) -> No
 
 
 def test_reading_does_not_wait_for_a_writer(ledger_location: str, ledger_sql: Any) -> None:
-    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=0.3)) as ledger:
+    with closing(open_ledger(ledger_location, key=KEY, lock_timeout_s=20)) as ledger:
         claimed(ledger)
         ledger_sql.rows("BEGIN")
         ledger_sql.rows("UPDATE ledger_mails SET reason = ''")

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +57,45 @@ class TestOneFile:
         write_report("/dev/null", b"{}", CODE)
         assert not Path("/dev/null").is_file()
 
-    @pytest.mark.parametrize("name", ["absent/report.json", "folder", "file/report.json", "nul\0.json"])
+    def test_a_pipe_that_is_read_gets_all_of_it(self) -> None:
+        reader, writer = os.pipe()
+        content = b"x" * 1_000_000
+        with ThreadPoolExecutor(1) as pool, open(reader, "rb") as received:
+            written = pool.submit(write_report, f"/dev/fd/{writer}", content, CODE)  # as a shell's >(…) names it
+            assert received.read(len(content)) == content
+            written.result()
+        os.close(writer)
+
+    def test_a_pipe_that_nobody_reads_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ConfigurationError, match="nobody reads this pipe"):
+            write_report(tmp_path / "pipe", b"{}", CODE)
+
+    @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+    def test_stdout(self, name: str) -> None:
+        program = (
+            "import sys\nfrom guarantee_email_agent.reporting.report_files import write_report\n"
+            "print('before')\nwrite_report(sys.argv[1], b'{}', 'code')\nprint('after')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program, name], capture_output=True, check=True)
+        assert done.stdout == b"before\n{}after\n"
+
+    def test_a_draft_goes_through_no_link(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("os.urandom", bytes)
+        (tmp_path / f".report.json.{'00' * 6}.tmp").symlink_to("other")
+        with pytest.raises(ConfigurationError, match="File exists"):
+            write_report(tmp_path / "report.json", b"{}", CODE)
+        assert not (tmp_path / "other").exists()
+
+    @pytest.mark.parametrize("name", ["absent/report.json", "folder", "file/report.json", "nul\0.json", "loop"])
     def test_a_path_that_cannot_be_written(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "folder").mkdir()
         (tmp_path / "file").touch()
+        (tmp_path / "loop").symlink_to("loop")
         with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
             write_report(tmp_path / name, b"{}", CODE)
         assert (caught.value.code, caught.value.exit_code) == (CODE, 2)
-        assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+        assert sorted(os.listdir(tmp_path)) == ["file", "folder", "loop"]
 
 
 class TestBothFiles:
@@ -101,8 +135,9 @@ class TestPaths:
         make(tmp_path / "r.xml", tmp_path / "r.json")
         self.refused(tmp_path / "r.json", tmp_path / "r.xml")
 
-    def test_two_names_of_stdout(self) -> None:
-        self.refused(Path("/dev/stdout"), Path("/proc/self/fd/1"))
+    @pytest.mark.parametrize("name", ["-", "/proc/self/fd/1"])
+    def test_two_names_of_stdout(self, name: str) -> None:
+        self.refused(Path("/dev/stdout"), Path(name))
 
     def refused(self, *paths: Path) -> None:
         with pytest.raises(ConfigurationError, match="--json and --junit name the same file") as caught:
@@ -110,7 +145,13 @@ class TestPaths:
         assert caught.value.exit_code == 2
 
     def test_what_cannot_be_written_shows_before(self, tmp_path: Path) -> None:
-        for paths in ([tmp_path / "absent" / "r"], [tmp_path / "r", tmp_path / "absent" / "r"], [tmp_path]):
+        (tmp_path / "loop").symlink_to("loop")
+        for paths in (
+            [tmp_path / "loop"],
+            [tmp_path / "absent" / "r"],
+            [tmp_path / "r", tmp_path / "absent" / "r"],
+            [tmp_path],
+        ):
             with pytest.raises(ConfigurationError, match="the report cannot be written") as caught:
                 check_report_paths(paths, CODE)
             assert caught.value.code == CODE

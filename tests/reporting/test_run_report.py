@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Sequence
+import signal
+from collections.abc import Callable, Generator, Sequence
 
 import pytest
 from screen import Screen
@@ -93,13 +94,23 @@ def test_ctrl_c_ends_in_a_summary_of_what_came_and_in_no_report(run: Run) -> Non
     assert run.reported is None
 
 
-def test_ctrl_c_between_two_results_closes_what_gives_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+def _raise_keyboard_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
+
+def _send_sigterm(*_: object) -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("interrupt", [_raise_keyboard_interrupt, _send_sigterm])
+def test_an_end_between_two_results_closes_what_gives_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[..., None]
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(Reporter, "add", interrupt)
     assert run("passed", "failed") == 130
     assert run.closed
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_another_failure_goes_through(run: Run) -> None:

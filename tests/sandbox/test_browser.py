@@ -67,7 +67,7 @@ def test_a_page_is_read(page: Any) -> None:
 def test_a_form_is_filled_in_and_sent(page: Any) -> None:
     page.fill(selector="#q", text='with "quotes"')
     page.select_option(selector="#size", value="l")
-    page.check(selector="#agree")
+    page.click(selector="#agree")
     assert page.evaluate(expression="[q.value, size.value, agree.checked]").data == ['with "quotes"', "l", True]
     page.click(selector="#go")
     page.wait(type="function", expression="document.title === 'Two'", timeout=10000)

@@ -23,7 +23,7 @@ def test_a_refusal_comes_in_the_sandboxs_words(box: Box) -> None:
 
 def test_an_endpoint_that_is_not_offered_is_said(box: Box) -> None:
     with pytest.raises(TaskError, match="this sandbox does not offer that"):
-        box.post("/v1/jupyter/execute")
+        box.post("/v1/nothing")
     with pytest.raises(TaskError, match="does not take GET"):
         box.ours.call("GET", "/v1/shell/exec", timeout_s=10)
 

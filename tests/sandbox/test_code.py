@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from typing import Any
 
 import pytest
 from running_sandbox import Box, refused
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="this machine has no Node.js")
 
 
 def test_python_runs(box: Box) -> None:
@@ -21,7 +23,7 @@ def test_an_error_comes_with_its_trace(box: Box) -> None:
     assert result.traceback[-1] == "ZeroDivisionError: division by zero"
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="this machine has no Node.js")
+@needs_node
 def test_javascript_runs(box: Box) -> None:
     result = box.real.code.execute_code(language="javascript", code="console.log([1, 2].map(n => n * 2))").data
     assert result.stdout == "[ 2, 4 ]"
@@ -37,12 +39,33 @@ def test_it_runs_where_it_is_told_and_leaves_nothing(box: Box) -> None:
     assert box.output("ls -A /tmp | grep code") == ""
 
 
+def test_a_language_that_is_not_offered_is_said(box: Box) -> None:
+    with refused(422):
+        box.real.code.execute_code(language="cobol", code="1")
+
+
 @pytest.mark.parametrize(
-    ("options", "status"), [({"language": "cobol"}, 422), ({"language": "python", "stateful": True}, 501)]
+    ("language", "first", "second"),
+    [
+        ("python", "number = 41", "print(number + 1)"),
+        pytest.param("javascript", "const number = 41", "console.log(number + 1)", marks=needs_node),
+    ],
 )
-def test_what_is_not_offered_is_said(box: Box, options: dict[str, Any], status: int) -> None:
-    with refused(status):
-        box.real.code.execute_code(code="1", **options)
+def test_a_session_keeps_its_variables(box: Box, language: str, first: str, second: str) -> None:
+    execute = box.real.code.execute_code
+    session = execute(language=language, code=first, stateful=True).data.session_id
+    assert execute(language=language, code=second, stateful=True, session_id=session).data.stdout == "42"
+
+
+def test_a_timeout_of_0_is_none(box: Box) -> None:
+    assert box.python("print('done')", timeout=0).stdout == "done"
+
+
+def test_what_a_program_leaves_beside_itself_is_removed(box: Box) -> None:
+    left = "import os; os.makedirs(os.path.dirname(__file__) + '/deep/deeper'); print(__file__)"
+    program = box.python(left).stdout
+    command = f"for i in $(seq 200); do [ -e {os.path.dirname(program)} ] || break; sleep 0.05; done; ls {program} 2>&1"
+    assert "No such file" in box.output(command)
 
 
 def test_the_languages_are_listed(box: Box) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
+from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.task import Task, load_task
 from guarantee_email_agent.sandbox import SandboxLimits, docker, docker_engine, open_sandbox
 from guarantee_email_agent.utils.errors import TaskError
@@ -29,7 +30,8 @@ verb = next((word for word in ("up", "down") if word in words), words[0])
 context = pathlib.Path(words[-1]) if verb == "build" else None
 if verb in ("up", "down"):
     context = pathlib.Path(arguments[arguments.index("--file") + 1]).parent
-seen = {{"arguments": arguments, "port": os.environ.get("HOST_PORT"),
+seen = {{"arguments": arguments, "port": os.environ.get("HOST_PORT"), "key": os.environ.get("ANTHROPIC_API_KEY"),
+        "compose": (context / "docker-compose.yaml").read_text() if verb == "up" else None,
         "files": sorted(path.name for path in context.iterdir()) if context else None}}
 with open(state / "calls", "a") as file:
     file.write(json.dumps(seen) + "\n")
@@ -126,14 +128,20 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
 
 @pytest.fixture
 def composed(make_task: MakeTask) -> Task:
-    return _with_file(make_task(), "docker-compose.yaml")
+    return _with_file(make_task(), "docker-compose.yaml", COMPOSE)
 
 
-def _with_file(task: Task, name: str) -> Task:
-    (task.directory / name).write_text("# what Docker reads is Docker's business\n")
+def _with_file(task: Task, name: str, text: str = "# what Docker reads is Docker's business\n") -> Task:
+    (task.directory / name).write_text(text)
     return load_task(task.directory)
 
 
+COMPOSE = """\
+services:
+  client:
+    image: anything
+    ports: ["${HOST_PORT}:8080"]
+"""
 COMMAND = ("--agent", "command", "--command", "echo 42")
 
 
@@ -216,7 +224,8 @@ def test_a_dockerfile_is_built_without_the_judge(engine: Docker, make_task: Make
 
 def test_a_compose_file_gets_its_names_and_its_port(engine: Docker, composed: Task) -> None:
     port = _port(composed)
-    up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
+    version, up, down = (call for call in engine.calls if call["arguments"][0] == "compose")
+    assert version["arguments"] == ["compose", "version"]
     assert up["arguments"][:3] == down["arguments"][:3]
     assert up["arguments"][1] == "--project-name"
     assert up["port"] == down["port"] == str(port)
@@ -224,9 +233,52 @@ def test_a_compose_file_gets_its_names_and_its_port(engine: Docker, composed: Ta
     assert not engine.is_serving
 
 
+def test_a_compose_file_runs_as_it_was_checked_and_without_our_keys(
+    engine: Docker, composed: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    _port(composed, limits=SandboxLimits(memory_bytes=1 << 30, processes=99))
+    up = next(call for call in engine.calls if "up" in call["arguments"])
+    service = json.loads(up["compose"])["services"]["client"]
+    assert service["ports"] == ["127.0.0.1:${HOST_PORT}:8080"]
+    assert (service["mem_limit"], service["pids_limit"]) == (3 << 30, 99 + 1024)
+    assert up["key"] is None
+
+
+def test_a_compose_file_that_leads_to_the_host_is_never_given_to_docker(engine: Docker, make_task: MakeTask) -> None:
+    text = "services: {client: {image: anything, privileged: true}}\n"
+    task = _with_file(make_task(), "docker-compose.yaml", text)
+    with pytest.raises(TaskError, match=r"services\.client\.privileged\. Remove it, or pass --allow compose_host"):
+        _port(task)
+    assert not any("up" in command or "down" in command for command in engine.commands)
+    _port(task, allowed=TaskAllowance(compose_host=True))
+    assert next(call for call in engine.calls if "up" in call["arguments"])["compose"] == text
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", ".dockerignore", "docker-compose.yaml", ".env"])
+def test_what_docker_reads_itself_is_no_link(engine: Docker, make_task: MakeTask, tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("root:x:0:0\n")
+    task = make_task()
+    (task.directory / "Dockerfile").write_text("FROM scratch\n")
+    (task.directory / name).unlink(missing_ok=True)
+    (task.directory / name).symlink_to(tmp_path / "secret")
+    with pytest.raises(TaskError, match=f"{name}.*is a link"):
+        _port(load_task(task.directory))
+    assert "build" not in engine.verbs
+
+
+def test_a_task_with_a_fifo_is_not_waited_for(engine: Docker, make_task: MakeTask) -> None:
+    task = _with_file(make_task(), "Dockerfile")
+    os.mkfifo(task.directory / "pipe")
+    with pytest.raises(TaskError, match="cannot be copied to build from"):
+        _port(task)
+    assert engine.verbs == ["version", "rm", "image"]
+
+
 def test_a_compose_file_may_have_a_port_of_its_own(engine: Docker, composed: Task, stub_sandbox: Any) -> None:
+    allowed = TaskAllowance(compose_host=True)
     engine.set_answers(port={"address": f"0.0.0.0:{stub_sandbox.docker_port}"}, up={"silent": True})
-    with open_sandbox(composed, "docker") as sandbox:
+    with open_sandbox(composed, "docker", allowed=allowed) as sandbox:
         assert sandbox.docker_port == stub_sandbox.docker_port
         assert any("to other machines" in each for each in sandbox.limitations)
 
@@ -251,6 +303,21 @@ def test_a_container_that_ends_at_once_is_not_waited_for(engine: Docker, make_ta
     with pytest.raises(TaskError, match=r"ended before it answered\. It said last: exec: 'serve': not found"):
         _port(make_task())
     assert engine.verbs[-1] == "rm"
+
+
+def test_a_container_that_cannot_be_removed_is_told_with_what_to_do(engine: Docker, make_task: MakeTask) -> None:
+    """As where the engine died meanwhile."""
+    task = make_task()
+    engine.set_answers(rm={"output": "Cannot connect to the Docker daemon", "code": 1})
+    with pytest.raises(
+        TaskError, match=r"the container task-sum-\d+ could not be removed .*Once Docker runs: docker rm"
+    ):
+        _port(task)
+
+
+def test_a_container_that_is_gone_already_needs_no_removal(engine: Docker, make_task: MakeTask) -> None:
+    engine.set_answers(rm={"output": "Error: No such container: task-sum", "code": 1})
+    assert _port(make_task())
 
 
 @pytest.mark.parametrize("verb", ["build", "run"])

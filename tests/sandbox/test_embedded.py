@@ -13,6 +13,7 @@ from running_sandbox import Box, MakeBox, processes_with, sandbox_of_another_pro
 from waiting import wait_until
 
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings
+from guarantee_email_agent.sandbox.cgroup import CgroupUnavailableError, create_cgroup
 from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -143,3 +144,16 @@ def test_even_with_the_network_an_agent_does_not_reach_a_sandboxs_api(make_box: 
     box = make_box(SandboxSettings(network=True))
     url = f"{box.sandbox.base_url}/v1/sandbox"
     assert box.output(f"curl -s -o /dev/null -w '%{{http_code}}' {url}") == "403"
+
+
+def test_without_a_cgroup_it_says_who_counts_memory(make_box: MakeBox) -> None:
+    try:
+        create_cgroup(SandboxLimits()).remove()
+    except CgroupUnavailableError as error:
+        said = f"memory is counted inside it, for want of a cgroup ({error})"
+        without, with_network = make_box(), make_box(SandboxSettings(network=True))
+        assert said in without.sandbox.limitations
+        more = set(with_network.sandbox.limitations) - set(without.sandbox.limitations)
+        assert "with the network, what waits in sockets is not counted, for want of a cgroup" in more
+    else:
+        assert not any("cgroup" in limitation for limitation in make_box().sandbox.limitations)

@@ -10,7 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
-from running_sandbox import Box
+from running_sandbox import Box, MakeBox
+
+from guarantee_email_agent.isolation.users import FIRST_SANDBOX_USER
+from guarantee_email_agent.sandbox import SandboxSettings
 
 
 def _status(box: Box) -> int:
@@ -72,15 +75,47 @@ def _connect_as(user: int, box: Box, way: str, command: str) -> subprocess.Popen
     return subprocess.Popen([sys.executable, "-c", OTHER_USER, *arguments], **pipes)
 
 
+NO_ACCOUNT = 2_000_000_001
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.parametrize(
     ("user", "status"),
-    [(NOBODY, 403), (1_879_048_193, 403), (2_000_000_001, 200)],
-    ids=["nobody", "another sandbox", "no account, as judges have none"],
+    [(NOBODY, 403), (FIRST_SANDBOX_USER + 1, 403), (NO_ACCOUNT, 403), (NO_ACCOUNT + 1, 200)],
+    ids=["nobody", "another sandbox", "no account", "a judge of ours"],
 )
-def test_it_answers_no_other_user_of_the_machine(box: Box, user: int, status: int) -> None:
+def test_it_answers_us_and_our_judges_and_nobody_else(
+    box: Box, user: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guarantee_email_agent.sandbox.http_server.judge_users", {NO_ACCOUNT + 1})
     with _connect_as(user, box, "usual address", "true") as client:
         assert client.communicate("")[0] == f"{status}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize(("user", "status"), [(0, b"403"), (NOBODY, b"200")], ids=["root", "ourselves"])
+def test_without_root_it_answers_not_even_root(box: Box, user: int, status: bytes) -> None:
+    """Strangers may come through a program of root's, such as a proxy."""
+    with socket.socket() as roots:
+        os.seteuid(NOBODY)
+        try:
+            with socket.socket() if user else roots as connection:
+                connection.connect(("127.0.0.1", box.sandbox.docker_port))
+                connection.sendall(b"GET /v1/sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert connection.recv(100).split()[1] == status
+        finally:
+            os.seteuid(0)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_nobody_can_take_the_other_address_of_localhost(make_box: MakeBox) -> None:
+    box = make_box(SandboxSettings(network=True))
+    port = box.sandbox.docker_port
+    code = f"import socket\ntry: socket.create_server(('::1', {port}), family=socket.AF_INET6)\n"
+    assert box.python(f"{code}except OSError as error: print(error.strerror)").stdout.startswith(
+        "Address already in use"
+    )
+    assert httpx.get(f"http://[::1]:{port}/v1/sandbox").status_code == 200
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -75,8 +75,8 @@ def test_it_cannot_reach_its_own_api(box: Box) -> None:
 
 
 def test_the_process_that_serves_it_cannot_be_touched(box: Box) -> None:
-    if box.sandbox.limitations:
-        pytest.skip(f"this machine cannot: {box.sandbox.limitations}")
+    if any("ctypes" in limitation for limitation in box.sandbox.limitations):
+        pytest.skip("this Python has no ctypes, which it takes")
     box.output("kill -9 1; kill -STOP 1; kill -9 -1")
     assert box.shell("cat /proc/1/environ").exit_code == 1
     assert box.shell("echo x > /proc/1/mem").exit_code == 1
@@ -168,7 +168,24 @@ place = libc.mmap(None, ctypes.c_size_t(size), 1, 0x4022, -1, ctypes.c_long(0))
 for at in range(place, place + size, step): ctypes.c_ubyte.from_address(at).value
 time.sleep(20)
 """,
-    "in sockets": """
+    "in connections": """
+import socket, time
+listener, kept = socket.create_server(("127.0.0.1", 0)), []
+for _ in range(300):
+    ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+    kept.append(ends)
+    for end in ends: end.setblocking(False)
+    for _ in range(200):  # a buffer grows while it is read
+        try: ends[0].send(b"x" * 262144)
+        except BlockingIOError: pass
+        try: ends[1].recv(1 << 20)
+        except BlockingIOError: pass
+    try:
+        while True: ends[0].send(b"x" * 262144)
+    except BlockingIOError: pass
+time.sleep(20)
+""",
+    "in many sockets": """
 import os, socket, time
 for _ in range(9):
     if os.fork() == 0:
@@ -185,6 +202,84 @@ time.sleep(10)
 def test_memory_that_shows_nowhere_counts(small_box: Box, program: str) -> None:
     result = small_box.python(program, timeout=15)
     assert (result.exit_code, result.status) == (137, "error")
+
+
+PIPES = """
+import os, time
+for _ in range(36):
+    if os.fork() == 0:
+        try:
+            kept = []
+            while True:
+                kept.append(os.pipe())
+                os.set_blocking(kept[-1][1], False)
+                try:
+                    while True: os.write(kept[-1][1], b"x" * 4096)
+                except BlockingIOError: pass
+        except OSError:
+            time.sleep(10)
+        os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_pipes_count(make_box: MakeBox) -> None:
+    """36 processes with 500 each, of 8 KiB once the first ones have filled the kernel's usual share."""
+    box = make_box(SandboxSettings(replace(SMALL, memory_bytes=160 << 20)))
+    assert box.python(PIPES, timeout=15).stdout == "-9"
+
+
+BUFFERS = """
+import fcntl, os, socket
+queued, kept = 0, []
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    for _ in range(100):
+        ends = socket.socketpair(socket.AF_UNIX, kind)
+        ends[0].setblocking(False)
+        ends[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)
+        try:
+            while True: queued += ends[0].send(b"x" * 100_000)
+        except OSError: kept.append(ends[1])  # the sender is closed, and what it sent stays
+print(queued < 200 * 416 << 10)
+try: fcntl.fcntl(os.pipe()[1], fcntl.F_SETPIPE_SZ, 1 << 20)
+except PermissionError as error: print(error.strerror)
+"""
+
+
+def test_no_buffer_is_larger_than_usual(box: Box) -> None:
+    assert box.python(BUFFERS).stdout == "True\nOperation not permitted"
+
+
+OTHERS = """
+import ctypes, os, resource
+libc, ioprio_set = ctypes.CDLL(None), {"x86_64": 251, "aarch64": 30}[os.uname().machine]
+def refused(call, *arguments):
+    try: return call(*arguments) == -1
+    except PermissionError: return True
+print(*(
+    refused(os.setpriority, os.PRIO_PROCESS, 1, 19), refused(os.setpriority, os.PRIO_PGRP, 1, 19),
+    refused(os.setpriority, os.PRIO_USER, 0, 19), refused(os.sched_setaffinity, 1, {0}),
+    refused(os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0)),
+    refused(os.sched_setparam, 1, os.sched_param(0)),
+    refused(resource.prlimit, 1, resource.RLIMIT_NOFILE, (3, 3)), refused(libc.syscall, ioprio_set, 1, 1, 3 << 13),
+    refused(libc.syscall, ioprio_set, 3, 0, 3 << 13),
+))
+os.setpriority(os.PRIO_PROCESS, 0, 5)
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.setpriority(os.PRIO_PROCESS, os.getpid(), 6)
+resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, (64, 64))
+print("its own")
+"""
+
+
+def test_where_memory_runs_out_the_kernel_ends_the_agents_processes_first(box: Box) -> None:
+    assert box.output("cat /proc/self/oom_score_adj") == "1000"
+    assert box.output("cat /proc/1/oom_score_adj") == Path("/proc/self/oom_score_adj").read_text().strip()
+
+
+def test_the_process_that_counts_memory_cannot_be_slowed(box: Box) -> None:
+    result = box.python(OTHERS)
+    assert (result.stdout, result.stderr) == (" ".join(["True"] * 9) + "\nits own", "")
 
 
 SEMAPHORES = """

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.sandbox import SandboxLimits, SandboxSettings, open_sandbox, require_sandbox
 from guarantee_email_agent.sandbox.client import SandboxClient
@@ -22,14 +23,16 @@ def _task(directory: Path, settings: Mapping[str, Any], assets: Path | None = No
 
 
 def test_without_a_section_the_usual_limits_hold(tmp_path: Path) -> None:
-    assert parse_settings(_task(tmp_path, {}), SandboxLimits()) == SandboxSettings()
+    assert parse_settings(_task(tmp_path, {}), SandboxLimits()) == SandboxSettings(hidden=(tmp_path,))
 
 
 def test_a_task_says_what_it_needs(tmp_path: Path) -> None:
     section = {"network": True, "memory_mb": 512, "disk_mb": 64, "processes": 20, "time_s": 30.5}
-    settings = parse_settings(_task(tmp_path, {"sandbox": section}), SandboxLimits(command_s=5.0))
+    settings = parse_settings(
+        _task(tmp_path, {"sandbox": section}), SandboxLimits(command_s=5.0), TaskAllowance(network=True)
+    )
     limits = SandboxLimits(512 << 20, 64 << 20, processes=20, time_s=30.5, command_s=5.0)
-    assert settings == SandboxSettings(limits, network=True)
+    assert settings == SandboxSettings(limits, network=True, hidden=(tmp_path,))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,34 @@ def test_everything_wrong_is_told_with_its_place(tmp_path: Path, section: object
         parse_settings(_task(tmp_path, {"sandbox": section}), SandboxLimits())
     assert str(tmp_path / "task.yaml") in problem.value.message
     assert message in problem.value.message
+
+
+@pytest.mark.parametrize("more", [{"network": True}, {"memory_mb": 2049}, {"time_s": 7200.5}, {"files": 200_001}])
+def test_a_task_that_asks_for_more_than_is_allowed_gets_no_sandbox(tmp_path: Path, more: dict[str, Any]) -> None:
+    name = next(iter(more))
+    with pytest.raises(TaskError, match=rf"task.yaml: sandbox.{name} .* Pass --allow {name}") as problem:
+        open_sandbox(_task(tmp_path, {"sandbox": more}))
+    assert problem.value.code == "sandbox_not_allowed"
+    with open_sandbox(_task(tmp_path, {"sandbox": more}), allowed=TaskAllowance(**{name: more[name]})):
+        pass
+
+
+def test_a_task_that_does_not_say_gets_the_network_where_that_is_allowed(tmp_path: Path) -> None:
+    allowed = TaskAllowance(network=True)
+    assert parse_settings(_task(tmp_path, {}), allowed=allowed).network
+    assert not parse_settings(_task(tmp_path, {"sandbox": {"network": False}}), allowed=allowed).network
+    assert not parse_settings(_task(tmp_path, {})).network
+
+
+def test_what_is_allowed_holds_for_a_task_that_asks_for_nothing_too(tmp_path: Path) -> None:
+    settings = parse_settings(_task(tmp_path, {}), allowed=TaskAllowance(memory_mb=64, files=10, processes=9999))
+    assert settings.limits == SandboxLimits(memory_bytes=64 << 20, files=10)
+
+
+def test_what_the_operator_gives_may_be_asked_for(tmp_path: Path) -> None:
+    """`--time-limit` makes a sandbox live longer than is allowed otherwise."""
+    task = _task(tmp_path, {"sandbox": {"time_s": 9000}})
+    assert parse_settings(task, SandboxLimits(time_s=10_000.0)).limits.time_s == 9000
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.solving.agents.agent import Step
 from guarantee_email_agent.solving.run_limits import RunLimits
-from guarantee_email_agent.solving.run_recorder import RunRecorder, finished_verdict
+from guarantee_email_agent.solving.run_recorder import EarlierRun, RunRecorder, earlier_run
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
 
@@ -44,9 +44,10 @@ def test_arguments_that_json_does_not_know_are_written_as_text(recorder: RunReco
 
 def test_verdict_comes_back_as_it_was_kept(recorder: RunRecorder, file: Path, task: Task) -> None:
     recorder.finish(None)
+    recorder.before_judging()
     verdict = Verdict("failed", "why", {"score": 0.5}, None, "printed", 3.5)
     recorder.add_verdict(verdict)
-    assert finished_verdict(read_json(file), task) == verdict
+    assert earlier_run(file, task) == EarlierRun(verdict)
 
 
 def test_conversation_of_a_program_has_the_call_before_its_result(recorder: RunRecorder, file: Path) -> None:
@@ -60,3 +61,16 @@ def test_conversation_of_a_program_has_the_call_before_its_result(recorder: RunR
     assert record["conversation"][0]["content"] == "40 + 2?"
     assert record["conversation"][1]["tool_calls"][0]["id"] == record["conversation"][2]["tool_call_id"]
     assert record["notes"] == "mine"
+
+
+def test_a_long_output_is_shortened_in_the_record_and_whole_beside_it(recorder: RunRecorder, file: Path) -> None:
+    call = ToolCall("1", "shell_execute", {"command": "seq"})
+    recorder.begin()
+    recorder.add_result(ToolResult(call, "short"), {}, 0.0)
+    recorder.add_result(ToolResult(call, "1 [… left out …] 9", whole="123456789"), {}, 0.0)
+    short, long = (step["feedback"] for step in read_json(file)["execution_trace"])
+    assert "output_file" not in short
+    assert (long["message"], long["output_characters"]) == ("1 [… left out …] 9", 9)
+    assert (file.parent / long["output_file"]).read_text() == "123456789"
+    recorder.begin()
+    assert not (file.parent / "sum.outputs").exists()

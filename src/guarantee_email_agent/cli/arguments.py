@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION
+from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.config.task_allowance import TaskAllowance
 
 Options = TypeVar("Options", bound="DataclassInstance")
 
@@ -32,6 +36,35 @@ exit codes:
 
 class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong, and where help is."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        # As argparse has it at run time; to the type checker it is two overloads.
+        # argparse names a misspelled option last, after whatever is missing because of it.
+        if (unknown := self._unknown_option(args or ())) is not None:
+            from difflib import get_close_matches  # only for those who mistype
+
+            near = get_close_matches(unknown, self._option_string_actions, 1)
+            hint = f" (did you mean {near[0]}?)" if near else self._hint_for_value(args or (), unknown)
+            self.error(f"unknown option {printable(truncate(unknown, 60))}{hint}")
+        return super().parse_known_args(args, namespace)
+
+    def _unknown_option(self, args: Sequence[str]) -> str | None:
+        """The first argument that argparse would take for an option, and does not know."""
+        for arg in args:
+            if arg == "--" or (self._subparsers is not None and arg[:1] != "-"):
+                return None  # what follows is nobody's option, or a command's
+            if len(arg) < 2 or arg[0] != "-" or " " in arg or self._negative_number_matcher.match(arg):
+                continue
+            name = arg.partition("=")[0] if arg.startswith("--") else arg[:2]
+            if name not in self._option_string_actions:
+                return name if arg.startswith("--") else arg
+        return None
+
+    def _hint_for_value(self, args: Sequence[str], unknown: str) -> str:
+        """How to pass what follows an option that takes a value, in case that it was meant as one."""
+        option = args[args.index(unknown) - 1] if unknown in args[1:] else ""
+        action = self._option_string_actions.get(option)
+        return f" (if it is the value, write {option}=…)" if action is not None and action.nargs is None else ""
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_CONFIGURATION, f"{self.prog}: {message}. See '{self.prog} --help'\n")
@@ -65,8 +98,34 @@ def add_config_option(parser: Parser) -> None:
 def add_report_options(parser: Parser, result: str) -> None:
     for name, form in (("json", "JSON"), ("junit", "JUnit XML")):
         parser.add_argument(
-            f"--{name}", dest=f"{name}_file", type=Path, metavar="FILE", help=f"write every {result} as {form}"
+            f"--{name}",
+            dest=f"{name}_file",
+            type=Path,
+            metavar="FILE",
+            help=f"write every {result} as {form}; - is stdout",
         )
+
+
+def add_allow_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="NAME[=VALUE]",
+        help="the most that tasks may have: network (in a sandbox also where the task does not ask), compose_host, "
+        "memory_mb=N, disk_mb=N, files=N, processes=N, time_s=N, command_s=N, judge_timeout_s=N; may be repeated "
+        "(default: tasks.allow of the file named with --config)",
+    )
+
+
+def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
+    """Where results for people go: to stdout, unless a report is written there."""
+    if paths := [path for path in (options.json_file, options.junit_file) if path is not None]:
+        from guarantee_email_agent.reporting.report_files import is_stdout
+
+        if any(map(is_stdout, paths)):
+            return BrokenPipeSafeStream(sys.stderr)
+    return BrokenPipeSafeStream(sys.stdout)
 
 
 def add_verbose_option(parser: Parser) -> None:
@@ -76,6 +135,13 @@ def add_verbose_option(parser: Parser) -> None:
 def options_as(kind: type[Options], parsed: argparse.Namespace, **more: Any) -> Options:
     """A dataclass of options from the parsed arguments that its fields are called after, and `more`."""
     return kind(**{name: value for name, value in vars(parsed).items() if name in kind.__dataclass_fields__} | more)
+
+
+def task_allowance(config: Config | None, options: Sequence[str]) -> TaskAllowance:
+    """What tasks may ask for: as the configuration says, if one was named, and the options over it."""
+    from guarantee_email_agent.config.task_allowance import NOTHING_MORE, with_options
+
+    return with_options(NOTHING_MORE if config is None else config.tasks.allow, options)
 
 
 def log_to_console(verbose: bool) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from datetime import UTC
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
-from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 LLM_MODES = ("offline", "live", "record", "replay")
@@ -38,7 +35,6 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--records", dest="records_dir", type=Path, metavar="DIR", help="write the record of every run, for a judge"
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a report as one HTML file (not available yet)")
     parser.add_argument(
         "--llm",
         choices=LLM_MODES,
@@ -50,9 +46,6 @@ def add_eval(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.html is not None:
-        raise ConfigurationError("--html is not available yet. Use --json or --junit", "cli_not_available")
-
     from datetime import datetime
 
     with gc_paused():
@@ -70,5 +63,5 @@ def _run(options: argparse.Namespace) -> int:
             started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         ),
         config,
-        BrokenPipeSafeStream(sys.stdout),
+        arguments.results_stream(options),
     )

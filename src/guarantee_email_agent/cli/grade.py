@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 
 def add_grade(commands: arguments.Commands) -> None:
@@ -42,18 +41,21 @@ def add_grade(commands: arguments.Commands) -> None:
         help="for each judge (default: as task.yaml says, else 60)",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="judges at a time (default: 1)")
+    arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read tasks.allow of this configuration")
     arguments.add_verbose_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
 
-    # Whoever judges the work of another agent has no configuration of ours, and needs none.
     arguments.log_to_console(options.verbose)
+    # Whoever judges the work of another agent has no configuration of ours, and needs none.
+    config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
     return grade_command(
-        arguments.options_as(GradeOptions, options),
-        BrokenPipeSafeStream(sys.stdout),
+        arguments.options_as(GradeOptions, options, allowed=arguments.task_allowance(config, options.allow)),
+        arguments.results_stream(options),
         console=sys.stderr,
-        read_stdin=lambda: sys.stdin.buffer.read() if sys.stdin else b"",
+        read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
     )

@@ -8,7 +8,6 @@ from datetime import UTC
 from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 
 
 def add_solve(commands: arguments.Commands) -> None:
@@ -68,11 +67,15 @@ def add_solve(commands: arguments.Commands) -> None:
         dest="judge_timeout_s",
         type=arguments.seconds,
         metavar="SECONDS",
-        help="for each judge (default: 60)",
+        help="for each judge (default: as task.yaml says, else 60)",
     )
+    arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="with --agent llm: configuration (else $CONFIG_PATH, config.yaml)"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration for tasks.allow and, with --agent llm, the model (else $CONFIG_PATH, config.yaml)",
     )
     arguments.add_verbose_option(parser)
 
@@ -83,12 +86,18 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.solving.run_limits import RunLimits
     from guarantee_email_agent.solving.solve_command import SolveOptions, solve_command
 
-    # Only a language model needs the configuration; the others work without one, or with a broken one.
+    # Only a language model needs the configuration; the others work without one, or with a broken one lying about.
     arguments.log_to_console(options.verbose)
+    config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
     return solve_command(
-        arguments.options_as(SolveOptions, options, limits=arguments.options_as(RunLimits, options)),
-        BrokenPipeSafeStream(sys.stdout),
+        arguments.options_as(
+            SolveOptions,
+            options,
+            limits=arguments.options_as(RunLimits, options),
+            allowed=arguments.task_allowance(config, options.allow),
+        ),
+        arguments.results_stream(options),
         console=sys.stderr,
-        load_config=lambda: arguments.load_config_and_log(options.config, options.verbose),
+        load_config=lambda: config or arguments.load_config_and_log(None, options.verbose),
         started=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -314,6 +315,13 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Tasks:
+    """What `solve` and `grade` let the folder of a task ask for, where this file is named with `--config`."""
+
+    allow: TaskAllowance = setting(TaskAllowance(), "The most that a task may ask for.")
+
+
+@dataclass(frozen=True, slots=True)
 class Logging:
     """Where diagnostics go; results always go to stdout."""
 
@@ -353,6 +361,7 @@ class Config:
     reply: ReplySettings = setting(ReplySettings(), "Who words the replies.")
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
+    tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})
     # The file that this was read from; None if there was none. No part of what two configurations have in common.

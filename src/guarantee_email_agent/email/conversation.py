@@ -40,14 +40,22 @@ def answered_message_ids(email: Email) -> tuple[str, ...]:
 
 
 def machine_reply_reason(
-    email: Email, thread: Thread, arrived_at: float | None, approved_texts: Iterable[str], *, asked: bool
+    email: Email,
+    thread: Thread,
+    arrived_at: float | None,
+    approved_texts: Iterable[str],
+    *,
+    asked: bool,
+    wants_person: bool = False,
 ) -> str | None:
     """Why a mail that answers our reply was written by a machine, in a few words; None if a person may have.
 
     arrived_at: seconds since 1970, on the clock of `thread.replied_at`. approved_texts: what our replies may say.
-    asked: whether our reply asked for a number, so that a number alone is an answer.
+    asked: whether our reply asked for a number, so that a number alone is an answer. wants_person: whether it says what
+    a person has to read, which two mails that crossed may do however fast the second one came.
     """
-    if arrived_at is not None and -MAX_CLOCK_SKEW_S <= arrived_at - thread.replied_at < MACHINE_DELAY_S:
+    delay_s = None if arrived_at is None else arrived_at - thread.replied_at
+    if delay_s is not None and -MAX_CLOCK_SKEW_S <= delay_s < MACHINE_DELAY_S and not wants_person:
         return f"answers our reply within {MACHINE_DELAY_S:.0f} seconds"
     # Some write all they have to say, such as the number, into the subject.
     text = email.new_text or email.own_subject

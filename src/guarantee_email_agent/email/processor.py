@@ -172,7 +172,8 @@ class EmailProcessor:
             return None
         approved = [scenario.approved_text for scenario in instructions.scenarios]
         asked = _asked_for(thread, instructions) is not None
-        return machine_reply_reason(email, thread, arrived_at, approved, asked=asked)
+        wants_person = bool(instructions.hand_over.find(f"{email.own_subject}\n\n{email.new_text}"))
+        return machine_reply_reason(email, thread, arrived_at, approved, asked=asked, wants_person=wants_person)
 
     def _incoming_mail(self, email: Email, thread: Thread | None) -> _IncomingMail:
         """The mail with what its headers decide about it."""

@@ -72,6 +72,10 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
         from guarantee_email_agent.reporting.report_files import make_folder
 
         make_folder(options.records_dir, "--records", "eval_records_unwritable")
+        if options.report_paths:
+            from guarantee_email_agent.judging.record import refuse_misplaced_reports
+
+            refuse_misplaced_reports(options.report_paths, folder=options.records_dir)
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live_evaluation(config, options)

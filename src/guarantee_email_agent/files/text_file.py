@@ -57,9 +57,8 @@ def read_bytes(path: Path | str, max_bytes: int) -> bytes:
         raise _unreadable(path, error) from None
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
-            raise InputFileError(f"this is {what}, not a file", "document_unreadable")
+        if (kind := _kind_of_mode(status.st_mode)) is not None:
+            raise InputFileError(f"this is {kind}, not a file", "document_unreadable")
         data = os.read(descriptor, min(status.st_size, max_bytes) + 1)  # a large buffer costs more than the reading
         if len(data) != status.st_size:  # read in pieces, or of no known size, as /proc has them
             while 0 < len(data) <= max_bytes and (more := os.read(descriptor, max_bytes + 1 - len(data))):
@@ -74,6 +73,26 @@ def read_bytes(path: Path | str, max_bytes: int) -> bytes:
             "document_too_large",
         )
     return data
+
+
+def kind_of_file(path: Path | str) -> str | None:
+    """What stands at a path, where that is no file: `a folder`, `a link to what does not exist` …
+
+    None for a file, however it was reached, and for nothing at all. Raises OSError, or ValueError for a path that
+    nothing can have.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "a link to what does not exist" if os.path.islink(path) else None
+    return _kind_of_mode(mode)
+
+
+def _kind_of_mode(mode: int) -> str | None:
+    if stat.S_ISREG(mode):
+        return None
+    kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((name for is_kind, name in kinds if is_kind(mode)), "a device")
 
 
 def _unreadable(path: Path | str, error: OSError | ValueError) -> InputFileError:

@@ -1,8 +1,9 @@
 """Filters for system calls (seccomp) that close what namespaces leave open.
 
 Refused are: new namespaces and mounts (a file system of one's own has no size limit), kinds of sockets that no network
-namespace holds back, memory that shows in no process's account, and parts of the kernel that no task needs. To a judge
-also: what outlives a process, shared memory of no file, and every socket.
+namespace holds back, memory that shows in no process's account, buffers larger than usual, files by their number, which
+leads past all mounts, changes to the limits and priority of a sandbox's first process, and parts of the kernel that no
+task needs. To a judge also: what outlives a process, shared memory of no file, what reaches another process, sockets.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
 
 # Classic BPF (linux/filter.h): operation codes of the few instructions that are needed.
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -33,6 +34,7 @@ _REFUSED: Final[Mapping[str, tuple[int, int]]] = {
     "umount2": (166, 39),
     "pivot_root": (155, 41),
     "setns": (308, 268),
+    "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
     "move_mount": (429, 429),
     "fsopen": (430, 430),
@@ -56,6 +58,9 @@ _REFUSED: Final[Mapping[str, tuple[int, int]]] = {
     "swapon": (167, 224),
     "quotactl": (179, 60),
     "vhangup": (153, 58),
+    "pidfd_getfd": (438, 438),
+    "process_mrelease": (448, 448),
+    "kcmp": (312, 272),
 }
 # These look as if the kernel did not have them, so that programs use what they used before.
 _ABSENT: Final[Mapping[str, tuple[int, int]]] = {
@@ -72,13 +77,43 @@ _CLONE: Final = (56, 220)
 _UNSHARE: Final = (272, 97)
 _SOCKET: Final = (41, 198)
 _SOCKETPAIR: Final = (53, 199)
+_SETSOCKOPT, _FCNTL = (54, 208), (72, 25)
+_BUFFER_SIZES: Final = {1: (socket.SOL_SOCKET,), 2: (socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33)}  # 32, 33: …FORCE
+_PIPE_SIZE: Final = {1: (1031,)}
+# What changes another process's priority or limits: (numbers, arguments that mean process 1 or all of a user's).
+_FIRST_PROCESS: Final = (
+    ((302, 261), ({0: (1,)},)),  # prlimit64
+    ((141, 140), ({1: (1,)}, {0: (os.PRIO_USER,)})),  # setpriority
+    ((251, 30), ({1: (1,)}, {0: (3,)})),  # ioprio_set
+    ((203, 122), ({0: (1,)},)),  # sched_setaffinity
+    ((144, 119), ({0: (1,)},)),  # sched_setscheduler
+    ((142, 118), ({0: (1,)},)),  # sched_setparam
+    ((314, 274), ({0: (1,)},)),  # sched_setattr
+)
 _SEMGET: Final = (64, 190)
 _MMAP: Final = (9, 222)
 _MAP_SHARED_ANONYMOUS: Final = 0x21
 # What they make outlives its process.
 _PERSISTENT: Final[Mapping[str, tuple[int, int]]] = {"shmget": (29, 194), "semget": _SEMGET, "mq_open": (240, 180)}
+# A process may do this to itself (argument → value), and to no other.
+_OWN_PROCESS: Final[Mapping[str, tuple[int, int, Mapping[int, int]]]] = {
+    "prlimit64": (302, 261, {0: 0}),
+    "setpriority": (141, 140, {0: 0, 1: 0}),
+    "ioprio_set": (251, 30, {0: 1, 1: 0}),
+    "sched_setaffinity": (203, 122, {0: 0}),
+    "sched_setscheduler": (144, 119, {0: 0}),
+    "sched_setparam": (142, 118, {0: 0}),
+    "sched_setattr": (314, 274, {0: 0}),
+    "migrate_pages": (256, 238, {0: 0}),
+    "move_pages": (279, 239, {0: 0}),
+}
+_PROCESS_MADVISE: Final = (440, 440)
 _MAX_SEMAPHORES: Final = 32
 """In one set; there may be 32,000 sets, and what they take stays when their processes end."""
+Sockets = Literal["none", "internet", "all"]
+"""Which ones a judge may have. Not even Unix ones by default: programs of this machine listen behind those. A pair that
+is connected to itself is none."""
+
 _MACHINES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -107,6 +142,13 @@ def filter_program(machine: str | None = None) -> bytes | None:
         steps += (_step(_EQUAL, numbers[column], 0, len(_SOCKETS) + 3), _step(_LOAD, _ARGUMENTS[0]))
         steps += (_step(_EQUAL, family, len(_SOCKETS) - passed, 0) for passed, family in enumerate(_SOCKETS))
         steps += (_step(_RETURN, _ERROR | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW))
+    # Buffers keep the size that they begin with: nobody's account has what waits in them. Programs take a refusal to
+    # give a socket's another size for a broken one, so they are told that it has it, as the kernel does with too much.
+    steps += _refuse_with(_SETSOCKOPT[column], 0, _BUFFER_SIZES)
+    steps += _refuse_with(_FCNTL[column], errno.EPERM, _PIPE_SIZE)
+    # The sandbox's first process has the agent's user, counts its memory, and has to come to its turn for that.
+    for numbers, alternatives in _FIRST_PROCESS:
+        steps += _refuse_with(numbers[column], errno.EPERM, *alternatives)
     steps += (
         _step(_EQUAL, _SEMGET[column], 0, 3),
         _step(_LOAD, _ARGUMENTS[1]),
@@ -122,15 +164,21 @@ def can_filter() -> bool:
     return os.uname().machine in _MACHINES and struct.calcsize("P") == 8
 
 
-def judge_filters(*, network: bool) -> tuple[bytes, ...]:
-    """For judges, where `can_filter()`: the filter above and one that refuses, without `network`, every socket.
-
-    Even a Unix one: programs of this machine listen behind those. A pair that is connected to itself stays allowed.
-    """
+def judge_filters(sockets: Sockets) -> tuple[bytes, ...]:
+    """For judges, where `can_filter()`: the filter above, and one with what is refused to a judge alone."""
     column, _ = _MACHINES[os.uname().machine]
     steps = [_step(_LOAD, _NUMBER), *_refusals((numbers[column] for numbers in _PERSISTENT.values()), errno.ENOSYS)]
-    if not network:
+    steps += _refusals([_PROCESS_MADVISE[column]], errno.EPERM)
+    for *numbers, wanted in _OWN_PROCESS.values():
+        steps += _only_with(numbers[column], wanted)
+    if sockets == "none":
         steps += _refusals([_SOCKET[column]], errno.ENETUNREACH)
+    elif sockets == "internet":
+        steps += (
+            *(_step(_EQUAL, _SOCKET[column], 0, 5), _step(_LOAD, _ARGUMENTS[0])),
+            *(_step(_EQUAL, socket.AF_INET, 2, 0), _step(_EQUAL, socket.AF_INET6, 1, 0)),
+            *(_step(_RETURN, _ERROR | errno.ENETUNREACH), _step(_RETURN, _ALLOW)),
+        )
     steps += (
         _step(_EQUAL, _MMAP[column], 0, 4),
         _step(_LOAD, _ARGUMENTS[3]),
@@ -140,6 +188,30 @@ def judge_filters(*, network: bool) -> tuple[bytes, ...]:
         _step(_RETURN, _ALLOW),
     )
     return tuple(filter(None, (filter_program(), b"".join(steps))))
+
+
+def _only_with(number: int, wanted: Mapping[int, int]) -> list[bytes]:
+    """Allow a call where the arguments are as `wanted`, and refuse it otherwise."""
+    left = 2 * len(wanted)
+    steps = [_step(_EQUAL, number, 0, left + 2)]
+    for argument, value in wanted.items():
+        left -= 2
+        steps += (_step(_LOAD, _ARGUMENTS[argument]), _step(_EQUAL, value, 0, left + 1))
+    return [*steps, _step(_RETURN, _ALLOW), _step(_RETURN, _ERROR | errno.EPERM)]
+
+
+def _refuse_with(number: int, code: int, *alternatives: Mapping[int, Sequence[int]]) -> list[bytes]:
+    """Refuse a call where each argument of one alternative has one of its values (argument → values)."""
+    steps: list[bytes] = []
+    for wanted in alternatives:
+        left = sum(1 + len(values) for values in wanted.values())
+        for argument, values in wanted.items():
+            steps.append(_step(_LOAD, _ARGUMENTS[argument]))
+            left -= 1 + len(values)
+            for others, value in zip(reversed(range(len(values))), values, strict=True):
+                steps.append(_step(_EQUAL, value, others, 0 if others else left + 1))
+        steps.append(_step(_RETURN, _ERROR | code))
+    return [_step(_EQUAL, number, 0, len(steps) + 1), *steps, _step(_RETURN, _ALLOW)]
 
 
 def _refusals(numbers: Iterable[int], code: int) -> list[bytes]:

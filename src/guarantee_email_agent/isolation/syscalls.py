@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
 import struct
 from collections.abc import Iterable
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 1 << 27, 1 << 28, 1 << 29, 1 << 30
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 0x20, 0x1000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -20,7 +24,8 @@ _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3 of the inter
 
 # These numbers are the same on every architecture: they came after the tables were merged.
 _MOUNT_SETATTR, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 442, 444, 445, 446
-_AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 
 def _call(function: str, *arguments: object) -> int:
@@ -39,19 +44,25 @@ def unshare(flags: int) -> None:
     _call("unshare", flags)
 
 
+def enter_namespace(descriptor: int) -> None:
+    """That of an open file of /proc/<id>/ns; a namespace of processes is that of the children to come."""
+    _call("setns", descriptor, 0)
+
+
+def start_loopback() -> None:
+    """Give this network namespace, which is new, its 127.0.0.1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
+
+
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    _call("mount", source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    _call("mount", os.fsencode(source), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
 
 
-def unmount(target: str) -> None:
-    """At once for everybody, even where something still uses it (MNT_DETACH)."""
-    _call("umount2", os.fsencode(target), 2)
-
-
-def make_all_mounts_read_only() -> None:
-    """Linux 5.12."""
-    attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY, 0, 0, 0)
-    _call("syscall", _MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, ctypes.c_size_t(len(attributes)))
+def protect_mounts(path: str, attributes: int) -> None:
+    """Give the mount at `path` and all below it these attributes, too (Linux 5.12)."""
+    change = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    _call("syscall", _MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE, change, ctypes.c_size_t(len(change)))
 
 
 def die_with_parent() -> None:

@@ -7,60 +7,97 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.judging.judge import DEFAULT_TIMEOUT_S, judge
-from guarantee_email_agent.judging.record import complete_record, negative_controls, record_of_answer
-from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, Task, load_task
+from guarantee_email_agent.judging.record import check_record, complete_record, negative_controls, record_of_answer
+from guarantee_email_agent.judging.task import MAX_TIMEOUT_S, TASK_FILE, Task, load_task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
 _MAX_FEEDBACK_CHARACTERS: Final = 200
+_MAX_PORT: Final = 65_535
 
 
-def grade(task_dir: str | Path, result: Mapping[str, Any] | str, *, timeout_s: float | None = None) -> Verdict:
+def grade(
+    task_dir: str | Path,
+    result: Mapping[str, Any] | str,
+    *,
+    timeout_s: float | None = None,
+    allowed: TaskAllowance = NOTHING_MORE,
+) -> Verdict:
     """The verdict of the task in `task_dir` on a run.
 
     result: the record of the run, of which any key may be missing, or just the agent's answer. timeout_s: seconds that
-    the judge may take; None: as `task.yaml` says, else 60.
+    the judge may take; None: as `task.yaml` says, else 60. allowed: the most that the task may ask for.
 
-    Raises TaskError where the directory is no usable task, or `result` or `timeout_s` are nothing that it could be
-    judged with. Whatever its judge does is a verdict, never an exception.
+    Raises TaskError where the directory is no usable task, or `result`, `timeout_s` or `allowed` are nothing that it
+    could be judged with. Whatever its judge does is a verdict, never an exception.
     """
-    return grade_task(load_task(task_dir), result, timeout_s=timeout_s)
+    path: object = task_dir
+    if not isinstance(path, str | Path):
+        problem = f"a value of type {type(path).__name__} is no task directory. Pass its path"
+        raise TaskError(problem, "task_not_found")
+    limits: object = allowed
+    if not isinstance(limits, TaskAllowance):
+        problem = f"allowed is a value of type {type(limits).__name__}. Pass a TaskAllowance, or leave it out"
+        raise TaskError(problem, "task_invalid_value")
+    task = load_task(task_dir)
+    if isinstance(result, Mapping):
+        check_record(result, task.name)
+    return grade_task(task, result, timeout_s=timeout_s, allowed=allowed)
 
 
-def grade_task(task: Task, result: Mapping[str, Any] | str, *, timeout_s: float | None = None) -> Verdict:
-    """As `grade`, for a task that is loaded."""
+def grade_task(
+    task: Task,
+    result: Mapping[str, Any] | str,
+    *,
+    timeout_s: float | None = None,
+    allowed: TaskAllowance = NOTHING_MORE,
+    sandbox_port: int | None = None,
+) -> Verdict:
+    """As `grade`, for a task that is loaded.
+
+    sandbox_port: of the sandbox that the agent worked in and that is still there, for the judge to look into. None:
+    where its task asks for a network, the port that the record names.
+    """
     record: object = record_of_answer(result) if isinstance(result, str) else result
     if not isinstance(record, Mapping):
         remedy = "Pass a record such as {'task_result': …}, or an answer as text"
         problem = f"a value of type {type(record).__name__} is no result. {remedy}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_record_invalid")
-    return _run_judge(task, complete_record(record, task), timeout_s)
+    return _run_judge(task, complete_record(record, task), timeout_s, allowed, sandbox_port)
 
 
-def validate_task(task: Task, *, timeout_s: float | None = None) -> Verdict:
+def validate_task(task: Task, *, timeout_s: float | None = None, allowed: TaskAllowance = NOTHING_MORE) -> Verdict:
     """Whether the judge of a task rejects every negative control. `details` has its verdict on each.
 
-    `failed` where it passes one or gives no well-formed verdict on one; `feedback` then has a line for each.
+    `failed` where it passes one, or gives no well-formed verdict on one whose types are those of any record; `feedback`
+    then has a line for each. A judge may raise on odd types: that is an error, which never counts as a pass.
     """
     controls_by_problem: dict[str, list[str]] = {}
+    raised: list[str] = []
     details: dict[str, Any] = {}
     output = ""
-    for name, record in negative_controls(task):
-        verdict = _run_judge(task, record, timeout_s)
-        details[name] = {"verdict": verdict.verdict, "said": verdict.error or verdict.feedback}
+    for control in negative_controls(task):
+        verdict = _run_judge(task, control.record, timeout_s, allowed)
+        details[control.name] = {"verdict": verdict.verdict, "said": verdict.error or verdict.feedback}
         if verdict.verdict == "failed":
             continue
-        output = output or verdict.output
         if verdict.verdict == "error":
             problem = f"no verdict: {verdict.error}"
         else:
             feedback = " ".join(verdict.feedback[:_MAX_FEEDBACK_CHARACTERS].split())
             problem = f"passes, but must not: {feedback}" if feedback else "passes, but must not"
-        controls_by_problem.setdefault(problem, []).append(name)
+        is_crash = (verdict.error or "").startswith(f"{task.test_file.name} raised ")
+        if control.has_odd_types and is_crash and problem not in controls_by_problem:
+            raised.append(control.name)
+            continue
+        output = output or verdict.output
+        controls_by_problem.setdefault(problem, []).append(control.name)
     if not controls_by_problem:
-        return Verdict("passed", f"rejects all {len(details)} negative controls", details)
+        said = f"passes none of {len(details)} negative controls, but crashes on {', '.join(raised)}"
+        return Verdict("passed", said if raised else f"rejects all {len(details)} negative controls", details)
     lines = [
         f"{', '.join(names) if len(names) < len(details) else 'every control'}: {problem}"
         for problem, names in controls_by_problem.items()
@@ -68,11 +105,41 @@ def validate_task(task: Task, *, timeout_s: float | None = None) -> Verdict:
     return Verdict("failed", "\n".join(lines), details, None, output)
 
 
-def _run_judge(task: Task, record: Mapping[str, Any], timeout_s: float | None) -> Verdict:
+def refused_timeout(task: Task, timeout_s: float | None, allowed: TaskAllowance) -> str | None:
+    """Why the judge would not be started, in one line: its task asks for more time than is allowed.
+
+    timeout_s: the operator's word, which counts whatever the task asks for.
+    """
+    if timeout_s is not None or task.judge_timeout_s is None:
+        return None
+    problem = allowed.excess({"judge_timeout_s": task.judge_timeout_s})
+    return None if problem is None else printable(f"{task.directory / TASK_FILE}: {problem}")
+
+
+def _run_judge(
+    task: Task,
+    record: Mapping[str, Any],
+    timeout_s: float | None,
+    allowed: TaskAllowance,
+    sandbox_port: int | None = None,
+) -> Verdict:
+    if (problem := refused_timeout(task, timeout_s, allowed)) is not None:
+        return Verdict("error", error=problem)
     if timeout_s is None:
         timeout_s = DEFAULT_TIMEOUT_S if task.judge_timeout_s is None else task.judge_timeout_s
-    if not 0 < timeout_s <= MAX_TIMEOUT_S:
-        problem = f"timeout_s is {timeout_s:g}. Pass seconds above 0 and at most {MAX_TIMEOUT_S}"
+    given: object = timeout_s
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_TIMEOUT_S:
+        problem = f"timeout_s is {truncate(repr(timeout_s), 40)}. Pass seconds above 0 and at most {MAX_TIMEOUT_S}"
         raise TaskError(f"{printable(task.name)}: {problem}", "task_invalid_value")
-    verdict = judge(task.test_file, record, timeout_s, network=task.judge_network)
+    if sandbox_port is None and task.judge_network:
+        sandbox_port = _port_in(record)
+    network = task.judge_network and allowed.network
+    verdict = judge(task.test_file, record, timeout_s, network=network, sandbox_port=sandbox_port)
     return verdict if verdict.error is None else replace(verdict, error=f"{task.test_file.name} {verdict.error}")
+
+
+def _port_in(record: Mapping[str, Any]) -> int | None:
+    """Of the sandbox, as a record names it, which may hold anything."""
+    sandbox = record["sandbox"]
+    port = sandbox.get("docker_port") if isinstance(sandbox, Mapping) else None
+    return port if type(port) is int and 0 < port <= _MAX_PORT else None

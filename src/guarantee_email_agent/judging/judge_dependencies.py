@@ -1,32 +1,30 @@
-"""The packages that a judge declares in its source (PEP 723), provided by uv.
+"""The packages that a judge declares in its source (PEP 723).
 
-Nothing of a package runs while it is installed, since that happens outside of the judge's isolation: no package is
-built, no setting for uv is taken from the judge or the folders around it, and once there are packages in an environment
-uv does not look into it again.
+What is declared is a version of Python and packages by name, read by `packaging` and written anew for uv: nothing in a
+judge is a path, an address or an option.
 """
 
 from __future__ import annotations
 
-import atexit
-import importlib.util
-import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
-UV_TIMEOUT_S = 600.0
-_START = re.compile(rb"^# /// script[ \t\r]*$", re.MULTILINE)
-_BLOCK = re.compile(
+from guarantee_email_agent.judging.package_installer import InstallError, create_environment, search_path
+from guarantee_email_agent.utils.text import printable, truncate
+
+_BLOCK: Final = re.compile(
     r"^# /// script[^\S\n]*\n(?P<content>(?:(?!# ///[^\S\n]*$)#(?: .*)?\n)*)(?P<end># ///[^\S\n]*$)?", re.MULTILINE
 )
-_PLAIN_REQUIREMENT = re.compile(r">=\s*3\.(\d{1,4})(?:\.0)?")
+_BLOCK_START: Final = b"# /// script"
+_MAX_BLOCK_CHARACTERS: Final = 20_000
+_MAX_SHOWN_CHARACTERS: Final = 200
 
-_interpreters: dict[_Declaration, str | DependencyError] = {}
+_environments: dict[tuple[_Declaration, str], Future[str]] = {}
 _lock = threading.Lock()
 
 
@@ -36,116 +34,121 @@ class DependencyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Declaration:
-    """What a judge needs. python: a version specifier, empty where any Python will do."""
+    """What a judge needs, in canonical form. python: version specifiers, empty where any Python will do."""
 
     dependencies: tuple[str, ...]
     python: str
+    suits_this_python: bool
 
     def __str__(self) -> str:
-        return ", ".join(self.dependencies) or f"Python {self.python}"
+        return _shown(", ".join(self.dependencies) or f"Python {self.python}")
 
 
 def interpreter_for(judge: Path) -> str | None:
     """The Python that has what `judge` declares; None where it declares nothing that this one lacks.
 
-    uv installs once for all judges that declare the same, into a folder that this process takes away at its end.
-    Raises DependencyError.
+    uv installs once for all judges that declare the same, into a folder that this process takes away at its end; they
+    wait for each other, and no other judge waits for them. Raises DependencyError.
     """
     try:
         source = judge.read_bytes()
     except OSError:
         return None  # the judge's own process reports why
-    if not _START.search(source):
+    if _BLOCK_START not in source:
         return None
     declared = _parse_declaration(source)
-    if not declared.dependencies and _is_satisfied(declared.python):
+    if declared is None or (not declared.dependencies and declared.suits_this_python):
         return None
+    path = search_path(judge.parent)
     with _lock:
-        if declared not in _interpreters:
-            try:
-                _interpreters[declared] = _create_environment(declared)
-            except DependencyError as error:
-                _interpreters[declared] = error
-        found = _interpreters[declared]
-    if isinstance(found, DependencyError):
-        raise found
-    return found
+        provided = _environments.get((declared, path))
+        if is_first := provided is None:
+            provided = _environments[declared, path] = Future()
+    if is_first:
+        try:
+            python = sys.executable if declared.suits_this_python else declared.python
+            provided.set_result(create_environment(python, declared.dependencies, path))
+        except BaseException as error:  # whoever waits gets it, too
+            provided.set_exception(error)
+            if not isinstance(error, InstallError):
+                del _environments[declared, path]
+                raise
+    try:
+        return provided.result()
+    except InstallError as error:
+        raise DependencyError(f"declares what it needs ({declared}), and {error}") from None
 
 
-def _parse_declaration(source: bytes) -> _Declaration:
-    """The `script` block, as PEP 723 reads it."""
+def _parse_declaration(source: bytes) -> _Declaration | None:
+    """The `script` block, as PEP 723 reads it; None where there is none."""
     import tomllib  # few judges declare anything
 
-    block = _BLOCK.search("\n".join(source.decode("utf-8", "replace").splitlines()))
-    if block is None or not block["end"]:
+    text = source.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    blocks = list(_BLOCK.finditer(text))
+    if not blocks:
+        return None
+    if len(blocks) > 1:
+        raise DependencyError("declares dependencies in two blocks. Keep one")
+    block = blocks[0]
+    if not block["end"]:
         raise DependencyError("declares dependencies in a block without its end. Close it with the line: # ///")
+    if len(block["content"]) > _MAX_BLOCK_CHARACTERS:
+        raise DependencyError(f"declares dependencies in a block of more than {_MAX_BLOCK_CHARACTERS:,} characters")
     try:
-        declared = tomllib.loads("\n".join(line[2:] for line in block["content"].splitlines()))
-    except tomllib.TOMLDecodeError as error:
-        raise DependencyError(f"declares dependencies in a block that is no TOML: {error}") from None
-    dependencies = declared.get("dependencies", [])
-    if not (isinstance(dependencies, list) and all(isinstance(each, str) for each in dependencies)):
-        raise DependencyError("declares 'dependencies' not as a list of texts")
-    python = declared.get("requires-python", "")
-    if not isinstance(python, str):
-        raise DependencyError("declares 'requires-python' not as a text")
+        declared = tomllib.loads("".join(line[2:] + "\n" for line in block["content"].split("\n")))
+    except (ValueError, RecursionError) as error:
+        raise DependencyError(f"declares dependencies in a block that is no TOML: {_shown(str(error))}") from None
     tools = declared.get("tool")
     if isinstance(tools, dict) and "uv" in tools:
         # Ignoring a source given there would install another package of that name.
         raise DependencyError("has settings for uv, which a judge cannot make. Remove [tool.uv] from the block")
-    return _Declaration(tuple(dependencies), python.strip())
+    dependencies = declared.get("dependencies", [])
+    if not (isinstance(dependencies, list) and all(isinstance(each, str) for each in dependencies)):
+        raise DependencyError("declares 'dependencies' not as a list of texts")
+    python, suits = _parse_python(declared.get("requires-python", ""))
+    return _Declaration(tuple(map(_parse_dependency, dependencies)), python, suits)
 
 
-def _create_environment(declared: _Declaration) -> str:
-    """The Python of a new environment that has what is declared."""
-    if (uv := _find_uv()) is None:
-        problem = "there is no uv to provide it. Install uv: pip install uv"
-        raise DependencyError(f"declares what it needs ({declared}), and {problem}")
-    folder = tempfile.mkdtemp(prefix="judge-packages-")
-    atexit.register(_remove_folder, folder, os.getpid())
-    os.chmod(folder, 0o755)  # noqa: S103 - a judge may be another user than we are
-    environment = f"{folder}/environment"
-    python = sys.executable if _is_satisfied(declared.python) else declared.python
-    _run_uv(uv, declared, "venv", "--quiet", "--python", python, environment)
-    if declared.dependencies:
-        no_code = ("--no-build", "--no-compile-bytecode")
-        where = ("--python", environment, "--", *declared.dependencies)
-        _run_uv(uv, declared, "pip", "install", "--quiet", *no_code, *where)
-    return f"{environment}/bin/python"
+def _parse_python(declared: Any) -> tuple[str, bool]:
+    """Version specifiers (PEP 440) in canonical form, and whether this Python is one of them.
 
+    Anything else could be the path or the name of a program to uv, which it would run.
+    """
+    from packaging.specifiers import SpecifierSet  # 60 ms, and few judges declare anything
 
-def _remove_folder(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # and not a process that was forked from ours
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_satisfied(requirement: str) -> bool:
-    plain = _PLAIN_REQUIREMENT.fullmatch(requirement)
-    return not requirement or (plain is not None and sys.version_info >= (3, int(plain[1])))
-
-
-def _find_uv() -> tuple[str, ...] | None:
-    if program := shutil.which("uv"):
-        return (program,)
-    package = importlib.util.find_spec("uv")
-    # A folder that happens to have the name passes for a package, too, but for one without a file.
-    return (sys.executable, "-m", "uv") if package is not None and package.origin is not None else None
-
-
-def _run_uv(uv: tuple[str, ...], declared: _Declaration, *arguments: str) -> None:
+    if not isinstance(declared, str):
+        raise DependencyError("declares 'requires-python' not as a text")
     try:
-        done = subprocess.run(
-            (*uv, *arguments),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            cwd="/",  # where no project's settings are found
-            timeout=UV_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DependencyError(f"declares what it needs ({declared}), and uv did not run: {error}") from None
-    if done.returncode != 0:
-        output = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise DependencyError(f"declares what it needs ({declared}), and uv cannot provide it: {output[-1000:]}")
+        specifiers = SpecifierSet(declared)
+        _refuse_arbitrary_equality(specifiers)
+        this_python = ".".join(map(str, sys.version_info[:3]))
+        return str(specifiers), specifiers.contains(this_python, prereleases=True)
+    except ValueError:
+        problem = f"declares a 'requires-python' that is no version specifier: {_shown(declared)}"
+        raise DependencyError(f'{problem}. Write one such as ">=3.11"') from None
+
+
+def _parse_dependency(declared: str) -> str:
+    """A package by name (PEP 508), in canonical form."""
+    from packaging.requirements import Requirement  # few judges declare anything
+
+    try:
+        requirement = Requirement(declared)
+        _refuse_arbitrary_equality(requirement.specifier)
+    except (ValueError, RecursionError):
+        problem = f"declares the dependency {_shown(declared)}, which is not the name of a package"
+        raise DependencyError(f'{problem}. Write one such as "numpy>=2"') from None
+    if requirement.url is not None:
+        problem = f"declares the dependency {_shown(declared)} by its address"
+        raise DependencyError(f"{problem}. Name a package of the index, with its version")
+    return str(requirement)
+
+
+def _refuse_arbitrary_equality(specifiers: Any) -> None:
+    """`===` may be followed by anything at all."""
+    if any(specifier.operator == "===" for specifier in specifiers):
+        raise ValueError("=== compares texts, not versions")
+
+
+def _shown(text: str) -> str:
+    return printable(truncate(text, _MAX_SHOWN_CHARACTERS))

@@ -4,8 +4,8 @@ Also a program of its own that imports nothing of ours, for an interpreter that 
 
     python -I judge_process.py TASK_FD ANSWER_FD
 
-TASK_FD holds a line of JSON (`judge`, `nonce`) and then the record. An answer is the nonce, its length in bytes as 16
-hexadecimal digits, and JSON: `{"returned": …}` or `{"error": …}`. The nonce is what printing cannot guess.
+TASK_FD holds a line of JSON (`judge`, `nonce`, `most_bytes`) and then the record. An answer is the nonce, its length in
+bytes as 16 hexadecimal digits, and JSON: `{"returned": …}` or `{"error": …}`. The nonce is what printing cannot guess.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import CodeType, CoroutineType, ModuleType, TracebackType
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 MODULE_NAME = "judge_under_test"
 CHANNEL_CLOSED, IN_THE_WAY = 71, 72
@@ -39,23 +39,27 @@ class JudgeError(Exception):
     """What is wrong with a judge, to follow the name of its file."""
 
 
-def answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> NoReturn:
-    """Judge `record` (JSON) with the file at `path`, write the answer to `channel`, and end this process."""
+def answer(task: int, channel: int) -> NoReturn:
+    """Do the task that the descriptor `task` holds, write the answer to `channel`, and end this process."""
     try:
-        _answer(path, record, nonce, channel, most_bytes)
+        with open(task, "rb") as source:
+            _answer(json.loads(source.readline()), source, channel)
     except BaseException:  # noqa: BLE001 - the judge has broken what this module uses
         with suppress(BaseException):
             traceback.print_exc()
     _exit(IN_THE_WAY)
 
 
-def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int) -> None:
+def _answer(task: dict[str, Any], source: BinaryIO, channel: int) -> None:
+    path, most_bytes = task["judge"], task["most_bytes"]
     own_pid = _own_pid()
     channel_is = _fstat(channel).st_ino
     # Line-buffered: what a judge printed is kept even where it ends abruptly.
     sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     try:
+        record = source.read()
+        source.close()
         returned = _load_test(path)(json.loads(record))
         _reset_interpreter()
         outcome: dict[str, object] = {"returned": _checked_verdict(returned, most_bytes)}
@@ -73,7 +77,7 @@ def _answer(path: str, record: bytes, nonce: str, channel: int, most_bytes: int)
     try:
         if _fstat(channel).st_ino != channel_is:
             _exit(CHANNEL_CLOSED)
-        data = f"{nonce}{len(payload):0{LENGTH_DIGITS}x}".encode() + payload
+        data = f"{task['nonce']}{len(payload):0{LENGTH_DIGITS}x}".encode() + payload
         while data:
             data = data[_write(channel, data) :]
     except OSError:
@@ -242,13 +246,6 @@ def _error_location(frames: TracebackType | None, folder: str) -> str:
     return location
 
 
-def _main(task_fd: int, channel: int) -> NoReturn:
-    with os.fdopen(task_fd, "rb") as source:
-        head = json.loads(source.readline())
-        record = source.read()
-    os.set_inheritable(channel, False)
-    answer(head["judge"], record, head["nonce"], channel, head["most_bytes"])
-
-
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    os.set_inheritable(int(sys.argv[2]), False)
+    answer(int(sys.argv[1]), int(sys.argv[2]))

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import InputFileError, read_text
-from guarantee_email_agent.judging.task import Task
-from guarantee_email_agent.reporting.report_files import as_json, write_whole
-from guarantee_email_agent.utils.errors import TaskError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.judging.task import TASK_FILE, TEST_FILE, Task
+from guarantee_email_agent.reporting.report_files import as_json, is_stdout, what_is_in_the_way, write_whole
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
+from guarantee_email_agent.utils.text import printable, truncate
 
 Record = dict[str, Any]
 """The record of a run, as `complete_record` makes it: all keys that a judge may rely on."""
 
+RECORD_DIR: Final = "record_dir"
+"""Where a judge finds the folder that the record lies in, with the files beside it that it names."""
+
 MAX_RECORD_BYTES: Final = 100_000_000
+RECORD_ENDING: Final = ".json"
 
 
 def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
@@ -51,7 +59,7 @@ def record_of_answer(answer: str) -> Record:
 
 
 def read_record(path: str | Path) -> Record:
-    """The record in a JSON file.
+    """The record in a JSON file of at most 100 MB.
 
     Raises TaskError with one line: `task_record_not_found`, `task_record_unreadable`, `task_record_not_utf8`,
     `task_record_too_large`, `task_record_invalid`.
@@ -65,13 +73,21 @@ def read_record(path: str | Path) -> Record:
     return parse_record(text, str(path))
 
 
+def read_record_to_judge(path: str | Path) -> Record:
+    """The same with `record_dir`, for a judge that looks at the files beside it."""
+    return read_record(path) | {RECORD_DIR: os.path.dirname(os.path.abspath(path))}
+
+
 def parse_record(text: str, name: str) -> Record:
     """The record in a JSON text. name: what an error calls the text.
 
     Raises TaskError(code="task_record_invalid").
     """
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_without_duplicates)
+    except _DuplicateKeyError as error:
+        problem = f"has the key {truncate(json.dumps(error.key), 80)} twice in one object. Remove one of them"
+        raise _error(name, problem, "task_record_invalid") from None
     except json.JSONDecodeError as error:
         remedy = "A record is a JSON object" if text.strip() else 'The text is empty; write at least {"task_result": …}'
         problem = f"no JSON (line {error.lineno}, column {error.colno}): {error.msg}. {remedy}"
@@ -86,6 +102,48 @@ def parse_record(text: str, name: str) -> Record:
     return data
 
 
+class _DuplicateKeyError(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, which says nothing about which of two values counts (RFC 8259 §4)."""
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise _DuplicateKeyError(key)
+    return data
+
+
+def check_record(record: Mapping[str, Any], name: str) -> None:
+    """Whether a record from Python can be given to a judge, to whom it goes as JSON.
+
+    Objects that JSON lacks reach the judge as text, and NaN as itself. Raises TaskError(code="task_record_invalid") for
+    keys that are no text, bytes, what has no text, and what holds itself. name: what an error calls the record.
+    """
+    try:
+        given: dict[Any, Any] = dict(record)  # of another mapping, JSON would see the text alone
+        for key in given:
+            if not isinstance(key, str):
+                problem = f"the record has the key {truncate(repr(key), 80)}, which is no text. Pass 'task_result'"
+                raise _error(name, problem, "task_record_invalid")
+        json.dumps(given, default=_as_text)
+    except TaskError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the record may hold any object
+        reason = "nested too deep" if isinstance(error, RecursionError) else truncate(str(error), 200)
+        problem = f"the record is no JSON: {reason}. Pass texts, numbers, lists and mappings"
+        raise _error(name, problem, "task_record_invalid") from None
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError("it holds bytes, which are no text until they are decoded")
+    return str(value)
+
+
 def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
     """Writes a record as JSON; whoever reads the file finds the former record or this one, never a part.
 
@@ -98,27 +156,80 @@ def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
     try:
         write_whole(path, content)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        problem = f"the record cannot be written ({reason}). Name a folder that can be written to"
-        raise _error(str(path), problem, "task_record_unwritable") from None
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
 
 
-def negative_controls(task: Task) -> Iterator[tuple[str, Record]]:
-    """What to call each control, and its record. A judge has to give each a well-formed verdict that is not a pass."""
+def check_record_file(path: Path) -> None:
+    """Raise, before an agent works, the TaskError that writing its record would end in because of what stands there."""
+    try:
+        kind = what_is_in_the_way(path)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
+    if kind is not None:
+        raise _unwritable(path, f"there is {kind} in its place")
+
+
+def refuse_misplaced_reports(
+    report_paths: Sequence[Path], *, folder: Path | None = None, file: str | None = None, tasks: Path | None = None
+) -> None:
+    """Refuse a report in the place of a record or a task, or where a later call would take it for a record.
+
+    folder: of records. file: a single one. tasks: a task, or a folder of them. Raises ConfigurationError.
+    """
+    if not report_paths:
+        return
+    record = None if file is None else os.path.realpath(file)
+    home = None if folder is None else os.path.realpath(folder)
+    top = None if tasks is None else os.path.realpath(tasks)
+    for path in report_paths:
+        real = os.path.realpath(path)
+        if is_stdout(path):
+            continue
+        parent, name = os.path.split(real)
+        if real == record or (parent == home and is_record_name(name)):
+            taken = "record"
+        elif name in (TASK_FILE, TEST_FILE) and top in (parent, os.path.dirname(parent)):
+            taken = "task"
+        else:
+            continue
+        problem = f"the report would take the place of a {taken}. Name a file in another folder"
+        raise ConfigurationError(f"{printable(str(path))}: {problem}", f"task_report_is_{taken}")
+
+
+def is_record_name(name: str) -> bool:
+    """Whether a file of this name in a folder of records is one."""
+    return name[0] not in "._" and name.endswith(RECORD_ENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeControl:
+    """A record that no judge may pass. has_odd_types: whether a judge may crash on it instead of failing it."""
+
+    name: str
+    record: Record
+    has_odd_types: bool
+
+
+def negative_controls(task: Task) -> Iterator[NegativeControl]:
+    """Records that no judge may pass: first those of agents that gave up or echo, then those of odd types."""
     asked = {"role": "user", "content": task.instruction}
     echoed = {"role": "assistant", "content": task.instruction}
-    records: tuple[tuple[str, Record], ...] = (
+    plain: tuple[tuple[str, Record], ...] = (
         ("an empty record", {}),
         ("an empty answer", record_of_answer("")),
         ("the instruction echoed back", {"task_result": task.instruction, "conversation": [asked, echoed]}),
         ("the instruction alone in the conversation", {"conversation": [asked]}),
-        ("an answer that is a number", {"task_result": 2.718281828e-300, "iterations": "many", "status": 1}),
+    )
+    odd: tuple[tuple[str, Record], ...] = (
+        # Any other number may be right, or near enough, or above what was asked for.
+        ("an answer that is NaN", {"task_result": math.nan, "iterations": "many", "status": 1}),
         ("an answer that is a list", {"task_result": [None, {}], "conversation": {}, "sandbox": []}),
         ("an answer that is a mapping", {"task_result": {"": None}, "execution_trace": "none", "sandbox": "none"}),
         ("entries of odd types", {"conversation": _ODD_MESSAGES, "execution_trace": _ODD_STEPS, "sandbox": _ODD_PORT}),
     )
-    for name, record in records:
-        yield name, complete_record(record, task)
+    for records in (plain, odd):
+        for name, record in records:
+            yield NegativeControl(name, complete_record(record, task), records is odd)
 
 
 # All of these come up in real records: a message that is only tool calls has no content, one with an image has parts.
@@ -139,6 +250,11 @@ def _kind(data: object) -> str:
     if isinstance(data, list):
         return "a list"
     return "text" if isinstance(data, str) else "null" if data is None else f"{data!r}"[:40]
+
+
+def _unwritable(path: str | Path, reason: str) -> TaskError:
+    problem = f"the record cannot be written ({reason}). Remove what is there, or name a folder that can be written to"
+    return _error(str(path), problem, "task_record_unwritable")
 
 
 def _error(name: str, problem: str, code: str) -> TaskError:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
-from guarantee_email_agent.judging.judge_protocol import MIB
+from guarantee_email_agent.judging.judge_protocol import MIB, JudgeLimits
+
+_SOCKET_BYTES = 416 << 10
+"""Twice the kernel's usual buffer: the last message may be as long as the buffer. No judge can make it larger."""
 
 
 def threads_of_user(user: int) -> int:
@@ -42,12 +46,32 @@ def descendants() -> list[tuple[int, list[str]]]:
 
 
 def memory_of_descendants(most: int) -> int:
-    """Bytes that they hold together; counted exactly, shared pages once, only where the rough count is above `most`."""
+    """Bytes that they hold together; counted exactly, shared pages once, only where the rough count is above `most`.
+
+    What waits in sockets is in no process's account: it counts with the most that their buffers can hold.
+    """
     page = os.sysconf("SC_PAGE_SIZE")
     resident = {pid: int(fields[21]) * page for pid, fields in descendants()}
-    if sum(resident.values()) <= most:
+    sockets = _sockets_of(resident) * _SOCKET_BYTES
+    if sum(resident.values()) + sockets <= most:
         return 0
-    return sum(_proportional_size(pid, rough) for pid, rough in resident.items())
+    return sockets + sum(_proportional_size(pid, rough) for pid, rough in resident.items())
+
+
+def _sockets_of(pids: Iterable[int]) -> int:
+    """How many they have, those that several share once; of a process that hides them, as many as it may have."""
+    hidden, found = 0, set()
+    for pid in pids:
+        try:
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    if (target := os.readlink(f"/proc/{pid}/fd/{name}")).startswith("socket:"):
+                        found.add(target)
+        except PermissionError:
+            hidden += JudgeLimits().open_files
+        except OSError:
+            continue  # it has ended
+    return hidden + len(found)
 
 
 def is_larger(folder: str, most: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.files.fields import not_blank, number, setting
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
-from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.text_file import InputFileError, kind_of_file, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import TaskError
@@ -20,6 +20,8 @@ MAX_TIMEOUT_S: Final = 86_400
 MAX_TASK_BYTES: Final = 1 << 20
 TASK_FILE: Final = "task.yaml"
 TEST_FILE: Final = "test.py"
+OUTPUTS_ENDING: Final = ".outputs"
+"""Of a folder with the long outputs of a run, beside its record."""
 
 # The other keys of task.yaml are the task's own, but a misspelled one of ours must not ride along unseen.
 _RESERVED_PREFIX: Final = "judge_"
@@ -77,15 +79,12 @@ def load_task(directory: str | Path) -> Task:
             remedy = "Add both, or name another directory"
         raise _error(folder, f"has neither {TASK_FILE} nor {TEST_FILE}, so it is no task. {remedy}", "task_not_found")
     data, text = _read_task_file(folder / TASK_FILE)
-    test_file = folder / TEST_FILE
-    if not os.path.isfile(test_file):
-        remedy = "Write it: a function test(result) that returns {'passed': bool, 'feedback': str}"
-        raise _error(folder, f"has no {TEST_FILE}. {remedy}", "task_no_test")
+    _check_test_file(folder)
     given = {
         "name": folder.name if folder.name not in ("", "..") else folder.resolve().name,
         "directory": folder,
         "settings": {key: value for key, value in data.items() if key != "instruction"} if type(data) is dict else {},
-        "test_file": test_file,
+        "test_file": folder / TEST_FILE,
         "dockerfile": folder / "Dockerfile" if "Dockerfile" in names else None,
         "compose_file": next((folder / name for name in _COMPOSE_FILES if name in names), None),
         "assets": folder / "assets" if os.path.isdir(folder / "assets") else None,
@@ -96,10 +95,11 @@ def load_task(directory: str | Path) -> Task:
     return task
 
 
-def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
+def discover_tasks(directory: str | Path, records: Path | None = None) -> list[Task | InvalidTask]:
     """Every sub-folder of a folder as a task, in the byte order of their names.
 
-    Whatever a sub-folder turns out to be, it counts, except for names that begin with '.' or '_'. Raises TaskError
+    Whatever a sub-folder turns out to be, it counts, except for names that begin with '.' or '_', and for what only
+    leads to `records`, the folder for records of runs, or stands in it beside them. Raises TaskError
     where the folder cannot be read (`task_not_found`, `task_unreadable`), is a task itself (`task_is_single`) or holds
     no sub-folder (`task_none_found`).
     """
@@ -110,19 +110,27 @@ def discover_tasks(directory: str | Path) -> list[Task | InvalidTask]:
         raise _error(folder, f"is a task itself, not a folder of tasks. {remedy}", "task_is_single")
     names = sorted((name for name in found if name[0] not in "._"), key=os.fsencode)
     folders = [path for name in names if os.path.isdir(path := folder / name) or _is_broken_link(path)]
+    if records is not None:
+        place = os.path.realpath(records)
+        folders = [path for path in folders if is_task(path) or not _is_for_records(os.path.realpath(path), place)]
     if not folders:
         raise _error(folder, "holds no task directories. Name the folder that they stand in", "task_none_found")
     return [_load_or_invalid(path) for path in folders]
 
 
-def load_tasks(directory: Path) -> list[Task | InvalidTask]:
+def _is_for_records(path: str, records: str) -> bool:
+    folder, name = os.path.split(path)
+    return f"{records}/".startswith(f"{path}/") or (folder == records and name.endswith(OUTPUTS_ENDING))
+
+
+def load_tasks(directory: Path, records: Path | None = None) -> list[Task | InvalidTask]:
     """The one task that a directory is, or the tasks in it. Raises TaskError as `load_task` and `discover_tasks` do."""
-    return [load_task(directory)] if is_task(directory) else discover_tasks(directory)
+    return [load_task(directory)] if is_task(directory) else discover_tasks(directory, records)
 
 
 def is_task(folder: Path) -> bool:
     """Whether a folder is meant as a task: it has a `task.yaml` or a `test.py`."""
-    return os.path.isfile(folder / TASK_FILE) or os.path.isfile(folder / TEST_FILE)
+    return os.path.lexists(folder / TASK_FILE) or os.path.lexists(folder / TEST_FILE)
 
 
 def _load_or_invalid(folder: Path) -> Task | InvalidTask:
@@ -138,6 +146,9 @@ def _read_task_file(path: Path) -> tuple[object, str]:
         text = read_text(path, MAX_TASK_BYTES)
         documents = load_documents(text)
     except InputFileError as error:
+        if error.code == "document_not_found" and os.path.islink(path):
+            problem = f"has a {TASK_FILE} that is a link to what does not exist. Correct it"
+            raise _error(path.parent, problem, "task_no_task_file") from None
         if error.code == "document_not_found":
             remedy = "Write it, with at least 'instruction:'"
             raise _error(path.parent, f"has no {TASK_FILE}. {remedy}", "task_no_task_file") from None
@@ -147,6 +158,23 @@ def _read_task_file(path: Path) -> tuple[object, str]:
     if len(documents) > 1:
         raise _error(path, "holds more than one YAML document; remove a '---'", "task_yaml_invalid")
     return documents[0] if documents else {}, text
+
+
+def _check_test_file(folder: Path) -> None:
+    path = folder / TEST_FILE
+    function = "a function test(result) that returns {'passed': bool, 'feedback': str}"
+    try:
+        kind = kind_of_file(path)
+    except OSError as error:
+        raise _error(folder, f"has a {TEST_FILE} that cannot be read ({error.strerror})", "task_no_test") from None
+    if kind is not None:
+        raise _error(folder, f"has a {TEST_FILE} that is {kind}. Write a file with {function}", "task_no_test")
+    if not os.path.lexists(path):
+        raise _error(folder, f"has no {TEST_FILE}. Write it: {function}", "task_no_test")
+    real, home = os.path.realpath(path), os.path.realpath(folder)
+    if not real.startswith(f"{home.rstrip('/')}/"):
+        problem = f"has a {TEST_FILE} that is a link out of the task's folder. Put the file itself there"
+        raise _error(folder, problem, "task_no_test")
 
 
 def _problems_error(path: Path, problems: list[Problem], text: str) -> TaskError:

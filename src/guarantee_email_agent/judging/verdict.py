@@ -54,9 +54,9 @@ class Graded:
 
 
 def verdict_of(
-    reply: Mapping[str, Any], answer: bytes, timeout_s: float, limits: JudgeLimits, *, network: bool
+    reply: Mapping[str, Any], answer: bytes, timeout_s: float, limits: JudgeLimits, *, network: bool, sandbox: bool
 ) -> Verdict:
-    """The verdict in the reply of the judge's server."""
+    """The verdict in the reply of the judge's supervisor. network, sandbox: what the judge could reach."""
     output: str = reply["output"]
     if reply["dropped"]:
         output += f"\n[… and {reply['dropped']:,} bytes more, which were dropped]"
@@ -65,7 +65,8 @@ def verdict_of(
         if parsed.startswith("raised MemoryError"):
             parsed += f": a judge may take {limits.memory_mb} MB of memory"
         elif not network and any(sign in parsed for sign in _NO_NETWORK):
-            parsed += ": a judge has no network unless its task asks for it"
+            reach = "reaches its sandbox alone" if sandbox else "has no network"
+            parsed += f": a judge {reach} unless its task asks for more and the operator allows it"
         return Verdict("error", error=parsed, output=output, duration_ms=reply["duration_ms"])
     passed, feedback, details = parsed
     return Verdict("passed" if passed else "failed", feedback, details, None, output, reply["duration_ms"])

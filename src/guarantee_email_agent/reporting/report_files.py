@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
+
+_STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +84,31 @@ def check_report_paths(paths: Sequence[Path], error_code: str) -> None:
         raise ConfigurationError("--json and --junit name the same file. Name two", "cli_bad_usage")
 
 
+def is_stdout(path: str | Path) -> bool:
+    """Whether a report goes to stdout, by the name that the command line has for it or by one of the system's."""
+    return os.fspath(path) in _STDOUT
+
+
 def check_writable(path: Path, code: str) -> None:
     """Raise, before a long run, the ConfigurationError that writing to `path` would end in after it."""
-    folder = path.resolve().parent
+    if is_stdout(path):
+        return
+    try:
+        folder, kind = path.resolve().parent, kind_of_file(path.resolve())
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a link in a loop, up to Python 3.12
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error), code) from None
     if not folder.is_dir():
         raise _unwritable(path, "the folder does not exist: make it first", code)
-    is_folder = os.path.isdir(path)  # unlike Path's, this one takes a name that is too long for a plain no
-    if is_folder or not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise _unwritable(path, "it is a folder" if is_folder else "permission denied", code)
+    if kind in ("a folder", "a socket"):
+        raise _unwritable(path, f"it is {kind}", code)
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise _unwritable(path, "permission denied", code)
 
 
 def _is_same_file(first: Path, second: Path) -> bool:
     """Whether two paths lead to one file: by whatever links, and also where there is none yet."""
+    if is_stdout(first) or is_stdout(second):
+        return is_stdout(first) and is_stdout(second)
     try:
         return os.path.samefile(first, second)
     except OSError:
@@ -106,34 +125,68 @@ def make_folder(folder: Path, option: str, error_code: str) -> None:
 
 
 def write_report(path: str | Path, content: bytes, code: str) -> None:
-    """Writes a report; the file is complete or untouched.
+    """Writes a report where somebody named it: to stdout, to a device or a pipe that is read, or a file.
 
-    Raises ConfigurationError with `code` where it cannot be written.
+    A file is complete or untouched, and a link stays a link. Raises ConfigurationError with `code` where it cannot be
+    written.
     """
     try:
-        write_whole(path, content)
-    except (OSError, ValueError) as error:
+        if is_stdout(path):
+            _write_to_stdout(content)
+        elif kind_of_file(path) in ("a pipe", "a device"):  # which must not be replaced by a file
+            _write_to_device(path, content)
+        else:
+            write_whole(Path(path).resolve(), content)
+    except (OSError, ValueError, RuntimeError) as error:
         raise _unwritable(path, getattr(error, "strerror", None) or str(error), code) from None
 
 
 def write_whole(path: str | Path, content: bytes) -> None:
-    """Writes a file atomically, by a temporary file beside it that takes its place.
+    """Writes a file atomically, by a new one beside it that takes its place; a link or a folder there stays.
 
     Raises OSError, or ValueError for a path that no file can have.
     """
-    import stat
-
     target = Path(path)
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_bytes(content)  # /dev/stdout or a pipe must not be replaced by a file
-        return
-    target = target.resolve()  # a link stays a link
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    if (kind := what_is_in_the_way(target)) is not None:
+        raise OSError(errno.EEXIST, f"there is {kind} in its place")
+    draft = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.tmp")
+    # Exclusively: in a folder that others write to, somebody may have put a link there.
+    with open(draft, "xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.replace(draft, target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+
+def what_is_in_the_way(path: Path) -> str | None:
+    """What stands where a file of ours is to be written: a link, a folder, a pipe … None where nothing or a file does.
+
+    Raises OSError, or ValueError for a path that no file can have.
+    """
+    return "a link" if os.path.islink(path) else kind_of_file(path)
+
+
+def _write_to_stdout(content: bytes) -> None:
+    with suppress(BrokenPipeError):  # as for what else is printed there
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def _write_to_device(path: str | Path, content: bytes) -> None:
     try:
-        draft.write_bytes(content)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+        # A pipe that nobody reads would wait for a reader for ever.
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "nobody reads this pipe") from None
+        raise
+    os.set_blocking(descriptor, True)
+    with open(descriptor, "wb") as file:
+        file.write(content)
 
 
 def _unwritable(path: str | Path, reason: str, code: str) -> ConfigurationError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -109,9 +111,9 @@ def run_and_report(
 ) -> int:
     """Consume `results`, print them, write the reports; the exit code.
 
-    0 if the pass rate reaches the reporter's threshold, else 4; 130 after Ctrl-C, which ends in a summary of what came
-    until then and in no report. planned: how many results there will be. write_reports: gets the results and the
-    duration in seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None.
+    0 if the pass rate reaches the reporter's threshold, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary of
+    what came until then and in no report. planned: how many results there will be. write_reports: gets the results and
+    the duration in seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None.
     Raises what `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
@@ -119,7 +121,7 @@ def run_and_report(
     interrupted = False
     reporter.print_title(title)
     try:
-        with closing(results):
+        with _sigterm_as_ctrl_c(), closing(results):
             for result in results:
                 if progress is not None:
                     progress.clear()
@@ -140,3 +142,24 @@ def run_and_report(
         write_reports(kept, duration_s)
     totals = reporter.totals
     return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, reporter.threshold) else EXIT_EVALUATION
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does, so that no sandbox, server or folder is left behind."""
+
+    def end(_number: int, _frame: object) -> None:
+        if callable(signal.getsignal(signal.SIGINT)):
+            # An event loop that runs has a handler of its own, and ends a request as it should be ended.
+            signal.raise_signal(signal.SIGINT)
+        else:  # ignored, as for a job in the background
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # no other one may
+        yield
+        return
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Sequence
+import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.sandbox.host_folders import HostFolders
 from guarantee_email_agent.utils.errors import TaskError
 
 HOME: Final = "/home/gem"
 """Where an agent is at home, as in the AIO Sandbox image."""
 
-_FOLDERS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# Of /etc only what programs need to start: nothing about this machine or its users.
-_ETC: Final = (
-    *("alternatives", "ca-certificates", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"),
-    *("mime.types", "pki", "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "java-17-openjdk"),
-)
 _SHM_SHARE: Final = 4
 _SYS_NICE: Final = 23
 
@@ -41,13 +37,6 @@ def find_bubblewrap() -> str:
     return found
 
 
-def find_python() -> tuple[str, tuple[str, ...]]:
-    """The Python that runs inside, and the folders that it needs from the host beside /usr."""
-    program = Path(getattr(sys, "_base_executable", sys.executable) or sys.executable).resolve()
-    folders = {Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()}
-    return str(program), tuple(sorted(str(folder) for folder in folders if not folder.is_relative_to("/usr")))
-
-
 def bubblewrap_command(
     status_fd: int,
     *,
@@ -55,13 +44,14 @@ def bubblewrap_command(
     disk_bytes: int,
     network: bool,
     user: int | None,
-    shared: Sequence[str],
+    folders: HostFolders,
+    empty: str | None,
     filter_fd: int | None,
 ) -> list[str]:
     """The command before that which runs inside. All that is written goes to one file system in memory.
 
-    user: the id inside that everything runs as, None for a user namespace of its own. shared: folders of the host to be
-    read inside. filter_fd: a seccomp program.
+    user: the id inside that everything runs as, None for a user namespace of its own. folders: of the host, to be read
+    inside; through overlays where `empty` is an empty folder. filter_fd: a seccomp program.
     """
     arguments = [program, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += ["--hostname", "sandbox"] if network else ["--hostname", "sandbox", "--unshare-net"]
@@ -75,18 +65,13 @@ def bubblewrap_command(
     arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status_fd)]
     if filter_fd is not None:
         arguments += ["--seccomp", str(filter_fd)]
-    arguments += ["--size", str(disk_bytes), "--tmpfs", "/", "--ro-bind", "/usr", "/usr"]
-    for folder in _FOLDERS:
-        if os.path.islink(folder):
-            arguments += ["--symlink", os.readlink(folder), folder]
-        elif os.path.isdir(folder):
-            arguments += ["--ro-bind", folder, folder]
-    arguments += _folders_above("/etc/ssl/x", "/var/cache/x", *shared)
-    for folder in shared:
-        arguments += ["--ro-bind", folder, folder]
-    readable = [f"/etc/{name}" for name in (*_ETC, *(("resolv.conf",) if network else ()))]
-    for path in (*readable, "/var/cache/fontconfig"):
-        arguments += ["--ro-bind-try", path, path]
+    arguments += ["--size", str(disk_bytes), "--tmpfs", "/"]
+    for path, leads_to in folders.links:
+        arguments += ["--symlink", leads_to, path]
+    arguments += _folders_above(*folders.shown, "/etc/x")
+    arguments += _showing(folders, empty)
+    for path in folders.covered:
+        arguments += ["--size", "4096", "--perms", "0755", "--tmpfs", path, "--remount-ro", path]
     # The devices' own file system has no size, so it is closed; what shared memory needs is opened again above it.
     arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     shm_bytes = max(disk_bytes // _SHM_SHARE, 1 << 20)
@@ -94,6 +79,27 @@ def bubblewrap_command(
     for path, mode in (("/tmp", "1777"), ("/var/tmp", "1777"), ("/home", "0755"), (HOME, "0755"), ("/run", "0755")):  # noqa: S108 - inside
         arguments += ["--perms", mode, "--dir", path]
     return [*arguments, "--chdir", "/", "--"]
+
+
+@cache
+def can_overlay(program: str, folders: HostFolders, *, as_root: bool) -> bool:
+    """Whether bubblewrap (0.11) and the kernel show these folders so that a lock inside is none outside."""
+    command = [program, *(() if as_root else ("--unshare-user",)), "--tmpfs", "/"]
+    for path, leads_to in folders.links:
+        command += ["--symlink", leads_to, path]
+    with tempfile.TemporaryDirectory(prefix="sandbox-") as empty:
+        command += [*_showing(folders, empty), "--", shutil.which("true") or "/bin/true"]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def _showing(folders: HostFolders, empty: str | None) -> list[str]:
+    arguments = []
+    for path in folders.shown:
+        if empty is not None and path not in folders.parted and os.path.isdir(path):
+            arguments += ["--overlay-src", empty, "--overlay-src", path, "--ro-overlay", path]
+        else:
+            arguments += ["--ro-bind", path, path]
+    return arguments
 
 
 def _has_sys_nice() -> bool:
@@ -107,6 +113,6 @@ def _folders_above(*paths: str) -> list[str]:
     """Made by us, since bubblewrap makes those above a folder that not everybody can reach for its user alone."""
     arguments = []
     for parent in dict.fromkeys(str(parent) for path in paths for parent in reversed(Path(path).parents)):
-        if parent != "/" and not Path(parent).is_relative_to("/usr"):
+        if parent != "/":
             arguments += ["--perms", "0755", "--dir", parent]
     return arguments

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,9 +14,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.sandbox.asset_files import require_real_folder
 from guarantee_email_agent.sandbox.bubblewrap import HOME
 from guarantee_email_agent.sandbox.client import SandboxClient
-from guarantee_email_agent.sandbox.docker_engine import DockerEngine, docker_error, failure_reason, require_engine
+from guarantee_email_agent.sandbox.compose_file import LOOPBACK, confined
+from guarantee_email_agent.sandbox.docker_engine import (
+    DockerEngine,
+    compose_program,
+    docker_error,
+    failure_reason,
+    require_engine,
+)
 from guarantee_email_agent.sandbox.sandbox import SandboxSettings, SandboxTask
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -34,6 +44,14 @@ _REMOVE_S: Final = 120.0
 _READY_S: Final = 120.0
 _PAUSE_S: Final = 0.25
 _INSPECT_S: Final = 2.0
+# What docker is told its ways by; a compose file of a stranger gets no other variable of ours, such as a key.
+_PASSED_VARIABLES: Final = (
+    *("PATH", "HOME", "LANG", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
+    *("DOCKER_API_VERSION", "DOCKER_BUILDKIT", "BUILDX_BUILDER", "BUILDX_CONFIG"),
+)
+# docker reads these itself, and follows links.
+_READ_BY_DOCKER: Final = ("Dockerfile", "Dockerfile.dockerignore", ".dockerignore", ".env")
 # Nothing that is built or mounted may hold what the judge knows.
 _JUDGE_FILES: Final = ("test.py", "task.yaml", "__pycache__")
 
@@ -53,6 +71,7 @@ class DockerSandbox:
         self._engine = DockerEngine(interrupted)
         self._port: int | None = None
         self._name = ""
+        self._compose: tuple[str, ...] = ()
         self._context: Path | None = None
         self._published_to_all = False
 
@@ -74,8 +93,10 @@ class DockerSandbox:
         ]
         if not self._settings.network:
             found.append("the network can be reached: a container without a network has no port for its API")
-        if self._task.compose_file is not None:
-            found.append("memory and processes are limited as far as the task's compose file limits them")
+        if self._task.compose_file is not None and self._settings.compose_host:
+            found.append("the task's compose file may reach this machine, and sets its own limits")
+        elif self._task.compose_file is not None:
+            found.append("each service of the task's compose file has the whole limit of memory and processes")
         if self._published_to_all:
             found.append("the task's compose file opens the sandbox's port to other machines, not to this one alone")
         return tuple(found)
@@ -91,22 +112,37 @@ class DockerSandbox:
                 self._start_single()
             self._wait_until_ready()
         except BaseException:
-            self.stop()
+            with suppress(TaskError):  # what went wrong first is what matters
+                self.stop()
             raise
 
     def stop(self) -> None:
         if self._name:
-            if self._task.compose_file is not None:
-                down = ("down", "--volumes", "--remove-orphans", "--timeout", "5")
-                self._engine.try_call((*self._compose(self._task.compose_file), *down), _REMOVE_S, self._variables())
+            name, self._name = self._name, ""
+            try:
+                self._remove_containers(name)
+            finally:
+                if self._task.dockerfile is not None or self._task.compose_file is not None:
+                    self._engine.try_call(("image", "rm", "--force", f"{name}:latest"), _REMOVE_S)
+                self._port = None
+                if self._context is not None:
+                    shutil.rmtree(self._context, ignore_errors=True)
+                    self._context = None
+
+    def _remove_containers(self, name: str) -> None:
+        """Raises TaskError where they may be there still."""
+        try:
+            if self._compose and self._task.compose_file is not None:
+                down = ("down", "--volumes", "--remove-orphans", "--rmi", "local", "--timeout", "0")
+                command, environment = (*self._project(name, self._task.compose_file), *down), self._environment(name)
+                self._engine.call(command, _REMOVE_S, environment, program=self._compose, interruptible=False)
             else:
-                self._engine.try_call(("rm", "--force", "--volumes", self._name), _REMOVE_S)
-            if self._task.dockerfile is not None or self._task.compose_file is not None:
-                self._engine.try_call(("image", "rm", "--force", f"{self._name}:latest"), _REMOVE_S)
-            self._name, self._port = "", None
-        if self._context is not None:
-            shutil.rmtree(self._context, ignore_errors=True)
-            self._context = None
+                self._engine.call(("rm", "--force", "--volumes", name), _REMOVE_S, interruptible=False)
+        except TaskError as error:
+            if "No such container" not in error.message:
+                remedy = f"docker rm --force $(docker ps -aq --filter label={LABEL})"
+                problem = f"the container {name} could not be removed ({error.message}). Once Docker runs: {remedy}"
+                raise docker_error(problem) from None
 
     def _start_single(self) -> None:
         image, assets, dockerfile = IMAGE, self._settings.assets, self._task.dockerfile
@@ -117,11 +153,19 @@ class DockerSandbox:
             self._engine.call(("build", *options, str(context)), _BUILD_S)
         self._engine.call(_run_command(image, self._name, self.docker_port, self._settings), _BUILD_S)
         if dockerfile is None and assets is not None:
+            require_real_folder(assets)
             self._engine.call(("cp", f"{assets}/.", f"{self._name}:{HOME}/assets"), _BUILD_S)
 
     def _start_composed(self, compose_file: Path) -> None:
-        self._copy_without_judge()
-        self._engine.call((*self._compose(compose_file), "up", "--detach", "--build"), _BUILD_S, self._variables())
+        program = compose_program()
+        copy = self._copy_without_judge() / compose_file.name
+        if not self._settings.compose_host:
+            memory_bytes, processes = _limits_with_services(self._settings)
+            text = confined(copy, memory_bytes=memory_bytes, processes=processes, label=LABEL)
+            copy.write_text(text, encoding="utf-8")
+        self._compose = program  # from here on there is something to take down, by a file that may be read
+        up = (*self._project(self._name, compose_file), "up", "--detach", "--build")
+        self._engine.call(up, _BUILD_S, self._environment(self._name), program=self._compose)
         addresses = [
             address
             for container in self._containers()
@@ -135,23 +179,35 @@ class DockerSandbox:
         self._port = int(addresses[0].rpartition(":")[2])
         self._published_to_all = not all(address.startswith(("127.", "[::1]")) for address in addresses)
 
-    def _compose(self, compose_file: Path) -> tuple[str, ...]:
+    def _project(self, name: str, compose_file: Path) -> tuple[str, ...]:
         path = compose_file if self._context is None else self._context / compose_file.name
-        return ("compose", "--project-name", self._name, "--file", str(path))
+        return ("--project-name", name, "--file", str(path))
 
-    def _variables(self) -> dict[str, str]:
-        """What the compose files of such tasks take from the environment."""
-        names = {"TASK_DOCKER_IMAGE_NAME": f"{self._name}:latest", "TASK_DOCKER_CONTAINER_NAME": self._name}
-        return names | {"HOST_PORT": str(self._port)}
+    def _environment(self, name: str) -> dict[str, str]:
+        """With what the compose files of such tasks take from there."""
+        ours = os.environ.items()
+        passed = {name: value for name, value in ours if self._settings.compose_host or name in _PASSED_VARIABLES}
+        names = {"TASK_DOCKER_IMAGE_NAME": f"{name}:latest", "TASK_DOCKER_CONTAINER_NAME": name}
+        return passed | names | {"HOST_PORT": str(self._port)}
 
     def _copy_without_judge(self) -> Path:
         """A copy of the task's directory, so that no agent finds the judge in its container, or changes it there."""
         self._context = Path(tempfile.mkdtemp(prefix="task-"))
         ignored = shutil.ignore_patterns(*_JUDGE_FILES)
         try:
-            shutil.copytree(self._task.directory, self._context, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+            shutil.copytree(
+                self._task.directory,
+                self._context,
+                symlinks=True,
+                ignore=ignored,
+                copy_function=_copy_regular,
+                dirs_exist_ok=True,
+            )
         except (OSError, shutil.Error) as error:
             raise docker_error(f"{self._task.directory}: cannot be copied to build from: {error}") from None
+        for name in _READ_BY_DOCKER:
+            if (self._context / name).is_symlink():
+                raise docker_error(f"{self._task.directory / name}: is a link. Put the file itself there")
         return self._context
 
     def _containers(self) -> list[str]:
@@ -192,6 +248,18 @@ class DockerSandbox:
             )
 
 
+def _copy_regular(source: str, target: str, **how: bool) -> str:
+    """A file or a link; from a device or a FIFO there is no end of reading."""
+    if not (os.path.islink(source) or stat.S_ISREG(os.stat(source).st_mode)):
+        raise OSError(f"{source} is neither a file nor a folder")
+    return str(shutil.copy2(source, target, **how))
+
+
+def _limits_with_services(settings: SandboxSettings) -> tuple[int, int]:
+    """Bytes of memory and processes, for what the agent may use and for what the image runs of its own."""
+    return settings.limits.memory_bytes + _OWN_MEMORY, settings.limits.processes + _OWN_PROCESSES
+
+
 def container_name(task_name: str, port: int) -> str:
     """What Docker takes as the name of a container, an image and a project, another one for each sandbox at a time."""
     return f"task-{re.sub(r'[^a-z0-9]+', '-', task_name.lower())[:_MAX_NAME_CHARACTERS].strip('-')}-{port}"
@@ -199,12 +267,12 @@ def container_name(task_name: str, port: int) -> str:
 
 def _run_command(image: str, name: str, port: int, settings: SandboxSettings) -> tuple[str, ...]:
     """AIO Sandbox's browser needs system calls that Docker's own filter refuses, so its image asks to run without."""
-    limits = settings.limits
-    memory = str(limits.memory_bytes + _OWN_MEMORY)
+    memory, processes = map(str, _limits_with_services(settings))
+    shared_memory = str(settings.limits.disk_bytes // _SHM_SHARE)
     return (
-        *("run", "--detach", "--name", name, "--label", LABEL, "--publish", f"127.0.0.1:{port}:{INNER_PORT}"),
-        *("--memory", memory, "--memory-swap", memory, "--shm-size", str(limits.disk_bytes // _SHM_SHARE)),
-        *("--pids-limit", str(limits.processes + _OWN_PROCESSES), "--security-opt", "seccomp=unconfined"),
+        *("run", "--detach", "--name", name, "--label", LABEL, "--publish", f"{LOOPBACK}:{port}:{INNER_PORT}"),
+        *("--memory", memory, "--memory-swap", memory, "--shm-size", shared_memory),
+        *("--pids-limit", processes, "--security-opt", "seccomp=unconfined"),
         image,
     )
 

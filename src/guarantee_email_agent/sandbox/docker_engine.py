@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,6 +15,7 @@ from typing import Final
 from guarantee_email_agent.utils.errors import TaskError
 from guarantee_email_agent.utils.text import printable
 
+_DOCKER: Final = ("docker",)
 _VERSION_S: Final = 10.0
 _POLL_S: Final = 0.1
 _REASON_CHARACTERS: Final = 300
@@ -28,7 +30,7 @@ def require_engine() -> None:
     if shutil.which("docker") is None:
         problem = "--sandbox docker needs the program 'docker', which is not installed. Install it"
         raise docker_error(f"{problem}, or {remedy}")
-    command = ("docker", "version", "--format", "{{.Server.Version}}")
+    command = (*_DOCKER, "version", "--format", "{{.Server.Version}}")
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_S, check=False)
     except subprocess.TimeoutExpired:
@@ -38,8 +40,20 @@ def require_engine() -> None:
         raise docker_error(f"no Docker engine runs on this machine, or it is not yours to use. Start it, or {remedy}")
 
 
+def compose_program() -> tuple[str, ...]:
+    """`docker compose`, or the older program that is called so. Raises TaskError where there is neither."""
+    command = (*_DOCKER, "compose", "version")
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_S, check=False)
+        if done.returncode == 0:
+            return (*_DOCKER, "compose")
+    if shutil.which("docker-compose") is not None:
+        return ("docker-compose",)
+    raise docker_error("the task has a compose file, and docker no command for it. Install Docker Compose")
+
+
 class DockerEngine:
-    """Calls `docker`. interrupted: polled while `docker` runs; once true, it is killed."""
+    """Calls `docker`. interrupted: polled while it runs; once true, it is killed."""
 
     def __init__(self, interrupted: Callable[[], bool]) -> None:
         self._interrupted = interrupted
@@ -48,20 +62,26 @@ class DockerEngine:
         self,
         arguments: Sequence[str],
         timeout_s: float,
-        variables: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         *,
+        program: tuple[str, ...] = _DOCKER,
         interruptible: bool = True,
     ) -> str:
-        """What it printed. variables: besides our environment. Raises TaskError with its reason where it fails."""
+        """What it printed. program: `compose_program`, for its arguments. environment: in the place of ours.
+
+        Raises TaskError with its reason where it fails.
+        """
+        what = " ".join(program) if program != _DOCKER else f"docker {arguments[0]}"
         deadline = time.monotonic() + timeout_s
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
-                    ("docker", *arguments),  # noqa: S607 - the user's own docker
+                    (*program, *arguments),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, **(variables or {})},
+                    env=environment,
+                    process_group=0,  # `docker compose` is a process of its own, which has to end with it
                 )
             except OSError as error:
                 raise docker_error(f"docker cannot be started: {error.strerror}") from None
@@ -70,23 +90,31 @@ class DockerEngine:
                     if interruptible and self._interrupted():
                         raise docker_error("the run was interrupted")
                     if time.monotonic() >= deadline:
-                        raise docker_error(f"docker {arguments[0]} took longer than {timeout_s:g} s")
+                        raise docker_error(f"{what} took longer than {timeout_s:g} s")
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_POLL_S)
             finally:
                 if process.poll() is None:
-                    process.kill()
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
             output.seek(0)
             text = output.read(_OUTPUT_BYTES).decode("utf-8", "replace")
         if process.returncode != 0:
-            raise docker_error(f"docker {arguments[0]} failed: {failure_reason(text)}")
+            raise docker_error(f"{what} failed: {failure_reason(text)}")
         return text
 
-    def try_call(self, arguments: Sequence[str], timeout_s: float, variables: Mapping[str, str] | None = None) -> str:
+    def try_call(
+        self,
+        arguments: Sequence[str],
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+        *,
+        program: tuple[str, ...] = _DOCKER,
+    ) -> str:
         """The same for clean-up and questions, interrupted or not: nothing where it fails."""
         try:
-            return self.call(arguments, timeout_s, variables, interruptible=False)
+            return self.call(arguments, timeout_s, environment, program=program, interruptible=False)
         except TaskError:
             return ""
 

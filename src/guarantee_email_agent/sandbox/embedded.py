@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.isolation.seccomp import filter_program
-from guarantee_email_agent.sandbox.bubblewrap import HOME, bubblewrap_command, find_bubblewrap, find_python
-from guarantee_email_agent.sandbox.http_server import FIRST_USER
+from guarantee_email_agent.isolation.users import FIRST_SANDBOX_USER
+from guarantee_email_agent.sandbox.bubblewrap import HOME, bubblewrap_command, can_overlay, find_bubblewrap
+from guarantee_email_agent.sandbox.cgroup import Cgroup, CgroupUnavailableError, create_cgroup
+from guarantee_email_agent.sandbox.host_folders import find_host_folders, find_python
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec
 from guarantee_email_agent.sandbox.served_sandbox import USER, ServedSandbox
 
@@ -22,14 +25,28 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 class EmbeddedSandbox(ServedSandbox):
     """In namespaces of its own: files, processes, users, and the network unless it is asked for."""
 
+    _cgroup: Cgroup | None = None
+    _empty: str | None = None
+
+    def start(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="sandbox-") as self._empty:  # an overlay needs two folders
+            super().start()
+
     def _launch_spec(self, port: int) -> LaunchSpec:
         settings, limits = self._settings, self._settings.limits
         program = find_bubblewrap()
-        user = FIRST_USER + port if os.geteuid() == 0 else None
-        python, python_folders = find_python()
-        browser, browser_folders = _find_browser()
+        user = FIRST_SANDBOX_USER + port if os.geteuid() == 0 else None
+        python, browser = find_python(), _find_browser()
+        folders = find_host_folders(browser, settings.hidden, network=settings.network)
         blocked = filter_program()
-        self._limitations = _find_limitations(user is not None, blocked is not None, settings.network)
+        separate = can_overlay(program, folders, as_root=user is not None)
+        self._limitations = _find_limitations(
+            user is not None, blocked is not None, settings.network, separate and not folders.parted
+        )
+        try:
+            self._cgroup = create_cgroup(limits)
+        except CgroupUnavailableError as error:
+            self._note_missing_cgroup(error)
         filter_fd = None if blocked is None else _pipe_with(blocked)
         wrapper = partial(
             bubblewrap_command,
@@ -37,7 +54,8 @@ class EmbeddedSandbox(ServedSandbox):
             disk_bytes=limits.disk_bytes,
             network=settings.network,
             user=user,
-            shared=(*python_folders, *browser_folders),
+            folders=folders,
+            empty=self._empty if separate else None,
             filter_fd=filter_fd,
         )
         number = 1000 if user is None else user
@@ -45,7 +63,11 @@ class EmbeddedSandbox(ServedSandbox):
             HOME,
             python,
             _PATH,
-            browser=browser,
+            browser={
+                "program": browser,
+                "cdp_url": f"ws://localhost:{port}/devtools/browser",
+                "own_network": not settings.network,
+            },
             files_to_create=(
                 ("/etc/passwd", f"root:x:0:0::/:/bin/false\n{USER}:x:{number}:{number}::{HOME}:/bin/bash\n"),
                 ("/etc/group", f"root:x:0:\n{USER}:x:{number}:\n"),
@@ -54,7 +76,6 @@ class EmbeddedSandbox(ServedSandbox):
             ),
             user=user,
             pid_namespace=True,
-            own_network=not settings.network,
             isolation="with network access" if settings.network else "without network access",
             process_limits={
                 "memory": limits.memory_bytes,
@@ -70,22 +91,42 @@ class EmbeddedSandbox(ServedSandbox):
                 "own_network": not settings.network,
             },
         )
-        return LaunchSpec(wrapper, config, python, pass_fds=() if filter_fd is None else (filter_fd,))
+        pass_fds = () if filter_fd is None else (filter_fd,)
+        return LaunchSpec(wrapper, config, python, pass_fds=pass_fds, confine=self._confine)
+
+    def _confine(self, pid: int) -> None:
+        if self._cgroup is not None:
+            try:
+                self._cgroup.add(pid)
+            except OSError as error:
+                self._note_missing_cgroup(error)
+
+    def _note_missing_cgroup(self, error: Exception) -> None:
+        self._limitations += (f"memory is counted inside it, for want of a cgroup ({error})",)
+        if self._settings.network:
+            self._limitations += ("with the network, what waits in sockets is not counted, for want of a cgroup",)
+
+    def _clean_up(self) -> None:
+        if self._cgroup is not None:
+            self._cgroup.remove()
+            self._cgroup = None
 
 
-def _find_browser() -> tuple[str | None, tuple[str, ...]]:
-    """The browser of this machine, and the folders outside /usr that it needs."""
+def _find_browser() -> str | None:
+    """The browser of this machine."""
     for name in BROWSERS:
         if (found := shutil.which(name)) is not None:
             # /usr/bin/chromium may be a script that reads the machine's settings; what it starts is the browser.
             started = Path("/usr/lib/chromium/chromium")
             program = started if name.startswith("chromium") and started.is_file() else Path(found).resolve()
-            return str(program), () if program.is_relative_to("/usr") else (str(program.parent),)
-    return None, ()
+            return str(program)
+    return None
 
 
-def _find_limitations(as_root: bool, filtered: bool, network: bool) -> tuple[str, ...]:
+def _find_limitations(as_root: bool, filtered: bool, network: bool, locks_separate: bool) -> tuple[str, ...]:
     found = []
+    if not locks_separate:
+        found.append("an agent can lock files of this machine's programs, which needs bubblewrap 0.11 to prevent")
     if not filtered:
         found.append(f"no filter for system calls on this processor ({os.uname().machine})")
     if as_root:

@@ -4,74 +4,89 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
+import re
 import socket
 import socketserver
-import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+from guarantee_email_agent.isolation.users import judge_users
+from guarantee_email_agent.sandbox.connection_owner import owner_of, stand_in_user
+from guarantee_email_agent.sandbox.devtools_relay import RELAYS, accept_key, find_target, relay
 from guarantee_email_agent.sandbox.inside.api_request import RequestError
 from guarantee_email_agent.sandbox.inside.wire import KINDS
 from guarantee_email_agent.sandbox.sandbox_process import SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
 
 _MAX_REQUEST_BYTES: Final = 96 << 20
+_MAX_TRAILERS: Final = 100
+_LINGER_S: Final = 2.0
+_LINGER_READS: Final = 1_000
+_DECIMAL: Final = re.compile(r"[0-9]+")
+_HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]+")
+_MAX_DIGITS: Final = 20
 _CONNECTIONS: Final = 64
 _CONNECTIONS_OF_OTHER_USERS: Final = 4
 _IDLE_S: Final = 300.0
 _OTHER_USER_IDLE_S: Final = 5.0
 _PAUSE_S: Final = 0.05
-_HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1"})
-
-FIRST_USER: Final = 1_879_048_192
-"""Users from here on are those that sandboxes run as: one each, numbered by the port."""
-_PORTS: Final = 65_536
-_ESTABLISHED: Final = b"01"
-# Tables of connections, and what stands before an address: ::ffff:127.0.0.1 is reached over an IPv6 socket.
-_TABLES: Final = (("/proc/self/net/tcp", ""), ("/proc/self/net/tcp6", "0000000000000000" + "FFFF0000"))
+_QUEUE: Final = 128
+_TRIES: Final = 20
+_HOST_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ApiServer(socketserver.ThreadingTCPServer):
-    """Listens on a free port of 127.0.0.1, and serves it once started."""
+    """Listens on a free port of `localhost`, and serves it once started. Raises OSError, and TaskError."""
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 128
     process: SandboxProcess
     reply_s: float
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _RequestHandler)
-        self.port: int = self.server_address[1]
-        self._thread: threading.Thread | None = None
+        if os.geteuid() == stand_in_user():
+            raise TaskError(
+                "in this user namespace every stranger looks like our own user. Run as a user that it has a number for",
+                "sandbox_user",
+            )
+        self._listeners = _listen()
+        self.port: int = self._listeners[0].getsockname()[1]
+        super().__init__(("localhost", self.port), _RequestHandler, bind_and_activate=False)
+        self._acceptors: list[threading.Thread] = []
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+        self.relays = threading.BoundedSemaphore(RELAYS)
         self._slots_for_others = threading.BoundedSemaphore(_CONNECTIONS_OF_OTHER_USERS)
         self._slot_of: dict[Any, threading.Semaphore] = {}
 
     def start(self, process: SandboxProcess, reply_s: float) -> None:
         """reply_s: seconds that a request may take."""
         self.process, self.reply_s = process, reply_s
-        self._thread = threading.Thread(target=self._accept, name="sandbox-api", daemon=True)
-        self._thread.start()
+        for listener in self._listeners:
+            thread = threading.Thread(target=self._accept, args=(listener,), name="sandbox-api", daemon=True)
+            thread.start()
+            self._acceptors.append(thread)
 
     def close(self) -> None:
-        # Wakes whoever waits for a connection, at once.
-        with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        for listener in self._listeners:
+            # Wakes whoever waits for a connection, at once.
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+        while self._acceptors:
+            self._acceptors.pop().join()
+        for listener in self._listeners:
+            listener.close()
         self.server_close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                connection, address = self.get_request()
+                connection, address = listener.accept()
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOMEM):
                     time.sleep(_PAUSE_S)  # until a connection ends
@@ -81,9 +96,9 @@ class ApiServer(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         # A flood of connections must neither start threads without end nor keep others out.
-        same_user = _is_same_user(request)
-        slots = self._slots if same_user else self._slots_for_others
-        if slots.acquire(timeout=1.0 if same_user else 0.0):
+        served = _is_served(owner_of(request))
+        slots = self._slots if served else self._slots_for_others
+        if slots.acquire(timeout=1.0 if served else 0.0):
             self._slot_of[request] = slots
             super().process_request(request, client_address)
         else:
@@ -114,34 +129,84 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the standard library gives
         """Requests are in the record of the run."""
 
-    def do_GET(self) -> None:
-        server = cast("ApiServer", self.server)
+    def _answer(self) -> None:
         try:
             if reason := self._rejection_reason():
                 raise RequestError(403, reason)
+            if self.command == "GET" and self.headers.get("Upgrade", "").lower() == "websocket":
+                self._connect_to_browser()
+                return
             body, content_type = self._body(), self.headers.get("Content-Type", "")
-            try:
-                status, kind, content = server.process.request(
-                    self.command, self.path, content_type, body, server.reply_s
-                )
-            except TaskError as error:
-                raise RequestError(504 if error.code == "sandbox_timeout" else 503, error.message) from None
+            status, kind, content = self._request(self.command, self.path, content_type, body)
         except RequestError as error:
-            # What is left of the request is not read, so nothing after it can be understood.
-            self.close_connection = True
-            status, kind, content = error.status, 0, error.reply()
+            self._refuse(error)
+            return
+        self._send(status, kind, content)
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """The standard library looks for a `do_…` with the name in the request; the sandbox says what it takes."""
+        if name.startswith("do_"):
+            return self._answer
+        raise AttributeError(name)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Where the standard library could not understand a request."""
+        self._refuse(RequestError(int(code), message or explain or HTTPStatus(code).phrase))
+
+    def _refuse(self, error: RequestError) -> None:
+        # What is left of the request is not understood, so nothing after it can be.
+        self.close_connection = True
+        self._send(error.status, 0, error.content())
+        # Whoever still sends has to be listened to, or the connection is reset before the answer is read.
+        with suppress(OSError):
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(_LINGER_S)
+            for _ in range(_LINGER_READS):
+                if not self.rfile.read1(1 << 20):
+                    break
+
+    def _send(self, status: int, kind: int, content: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", KINDS[kind])
         self.send_header("Content-Length", str(len(content)))
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
-    def do_POST(self) -> None:
-        self.do_GET()
+    def _request(self, method: str, target: str, content_type: str = "", body: bytes = b"") -> tuple[int, int, bytes]:
+        server = cast("ApiServer", self.server)
+        try:
+            return server.process.request(method, target, content_type, body, server.reply_s)
+        except TaskError as error:
+            raise RequestError(504 if error.code == "sandbox_timeout" else 503, error.message) from None
 
-    def do_DELETE(self) -> None:
-        self.do_GET()
+    def _connect_to_browser(self) -> None:
+        """Serve a WebSocket until it ends. Raises RequestError."""
+        server = cast("ApiServer", self.server)
+        self.close_connection = True
+        target, key = find_target(urlsplit(self.path).path.rstrip("/")), accept_key(self.headers)
+        answer = self._request("GET", "/v1/browser/info")  # starts it
+        if answer[0] == HTTPStatus.BAD_GATEWAY:
+            answer = self._request("GET", "/v1/browser/info")  # it had ended
+        if answer[0] != HTTPStatus.OK:
+            self._send(*answer)
+            return
+        if not server.relays.acquire(blocking=False):
+            raise RequestError(503, f"{RELAYS} programs are connected to the browser; no more than that can be")
+        try:
+            with server.process.connect_to_browser(target) as inner:
+                self.send_response(HTTPStatus.SWITCHING_PROTOCOLS)
+                for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", key)):
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.flush()
+                relay(self.connection, inner)
+        except TaskError as error:
+            raise RequestError(503, error.message) from None
+        finally:
+            server.relays.release()
 
     def _rejection_reason(self) -> str | None:
         """Why this client gets nothing: a page in a browser on this machine may try."""
@@ -154,14 +219,19 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         """All of it. Raises RequestError."""
-        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
+        lengths, encodings = self.headers.get_all("Content-Length", []), self.headers.get_all("Transfer-Encoding", [])
+        if len(lengths) + len(encodings) > 1:
+            raise RequestError(400, "the length of the request is given more than once")
+        if encodings:
+            if encodings[0].strip().lower() != "chunked":
+                raise RequestError(501, "of all transfer encodings this sandbox knows 'chunked' only")
             return self._chunks()
-        text = self.headers.get("Content-Length", "0")
-        length = int(text) if text.isdecimal() else -1
-        if length < 0:
+        text = (lengths or ["0"])[0].strip()
+        if not _DECIMAL.fullmatch(text):
             raise RequestError(400, "Content-Length is no number")
-        if length > _MAX_REQUEST_BYTES:
-            raise RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
+        if len(text) > _MAX_DIGITS or int(text) > _MAX_REQUEST_BYTES:
+            raise _too_long()
+        length = int(text)
         body = self.rfile.read(length)
         if len(body) != length:
             raise RequestError(400, "the request ended early")
@@ -170,19 +240,24 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _chunks(self) -> bytes:
         body = bytearray()
         while True:
-            line = self.rfile.readline(1024).split(b";")[0].strip()
-            try:
-                length = int(line, 16)
-            except ValueError:
-                raise RequestError(400, "a chunk has no length") from None
-            if length < 0 or len(body) + length > _MAX_REQUEST_BYTES:
-                raise RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
+            line = self.rfile.readline(1024)
+            if not line.endswith(b"\n") or not _HEXADECIMAL.fullmatch(number := line.split(b";")[0].strip()):
+                raise RequestError(400, "a chunk has no length")
+            length = int(number, 16)
+            if len(body) + length > _MAX_REQUEST_BYTES:
+                raise _too_long()
             if length == 0:
-                while self.rfile.readline(65536).strip():
-                    pass
-                return bytes(body)
+                for _ in range(_MAX_TRAILERS):
+                    if not self.rfile.readline(65536).strip():
+                        return bytes(body)
+                raise RequestError(431, f"more than {_MAX_TRAILERS} lines follow the last chunk")
             body += self.rfile.read(length)
-            self.rfile.readline(1024)
+            if self.rfile.readline(1024).strip():
+                raise RequestError(400, "a chunk is longer than it says")
+
+
+def _too_long() -> RequestError:
+    return RequestError(413, f"a request may have {_MAX_REQUEST_BYTES >> 20} MiB")
 
 
 class _OtherUsersHandler(_RequestHandler):
@@ -194,38 +269,37 @@ class _OtherUsersHandler(_RequestHandler):
         return "this sandbox belongs to another user"
 
 
-def _is_same_user(connection: socket.socket) -> bool:
-    """Whether the other end is ours to serve: our user's, root's, and, for root, those of no account (our judges')."""
-    user = _user_of(connection)
-    if user is None:
-        return False
-    if user in (0, os.geteuid()):
-        return True
-    if os.geteuid() != 0 or FIRST_USER <= user < FIRST_USER + _PORTS:
-        return False
-    with suppress(KeyError):
-        pwd.getpwuid(user)
-        return False
-    return True
+def _is_served(user: int | None) -> bool:
+    """Whether a user is ours, or runs judges of ours; not root, through whose programs strangers may come."""
+    return user is not None and (user == os.geteuid() or user in judge_users)
 
 
-def _user_of(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the kernel has no entry, as once that end is closed."""
+def _listen() -> list[socket.socket]:
+    """Sockets on one free port of both addresses that `localhost` has: what one leaves free could be a stranger's.
+
+    Raises OSError.
+    """
+    for _ in range(_TRIES):
+        listeners = [_listener(socket.AF_INET, ("127.0.0.1", 0))]
+        port = listeners[0].getsockname()[1]
+        try:
+            listeners.append(_listener(socket.AF_INET6, ("::1", port)))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                listeners[0].close()
+                continue
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):  # a machine without IPv6
+                raise
+        return listeners
+    raise OSError(errno.EADDRINUSE, "no port is free on both 127.0.0.1 and ::1")
+
+
+def _listener(family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
+    listener = socket.socket(family)
     try:
-        ours, theirs = connection.getsockname(), connection.getpeername()
+        listener.bind(address)
+        listener.listen(_QUEUE)
     except OSError:
-        return None
-    for path, prefix in _TABLES:
-        entry = f"{prefix}{_hex(theirs)} {prefix}{_hex(ours)} ".encode()
-        with suppress(OSError), open(path, "rb") as file:
-            for line in file:
-                if entry in line:
-                    fields = line.split()
-                    # A closed connection counts as root's, whoever had it.
-                    return int(fields[7]) if fields[3] == _ESTABLISHED else None
-    return None
-
-
-def _hex(address: tuple[str, int]) -> str:
-    """As the kernel writes it: the bytes of the address in the machine's order."""
-    return f"{int.from_bytes(socket.inet_aton(address[0]), sys.byteorder):08X}:{address[1]:04X}"
+        listener.close()
+        raise
+    return listener

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.utils.errors import TaskError
 
 SandboxKind = Literal["embedded", "docker", "none"]
@@ -23,13 +24,13 @@ class SandboxLimits:
     is waited for; one in the background may take as long as the sandbox exists.
     """
 
-    memory_bytes: int = 2048 * _MIB
-    disk_bytes: int = 1024 * _MIB
-    files: int = 200_000
-    processes: int = 256
+    memory_bytes: int = NOTHING_MORE.memory_mb * _MIB
+    disk_bytes: int = NOTHING_MORE.disk_mb * _MIB
+    files: int = NOTHING_MORE.files
+    processes: int = NOTHING_MORE.processes
     open_files: int = 1024
-    time_s: float = 7200.0
-    command_s: float = 600.0
+    time_s: float = NOTHING_MORE.time_s
+    command_s: float = NOTHING_MORE.command_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,15 @@ class SandboxSettings:
     """What a task asks of its sandbox.
 
     network: whether the host's network can be reached; loopback inside works without it. assets: folder whose content
-    is put into `assets/` at home.
+    is put into `assets/` at home. compose_host: whether a compose file may lead to the host. hidden: folders of the
+    host that no agent may read, wherever they lie.
     """
 
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     network: bool = False
     assets: Path | None = None
+    compose_host: bool = False
+    hidden: tuple[Path, ...] = ()
 
 
 class SandboxTask(Protocol):
@@ -95,15 +99,32 @@ _LIMIT_KEYS: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 
-def parse_settings(task: SandboxTask, limits: SandboxLimits) -> SandboxSettings:
-    """What the `sandbox` section of a task's `task.yaml` asks for. Raises TaskError with all that is wrong in it."""
+def usual_limits(allowed: TaskAllowance) -> SandboxLimits:
+    """Those of a task that asks for nothing."""
+    usual = SandboxLimits()
+    return replace(
+        usual,
+        **{name: min(getattr(usual, name), getattr(allowed, key) * unit) for key, (name, unit) in _LIMIT_KEYS.items()},
+    )
+
+
+def parse_settings(
+    task: SandboxTask, limits: SandboxLimits | None = None, allowed: TaskAllowance = NOTHING_MORE
+) -> SandboxSettings:
+    """What the `sandbox` section of a task's `task.yaml` asks for.
+
+    limits: of a task that asks for nothing, if not the usual ones. Raises TaskError with all that is wrong in it, or
+    that is more than these limits and more than what is allowed.
+    """
+    limits = limits or usual_limits(allowed)
     section = task.settings.get("sandbox", {})
     where = f"{task.directory / 'task.yaml'}: sandbox"
     if not isinstance(section, Mapping):
         raise TaskError(f"{where} must be a mapping with keys such as network or memory_mb", "sandbox_setting")
     problems: list[str] = []
     changed: dict[str, Any] = {}
-    network = False
+    # Tasks written for AIO Sandbox, whose containers have a network, do not ask for it.
+    network = allowed.network
     for key, value in section.items():
         if key == "network":
             if isinstance(value, bool):
@@ -119,4 +140,11 @@ def parse_settings(task: SandboxTask, limits: SandboxLimits) -> SandboxSettings:
             changed[name] = value * unit if name.endswith("_s") else int(value * unit)
     if problems:
         raise TaskError(f"{where}: {'; '.join(problems)}", "sandbox_setting")
-    return SandboxSettings(replace(limits, **changed), network, assets=task.assets)
+    asked = {"network": network} | {
+        key: section[key]
+        for key, (name, unit) in _LIMIT_KEYS.items()
+        if key in section and section[key] * unit > getattr(limits, name)
+    }
+    if problem := allowed.excess(asked, "sandbox."):
+        raise TaskError(f"{task.directory / 'task.yaml'}: {problem}", "sandbox_not_allowed")
+    return SandboxSettings(replace(limits, **changed), network, task.assets, allowed.compose_host, (task.directory,))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
+from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.sandbox.sandbox import (
     Sandbox,
     SandboxKind,
@@ -23,14 +26,18 @@ def open_sandbox(
     kind: SandboxKind = "embedded",
     limits: SandboxLimits | None = None,
     interrupted: Callable[[], bool] = lambda: False,
+    allowed: TaskAllowance = NOTHING_MORE,
+    hidden: Sequence[Path] = (),
 ) -> AbstractContextManager[Sandbox]:
     """A running sandbox for a task, gone at the end of the `with` block.
 
     limits: in place of the usual ones; `sandbox` in the task's `task.yaml` overrides both. interrupted:
-    whether a start that takes long, as that of a container may, is to be given up. Raises TaskError where the task asks
-    for what does not exist, and where the machine has no way to make a sandbox.
+    whether a start that takes long, as that of a container may, is to be given up. hidden: folders that no agent may
+    read, beside that of the task. Raises TaskError where the task asks for what does not exist or is not allowed, and
+    where the machine has no way to make a sandbox.
     """
-    settings = parse_settings(task, limits or SandboxLimits())
+    settings = parse_settings(task, limits, allowed)
+    settings = replace(settings, hidden=(*settings.hidden, *hidden))
     if kind == "embedded":
         from guarantee_email_agent.sandbox.embedded import EmbeddedSandbox
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 import threading
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from guarantee_email_agent.sandbox.asset_files import asset_uploads
 from guarantee_email_agent.sandbox.http_server import ApiServer
 from guarantee_email_agent.sandbox.sandbox import SandboxSettings
 from guarantee_email_agent.sandbox.sandbox_process import LaunchSpec, SandboxProcess
 from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.text import printable
 
 USER: Final = "gem"
 _REPLY_S: Final = 60.0
@@ -53,7 +55,7 @@ class ServedSandbox:
                 self._process.start()
                 self._server.start(self._process, self._settings.limits.command_s + _REPLY_S)
                 if self._settings.assets is not None:
-                    _copy_folder(self._process, self._settings.assets, "assets")
+                    self._copy_assets(self._process, self._settings.assets)
             except BaseException as error:
                 self._shut_down()
                 if isinstance(error, OSError):
@@ -63,6 +65,15 @@ class ServedSandbox:
     def stop(self) -> None:
         with self._state_lock:
             self._shut_down()
+
+    def _copy_assets(self, process: SandboxProcess, folder: Path) -> None:
+        for query, content in asset_uploads(folder, "assets", self._settings.limits):
+            target = f"/v1/file/upload?{urlencode(query)}"
+            status, _, answer = process.request("POST", target, "application/octet-stream", content, _REPLY_S)
+            if status != 200:
+                message = str(json.loads(answer)["message"])[:300]
+                problem = f"{query['path']} could not be put into the sandbox: {message}"
+                raise TaskError(f"{folder}: {printable(problem)}", "sandbox_assets")
 
     def _shut_down(self) -> None:
         process, server, self._process, self._server = self._process, self._server, None, None
@@ -87,13 +98,12 @@ class ServedSandbox:
             "python": python,
             "shell": shutil.which("bash", path=path) or "/bin/bash",
             "node": shutil.which("node", path=path),
-            "browser": None,
+            "browser": {"program": None, "cdp_url": "", "own_network": False},
             "command_s": self._settings.limits.command_s,
             "time_s": self._settings.limits.time_s,
             "files_to_create": (),
             "user": None,
             "pid_namespace": False,
-            "own_network": False,
             "isolation": "not isolated from this machine",
             "process_limits": {},
             "guard": None,
@@ -118,27 +128,3 @@ def _environment(home: str, path: str) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "TMPDIR": "/tmp",  # noqa: S108 - inside
     }
-
-
-def _copy_folder(process: SandboxProcess, folder: Path, name: str) -> None:
-    """Copy a folder of the host into the sandbox's home. Links are copied as links, so none leads to the host's files.
-
-    Raises TaskError.
-    """
-    for top, folders, files in os.walk(folder):
-        for entry in (*folders, *files):
-            path = Path(top, entry)
-            query, content = {"path": f"{name}/{path.relative_to(folder)}"}, b""
-            try:
-                if path.is_symlink():
-                    query["link"] = os.readlink(path)
-                elif path.is_file():
-                    query["mode"], content = f"{path.stat().st_mode & 0o777:o}", path.read_bytes()
-                else:
-                    query["folder"] = "1"
-            except OSError as error:
-                raise TaskError(f"{path}: cannot be read ({error.strerror})", "sandbox_assets") from None
-            target = f"/v1/file/upload?{urlencode(query)}"
-            status, _, answer = process.request("POST", target, "application/octet-stream", content, _REPLY_S)
-            if status != 200:
-                raise TaskError(f"{path} could not be put into the sandbox: {answer.decode()[:300]}", "sandbox_assets")

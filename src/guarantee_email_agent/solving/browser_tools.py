@@ -21,6 +21,7 @@ from guarantee_email_agent.solving.tools import (
 from guarantee_email_agent.utils.errors import TaskError
 
 MAX_ELEMENTS: Final = 50
+MAX_WAIT_S: Final = 30.0
 _PAGE: Final = "/v1/browser/page"
 
 # What is found on a page comes back as plain data; an agent's selector is passed as a JSON string, never as code.
@@ -32,11 +33,16 @@ _QUERY: Final = """(() => {
 })()"""
 _LINKS: Final = """[...document.querySelectorAll('a[href]')].map(
   e => ({text: (e.innerText || '').trim().slice(0, 200), url: e.href}))"""
+# Of an element, or of the page where none is given; where it stands then, and how far it could go.
+_SCROLL: Final = """(e => { if (!e) return null; e.scrollBy({left: %d, top: %d, behavior: 'instant'});
+  return {x: Math.round(e.scrollLeft), y: Math.round(e.scrollTop),
+    max_x: e.scrollWidth - e.clientWidth, max_y: e.scrollHeight - e.clientHeight}; })(%s)"""
+_FOCUS: Final = "(e => e ? (e.focus(), true) : null)(document.querySelector(%s))"
 _TEXT_OF: Final = "(e => e ? e.innerText : null)(document.querySelector(%s))"
 _HTML_OF: Final = "(e => e ? e.outerHTML : null)(document.querySelector(%s))"
 
 
-def _post(path: str) -> ToolFunction:
+def _post(path: str) -> Callable[[SandboxApi, Mapping[str, Any], float], str]:
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         data = sandbox.call("POST", f"{_PAGE}/{path}", arguments, timeout_s=timeout_s)
         return to_text(data) if data else "Done."
@@ -48,12 +54,62 @@ def _get_content(whole_page: str, expression: str) -> ToolFunction:
     def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
         if "selector" not in arguments:
             return to_text(sandbox.call("GET", f"{_PAGE}/{whole_page}", None, timeout_s=timeout_s))
-        found = _run_script(sandbox, expression % json.dumps(arguments["selector"]), timeout_s)
-        if found is None:
-            raise TaskError(f"no element matches {arguments['selector']!r:.200}", "tool_no_element")
-        return to_text(found)
+        selector = arguments["selector"]
+        return to_text(_of_element(sandbox, expression % json.dumps(selector), selector, timeout_s))
 
     return run
+
+
+def _act(action_type: str) -> ToolFunction:
+    """What the API has no address of its own for."""
+
+    def run(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+        sandbox.call("POST", "/v1/browser/actions", {"action_type": action_type, **arguments}, timeout_s=timeout_s)
+        return "Done."
+
+    return run
+
+
+def _pause(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    seconds = max(min(arguments["duration"], MAX_WAIT_S, timeout_s), 0.0)
+    _act("WAIT")(sandbox, {"duration": seconds}, timeout_s)
+    return f"Waited {seconds:g} s."
+
+
+def _viewport(sandbox: SandboxApi, _: Mapping[str, Any], timeout_s: float) -> str:
+    information = sandbox.call("GET", "/v1/browser/info", None, timeout_s=timeout_s)
+    return to_text(information.get("page_viewport") or information.get("viewport"))
+
+
+def _type_into(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    element = {name: arguments[name] for name in ("selector", "index") if name in arguments}
+    if arguments.get("clear_first", True):
+        _post("fill")(sandbox, {**element, "text": ""}, timeout_s)
+    else:
+        _post("click")(sandbox, element, timeout_s)
+        _post("press_key")(sandbox, {"key": "End"}, timeout_s)
+    return _post("type")(sandbox, {"text": arguments["text"]}, timeout_s)
+
+
+def _press_on(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    if "selector" in arguments:
+        _of_element(sandbox, _FOCUS % json.dumps(arguments["selector"]), arguments["selector"], timeout_s)
+    return _post("press_key")(sandbox, {"key": arguments["key"]}, timeout_s)
+
+
+def _scroll(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) -> str:
+    x, y = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[arguments["direction"]]
+    selector, amount = arguments.get("selector"), arguments.get("amount", 500)
+    element = "document.scrollingElement" if selector is None else f"document.querySelector({json.dumps(selector)})"
+    return to_text(_of_element(sandbox, _SCROLL % (x * amount, y * amount, element), selector, timeout_s))
+
+
+def _of_element(sandbox: SandboxApi, expression: str, selector: object, timeout_s: float) -> Any:
+    """What a script gives for an element. Raises TaskError where there is none."""
+    found = _run_script(sandbox, expression, timeout_s)
+    if found is None:
+        raise TaskError(f"no element matches {selector!r:.200}", "tool_no_element")
+    return found
 
 
 def _evaluate(expression: Callable[[Mapping[str, Any]], str]) -> ToolFunction:
@@ -86,6 +142,18 @@ _SELECTOR: Final = string("CSS selector of the element.")
 _MAYBE_SELECTOR: Final = string("CSS selector of the element, or use index.", required=False)
 _INDEX: Final = integer("Number of the element as dom_mark_elements gave it, or use selector.", required=False)
 
+_PLACE: Final = {
+    "x": ToolParameter("number", "Pixels from the left."),
+    "y": ToolParameter("number", "Pixels from the top."),
+}
+_OFFSET: Final = {
+    "x_offset": ToolParameter("number", "Pixels to the right."),
+    "y_offset": ToolParameter("number", "Pixels down."),
+}
+_KEY: Final = string("Such as Enter, Tab or ArrowDown.")
+_DIRECTION: Final = string("Which way.", choices=("up", "down", "left", "right"))
+_AMOUNT: Final = integer("Pixels.", required=False)
+
 BROWSER_TOOLS: Final = (
     Tool("browser_navigate", "Open a page.", {"url": string("Its address.")}, _post("navigate")),
     Tool("browser_back", "Go back one page.", {}, _post("back")),
@@ -95,30 +163,34 @@ BROWSER_TOOLS: Final = (
         "browser_click",
         "Click at a place of the page.",
         {
-            "x": ToolParameter("number", "Pixels from the left."),
-            "y": ToolParameter("number", "Pixels from the top."),
+            **_PLACE,
             "button": string("Which button.", required=False, choices=("left", "right", "middle")),
             "click_count": integer("2 for a double click.", required=False),
         },
         _post("click"),
     ),
+    Tool("browser_move_to", "Move the mouse to a place of the page.", _PLACE, _act("MOVE_TO")),
+    Tool("browser_move_rel", "Move the mouse from where it is.", _OFFSET, _act("MOVE_REL")),
+    Tool("browser_drag_to", "Drag from where the mouse is to a place of the page.", _PLACE, _act("DRAG_TO")),
+    Tool("browser_drag_rel", "Drag from where the mouse is.", _OFFSET, _act("DRAG_REL")),
     Tool("browser_type", "Type a text where the focus is.", {"text": string("The text.")}, _post("type")),
-    Tool("browser_press", "Press a key.", {"key": string("Such as Enter, Tab or ArrowDown.")}, _post("press_key")),
+    Tool("browser_press", "Press a key.", {"key": _KEY}, _post("press_key")),
+    Tool("browser_key_down", "Press a key and hold it.", {"key": _KEY}, _act("KEY_DOWN")),
+    Tool("browser_key_up", "Let go of a key.", {"key": _KEY}, _act("KEY_UP")),
     Tool(
         "browser_hotkey",
         "Press keys together.",
         {"keys": ToolParameter("array", "Such as Control and a.", items="string")},
         _post("hot_key"),
     ),
+    Tool("browser_scroll", "Scroll the page.", {"direction": _DIRECTION, "amount": _AMOUNT}, _post("scroll")),
     Tool(
-        "browser_scroll",
-        "Scroll the page.",
-        {
-            "direction": string("Which way.", choices=("up", "down", "left", "right")),
-            "amount": integer("Pixels.", required=False),
-        },
-        _post("scroll"),
+        "browser_wait",
+        "Give the page some time.",
+        {"duration": ToolParameter("number", f"Seconds, {MAX_WAIT_S:g} at most.")},
+        _pause,
     ),
+    Tool("browser_get_viewport_info", "How much of the page is in view: width and height.", {}, _viewport),
     Tool(
         "browser_screenshot",
         "Look at the page.",
@@ -153,6 +225,23 @@ BROWSER_TOOLS: Final = (
         _post("fill"),
     ),
     Tool(
+        "dom_type",
+        "Type a text into a field.",
+        {
+            "text": string("The text."),
+            "selector": _MAYBE_SELECTOR,
+            "index": _INDEX,
+            "clear_first": boolean("Whether in place of what it holds, which is the default, or after it."),
+        },
+        _type_into,
+    ),
+    Tool(
+        "dom_press",
+        "Press a key on an element, or where the focus is.",
+        {"key": _KEY, "selector": string("CSS selector of the element.", required=False)},
+        _press_on,
+    ),
+    Tool(
         "dom_select_option",
         "Choose from a list.",
         {"selector": _SELECTOR, "value": string("Value of the option.")},
@@ -160,6 +249,16 @@ BROWSER_TOOLS: Final = (
     ),
     Tool("dom_hover", "Move the mouse over an element.", {"selector": _SELECTOR}, _post("hover")),
     Tool("dom_scroll_to", "Scroll an element into view.", {"selector": _SELECTOR}, _post("scroll_to_element")),
+    Tool(
+        "dom_scroll",
+        "Scroll an element, or the page. Tells where it stands then, and how far it could go.",
+        {
+            "direction": _DIRECTION,
+            "amount": integer("Pixels, 500 if not given.", required=False),
+            "selector": string("CSS selector of the element.", required=False),
+        },
+        _scroll,
+    ),
     Tool("dom_wait_for", "Wait until an element is there.", {"selector": _SELECTOR}, _wait),
     Tool(
         "dom_evaluate",

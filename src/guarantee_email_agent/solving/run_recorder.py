@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from guarantee_email_agent.judging.record import Record, complete_record, write_record
+from guarantee_email_agent.judging.record import Record, complete_record, read_record, write_record
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Verdict
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.solving.agents.agent import Step
+from guarantee_email_agent.solving.output_files import OutputFiles
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, FailureReason, RunLimits
+from guarantee_email_agent.solving.task_digests import judge_digest, work_digest
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
 
 RECORD_UNWRITABLE: Final = "task_record_unwritable"
@@ -21,7 +23,8 @@ RECORD_UNWRITABLE: Final = "task_record_unwritable"
 
 # What a program reports of its own run may not stand in for what we know of it.
 _NOT_REPORTABLE: Final = frozenset(
-    {"task_name", "instruction", "sandbox", "controller", "finished", "reason", "limits", "timings", "eval", "status"}
+    {"task_name", "instruction", "sandbox", "controller", "finished", "reason", "limits", "digests", "timings", "eval"}
+    | {"status", "task_keys"}
 )
 
 
@@ -33,10 +36,12 @@ class RunRecorder:
 
     def __init__(self, path: Path, task: Task, agent_name: str, limits: RunLimits, started: str) -> None:
         self._path = path
+        self._task = task
+        self._outputs = OutputFiles(path)
         self.tokens = NO_TOKENS
         self.cost_usd: float | None = 0.0
-        self.record: Record = {
-            **complete_record({}, task),
+        of_task = complete_record({}, task)
+        ours: Record = {
             "status": "failed",
             "finished": False,
             "reason": _reason_as_json(INTERRUPTED),
@@ -45,8 +50,16 @@ class RunRecorder:
             "tokens": _tokens_as_json(self.tokens),
             "cost_usd": 0.0,
             "limits": asdict(limits),
+            "digests": {"work": work_digest(task, path), "judge": None},
             "timings": {"started": started, "sandbox_s": 0.0, "agent_s": 0.0, "tools_s": 0.0, "judge_s": 0.0},
         }
+        keys = sorted(key for key in task.settings if key not in ours and of_task.get(key) == task.settings[key])
+        self.record: Record = {**of_task, **ours, "task_keys": keys}
+
+    def begin(self) -> None:
+        """In the place of what an earlier run left. Raises TaskError where the file cannot be written."""
+        self._outputs.remove()
+        self.write()
 
     def write(self) -> None:
         """Raises TaskError where the file cannot be written."""
@@ -84,6 +97,8 @@ class RunRecorder:
     def add_result(self, result: ToolResult, action: Mapping[str, Any], seconds: float) -> None:
         """The result of one call. action: the call as the trace has it."""
         feedback = {"done": result.done, "message": result.message} | ({"error": True} if result.error else {})
+        if result.whole is not None:
+            feedback |= self._outputs.keep(len(self.record["execution_trace"]) + 1, result.whole)
         self.record["execution_trace"].append(
             {"action": dict(action), "feedback": feedback, "duration_ms": round(1000 * seconds)}
         )
@@ -102,9 +117,12 @@ class RunRecorder:
         self.record["finished"] = reason is None or not reason.retryable
         self.write()
 
+    def before_judging(self) -> None:
+        """What the judge is now; it may have been edited while the agent worked."""
+        self.record["digests"]["judge"] = judge_digest(self._task, self._path)
+
     def add_verdict(self, verdict: Verdict) -> None:
-        passed = verdict.verdict == "passed"
-        self.record["eval"] = {"verdict": verdict.verdict, "passed": passed, **asdict(verdict)}
+        self.record["eval"] = _verdict_as_json(verdict)
         self.write()
 
     def _merge_report(self, report: Mapping[str, Any]) -> None:
@@ -116,13 +134,78 @@ class RunRecorder:
             self.record["conversation"] = [*report["conversation"], *last]
 
 
-def finished_verdict(record: Mapping[str, Any], task: Task) -> Verdict | None:
-    """The verdict of a run that was finished and judged; None where the task is to be worked on (again)."""
-    kept = record.get("eval")
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A run whose work still counts. verdict: None where it is to be judged again, on the record that there is."""
+
+    verdict: Verdict | None
+
+
+def earlier_run(path: Path, task: Task) -> EarlierRun | None:
+    """What the record in a file says of an earlier run; None where the task is to be worked on (again).
+
+    The work counts as long as the task asks for the same and offers the same, the verdict as long as the judge is the
+    same. A record from before there were digests is judged again, unless its judge may look into the sandbox, which is
+    gone. Raises TaskError for the file.
+    """
+    record = read_record(path)
+    digests = record.get("digests")
+    digests = digests if isinstance(digests, dict) else {}
     if record.get("finished") is not True or record.get("instruction") != task.instruction:
         return None
-    if not isinstance(kept, dict) or kept.get("verdict") not in ("passed", "failed", "error"):
+    if digests.get("work", work := work_digest(task, path)) != work:
         return None
+    kept = record.get("eval")
+    if not isinstance(kept, dict) or kept.get("verdict") not in ("passed", "failed", "error"):
+        # The judge was interrupted; one that may look into the sandbox needs another.
+        return None if task.judge_network else EarlierRun(None)
+    known = digests.get("judge")
+    if known != judge_digest(task, path) and not (known is None and task.judge_network):
+        return EarlierRun(None)
+    return EarlierRun(_verdict_from_json(kept))
+
+
+def judge_again(
+    path: Path, task: Task, judge: Callable[[Record], Verdict], is_to_be_kept: Callable[[Verdict], bool]
+) -> Verdict:
+    """The verdict on the record in a file, which is kept there in the place of the former one.
+
+    The sandbox is gone, and its port may be somebody else's by now, so the judge does not get it; where it may have
+    been the judge's reason, anything but a pass is an error that says so. Raises TaskError for the file.
+    """
+    record = read_record(path)
+    former = record.get("task_keys")
+    for key in former if isinstance(former, list) else ():
+        if isinstance(key, str) and key not in task.settings:  # the judge gets nothing that the task no longer says
+            record.pop(key, None)
+    digest = judge_digest(task, path)
+    verdict = judge({**record, "sandbox": _without_port(record.get("sandbox"))})
+    if not is_to_be_kept(verdict):
+        return verdict
+    if task.judge_network and verdict.verdict != "passed":
+        said = verdict.error or f"judged as failed: {verdict.feedback}"
+        remedy = "Solve the task with --run-all to have the agent work on it again"
+        problem = f"the judge is a new one, and the sandbox that it may look into is gone ({said}). {remedy}"
+        verdict = replace(verdict, verdict="error", error=problem)
+    digests = record.get("digests")
+    kept = digests if isinstance(digests, dict) else {}
+    record["digests"] = {"work": work_digest(task, path), **kept, "judge": digest}
+    record["eval"] = _verdict_as_json(verdict)
+    write_record(path, record)
+    return verdict
+
+
+def _without_port(sandbox: object) -> object:
+    if not isinstance(sandbox, dict):
+        return {}
+    return {key: value for key, value in sandbox.items() if key not in ("docker_port", "base_url")}
+
+
+def _verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    return {"verdict": verdict.verdict, "passed": verdict.verdict == "passed", **asdict(verdict)}
+
+
+def _verdict_from_json(kept: Mapping[str, Any]) -> Verdict:
     details = kept.get("details")
     return Verdict(
         kept["verdict"],

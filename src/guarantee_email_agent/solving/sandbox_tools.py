@@ -88,7 +88,7 @@ def _shell(sandbox: SandboxApi, arguments: Mapping[str, Any], timeout_s: float) 
     seconds = min(arguments.get("timeout", timeout_s), timeout_s)
     request = {name: value for name, value in arguments.items() if name != "timeout"}
     # Without the second one, a command that is silent for two minutes would be left running.
-    request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1}
+    request |= {"hard_timeout": seconds, "no_change_timeout": int(seconds) + 1, "truncate": False}
     data = _post_program("/v1/shell/exec", sandbox, request, timeout_s)
     output, status = data.get("output") or "", data.get("status")
     if status in ("hard_timeout", "terminated"):

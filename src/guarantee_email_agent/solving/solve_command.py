@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
+from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
 from guarantee_email_agent.sandbox.client import SandboxClient
-from guarantee_email_agent.sandbox.sandbox import SandboxKind, SandboxLimits
+from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
 from guarantee_email_agent.sandbox.sandbox_factory import require_sandbox
 from guarantee_email_agent.solving.agents.agent import AgentFactory
@@ -29,6 +28,7 @@ from guarantee_email_agent.solving.agents.human_agent import human_agent_factory
 from guarantee_email_agent.solving.agents.program_agent import program_agent_factory
 from guarantee_email_agent.solving.agents.script_agent import script_agent_factory
 from guarantee_email_agent.solving.run_limits import Interruption, RunLimits
+from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.solving.task_runner import OpenSandbox, TaskRunner
 from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -47,7 +47,7 @@ class SolveOptions(RunOptions):
 
     directory: a task or a folder of tasks. script: for the agent `script`, a file, or a folder with one for each task.
     command: for the agent `command`. model: for the agent `llm`, if not the configured one. judge_timeout_s: seconds
-    for each judge, None as the task says.
+    for each judge, None as the task says. allowed: the most that a task may ask for.
     """
 
     output_dir: Path
@@ -59,6 +59,7 @@ class SolveOptions(RunOptions):
     run_all: bool = False
     limits: RunLimits = field(default_factory=RunLimits)
     judge_timeout_s: float | None = None
+    allowed: TaskAllowance = NOTHING_MORE
 
 
 def solve_command(
@@ -77,7 +78,8 @@ def solve_command(
     time now, ISO 8601. Raises TaskError and ConfigurationError for what cannot be used.
     """
     check_report_paths(options.report_paths, UNWRITABLE)
-    tasks = load_tasks(options.directory)
+    refuse_misplaced_reports(options.report_paths, folder=options.output_dir, tasks=options.directory)
+    tasks = load_tasks(options.directory, options.output_dir)
     agent_factory = _agent_factory(options, load_config)
     make_folder(options.output_dir, "--output-dir", "task_output_dir")
     check_writable(options.output_dir / "record.json", UNWRITABLE)
@@ -85,39 +87,43 @@ def solve_command(
     runner = TaskRunner(
         agent_factory,
         options.agent,
-        open_sandbox or _sandbox_opener(options.sandbox, options.limits, interruption),
+        open_sandbox or _sandbox_opener(options, interruption),
         options.limits,
         options.output_dir,
         started=started,
         connect=connect or SandboxClient,
         sandbox_kind=options.sandbox,
         judge_timeout_s=options.judge_timeout_s,
+        allowed=options.allowed,
         interruption=interruption,
     )
-    finished = {} if options.run_all else _finished_before(runner, tasks)
-    if open_sandbox is None and any(isinstance(task, Task) and task.name not in finished for task in tasks):
+    earlier = {} if options.run_all else _earlier_runs(runner, tasks)
+    for task in tasks:
+        if isinstance(task, Task) and (task.name not in earlier or earlier[task.name].verdict is None):
+            check_record_file(runner.record_file(task))
+    if open_sandbox is None and any(isinstance(task, Task) and task.name not in earlier for task in tasks):
         require_sandbox(options.sandbox)
-    earlier = f", {len(finished)} of them finished before; --run-all repeats them" if finished else ""
-    with _sigterm_as_ctrl_c():
-        return run_and_report(
-            f"Solving {pluralize(len(tasks), 'task')}...{earlier}",
-            _results(runner, tasks, finished, options.jobs),
-            len(tasks),
-            GradeReporter(stream),
-            partial(write_task_reports, "solve", options) if options.report_paths else None,
-            progress=Progress(console, len(tasks), "done"),
-        )
+    return run_and_report(
+        f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
+        _results(runner, tasks, earlier, options.jobs),
+        len(tasks),
+        GradeReporter(stream),
+        partial(write_task_reports, "solve", options) if options.report_paths else None,
+        progress=Progress(console, len(tasks), "done"),
+    )
 
 
 def _results(
-    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], finished: dict[str, Graded], jobs: int
+    runner: TaskRunner, tasks: Sequence[Task | InvalidTask], earlier: dict[str, EarlierRun], jobs: int
 ) -> Generator[Graded, None, None]:
     """The verdicts in the order of the tasks; `jobs` of them are worked on at a time, each in a sandbox of its own."""
 
     def work(task: Task | InvalidTask) -> Graded:
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
-        return finished.get(task.name) or runner.run(task)
+        if (run := earlier.get(task.name)) is None:
+            return runner.run(task)
+        return runner.judge_again(task) if run.verdict is None else Graded(task.name, run.verdict)
 
     try:
         for graded in map_in_order(work, tasks, jobs):
@@ -129,37 +135,28 @@ def _results(
         raise
 
 
-def _finished_before(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, Graded]:
-    found = {task.name: runner.finished(task) for task in tasks if isinstance(task, Task)}
-    return {name: graded for name, graded in found.items() if graded is not None}
+def _earlier_runs(runner: TaskRunner, tasks: Sequence[Task | InvalidTask]) -> dict[str, EarlierRun]:
+    found = {task.name: runner.earlier_run(task) for task in tasks if isinstance(task, Task)}
+    return {name: run for name, run in found.items() if run is not None}
 
 
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does, so that no sandbox is left behind."""
-
-    def end(_number: int, _frame: object) -> None:
-        if callable(signal.getsignal(signal.SIGINT)):
-            # An event loop that runs has a handler of its own, and ends a request as it should be ended.
-            signal.raise_signal(signal.SIGINT)
-        else:  # ignored, as for a job in the background
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # no other one may
-        yield
-        return
-    former = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
+def _said_of(earlier: Mapping[str, EarlierRun]) -> str:
+    """How many tasks are not worked on, to follow how many tasks there are."""
+    if not earlier:
+        return ""
+    again = sum(run.verdict is None for run in earlier.values())
+    judged = f", {again} of these judged again" if again else ""
+    return f", {len(earlier)} of them finished before{judged}; --run-all repeats them"
 
 
-def _sandbox_opener(kind: SandboxKind, limits: RunLimits, interruption: Interruption) -> OpenSandbox:
-    usual = SandboxLimits()
+def _sandbox_opener(options: SolveOptions, interruption: Interruption) -> OpenSandbox:
+    usual = usual_limits(options.allowed)
     # The judge looks into it after the agent's time is over.
-    lasting = replace(usual, time_s=max(usual.time_s, limits.wall_time_s + JUDGE_MARGIN_S))
-    return lambda task: open_real_sandbox(task, kind, lasting, interruption.requested)
+    lasting = replace(usual, time_s=max(usual.time_s, options.limits.wall_time_s + JUDGE_MARGIN_S))
+    hidden = (options.directory, options.output_dir)
+    return lambda task: open_real_sandbox(
+        task, options.sandbox, lasting, interruption.requested, options.allowed, hidden
+    )
 
 
 def _agent_factory(options: SolveOptions, load_config: Callable[[], Config]) -> AgentFactory:

@@ -6,17 +6,25 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from guarantee_email_agent.judging.grading import grade_task
-from guarantee_email_agent.judging.record import read_record
+from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
+from guarantee_email_agent.judging.grading import grade_task, refused_timeout
+from guarantee_email_agent.judging.record import RECORD_DIR, Record
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.sandbox.sandbox import Sandbox
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import INTERRUPTED, Deadline, FailureReason, Interruption, RunLimits
-from guarantee_email_agent.solving.run_recorder import RECORD_UNWRITABLE, RunRecorder, finished_verdict
+from guarantee_email_agent.solving.run_recorder import (
+    RECORD_UNWRITABLE,
+    EarlierRun,
+    RunRecorder,
+    earlier_run,
+    judge_again,
+)
 from guarantee_email_agent.solving.sandbox_tools import ClientType, is_alive, tools_for
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, SandboxApi, ToolResult, Toolset
 from guarantee_email_agent.utils.clock import Clock, SystemClock
@@ -31,6 +39,9 @@ TOOL_TIMEOUT_S: Final = 300.0
 CLEANUP_TIMEOUT_S: Final = 60.0
 """Seconds that runs have to clean up after an interruption."""
 
+# What a sandbox is refused for until somebody changes the task, or what is allowed.
+_REFUSALS: Final = frozenset({"sandbox_assets", "sandbox_exposes_host", "sandbox_not_allowed", "sandbox_setting"})
+
 # Whoever ends the sandbox that it works in has failed; it is no reason to let it try again.
 SANDBOX_LOST: Final = FailureReason("sandbox_lost", "the sandbox ended before the agent was done")
 
@@ -42,7 +53,8 @@ class TaskRunner:
     """Works through tasks with one kind of agent; `run` may be called from several threads at once.
 
     agent_name: in the record. out_dir: where the records go, as `<task_name>.json`. started: when a run began (ISO).
-    connect: a client for the address of a sandbox. judge_timeout_s: None as the task says.
+    connect: a client for the address of a sandbox. judge_timeout_s: None as the task says. allowed: the most that the
+    judge of a task may ask for; `open_sandbox` sees to its sandbox.
     """
 
     make_agent: AgentFactory
@@ -55,6 +67,7 @@ class TaskRunner:
     connect: Callable[[str], SandboxApi]
     sandbox_kind: str = "embedded"
     judge_timeout_s: float | None = None
+    allowed: TaskAllowance = NOTHING_MORE
     clock: Clock = field(default_factory=SystemClock)
     interruption: Interruption = field(default_factory=Interruption)
     _running: set[Sandbox] = field(default_factory=set, init=False)
@@ -72,16 +85,26 @@ class TaskRunner:
     def record_file(self, task: Task) -> Path:
         return self.out_dir / f"{task.name}.json"
 
-    def finished(self, task: Task) -> Graded | None:
-        """The verdict of an earlier call, if the task was finished and judged then."""
+    def earlier_run(self, task: Task) -> EarlierRun | None:
+        """The run of an earlier call, if the task was finished then and still is what it was."""
         file = self.record_file(task)
         if not file.exists():
             return None
         try:
-            verdict = finished_verdict(read_record(file), task)
+            return earlier_run(file, task)
         except TaskError:  # half a record of an older program, or none at all: then it is made anew
             return None
-        return None if verdict is None else Graded(task.name, verdict)
+
+    def judge_again(self, task: Task) -> Graded:
+        """Judge what an agent did in an earlier call, without its sandbox.
+
+        Raises TaskError where the record cannot be written.
+        """
+        if (problem := refused_timeout(task, self.judge_timeout_s, self.allowed)) is not None:
+            return Graded(task.name, Verdict("error", error=problem))
+        with self.interruption.not_awaited():
+            verdict = judge_again(self.record_file(task), task, partial(self._verdict, task), self._is_to_be_kept)
+        return Graded(task.name, verdict)
 
     def run(self, task: Task) -> Graded:
         """Let the agent work on the task, and judge what it did while its sandbox still lives.
@@ -100,7 +123,10 @@ class TaskRunner:
             client_type = ClientType.of(task)
         except TaskError as error:
             return Verdict("error", error=error.message)
-        recorder.write()
+        # Before an agent works for a verdict that cannot be had.
+        if (problem := refused_timeout(task, self.judge_timeout_s, self.allowed)) is not None:
+            return Verdict("error", error=problem)
+        recorder.begin()
         verdict: Verdict | None = None
         began = self.clock.monotonic()
         try:
@@ -108,14 +134,14 @@ class TaskRunner:
                 recorder.add_time("sandbox_s", self.clock.monotonic() - began)
                 self._log_limitations(sandbox.limitations)
                 self._running.add(sandbox)
+                port = sandbox.docker_port  # an interruption may end it at any moment
                 try:
                     reason = self._run_agent(task, sandbox, client_type, recorder)
                     recorder.finish(reason)
                     if reason is not None and not reason.retryable:  # the others stand in the verdict
                         logger.warning("%s: the agent failed: %s", printable(task.name), printable(reason.message))
-                    verdict = self._judge(task, recorder, reason)
-                    # Ctrl-C ends the judges too, so an error after it says nothing about this one.
-                    if verdict.verdict != "error" or not self.interruption.requested():
+                    verdict = self._judge(task, recorder, reason, port)
+                    if self._is_to_be_kept(verdict):
                         recorder.add_verdict(verdict)
                 finally:
                     self._running.discard(sandbox)
@@ -128,8 +154,11 @@ class TaskRunner:
                 message = printable(reason.message)
                 logger.warning("%s: the sandbox did not end cleanly: %s", printable(task.name), message)
                 return verdict
+            if reason is INTERRUPTED and recorder.record["finished"]:
+                return _unfinished(INTERRUPTED)
             recorder.finish(reason)
-            verdict = _unfinished(reason)
+            is_refused = isinstance(error, TaskError) and error.code in _REFUSALS
+            verdict = Verdict("error", error=reason.message) if is_refused else _unfinished(reason)
             recorder.add_verdict(verdict)
         return verdict
 
@@ -138,16 +167,27 @@ class TaskRunner:
         for limitation in limitations:
             if limitation not in self._logged_limitations:
                 self._logged_limitations.add(limitation)
-                logger.warning("The sandbox is not all that it should be: %s", limitation)
+                logger.warning("Gap in the sandbox: %s", limitation)
 
-    def _judge(self, task: Task, recorder: RunRecorder, reason: FailureReason | None) -> Verdict:
+    def _judge(self, task: Task, recorder: RunRecorder, reason: FailureReason | None, sandbox_port: int) -> Verdict:
         if reason is not None and reason.retryable:
             return _unfinished(reason)
+        if self.interruption.requested():  # what the agent did is kept, and judged by the next call
+            return _unfinished(INTERRUPTED)
         began = self.clock.monotonic()
         with self.interruption.not_awaited():
-            verdict = grade_task(task, recorder.record, timeout_s=self.judge_timeout_s)
+            recorder.before_judging()
+            verdict = self._verdict(task, recorder.record, sandbox_port)
         recorder.add_time("judge_s", self.clock.monotonic() - began)
         return verdict
+
+    def _is_to_be_kept(self, verdict: Verdict) -> bool:
+        """Ctrl-C ends the judges too, so an error after it says nothing about this one."""
+        return verdict.verdict != "error" or not self.interruption.requested()
+
+    def _verdict(self, task: Task, record: Record, sandbox_port: int | None = None) -> Verdict:
+        record = {**record, RECORD_DIR: str(self.out_dir.absolute())}
+        return grade_task(task, record, timeout_s=self.judge_timeout_s, allowed=self.allowed, sandbox_port=sandbox_port)
 
     def _run_agent(
         self, task: Task, sandbox: Sandbox, client_type: ClientType, recorder: RunRecorder

@@ -89,13 +89,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call. done: the agent says that its task is done. error: the message tells what went wrong."""
+    """The result of a call. done: the agent says that its task is done. error: the message tells what went wrong.
+
+    whole: the message before it was shortened, if it was.
+    """
 
     call: ToolCall
     message: str
     done: bool = False
     error: bool = False
     image: Image | None = None
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +189,10 @@ class Toolset:
         try:
             output = tool.run(self.sandbox, call.arguments, timeout_s)
         except AgentError as error:
-            return ToolResult(call, _truncate(f"{call.name}: {error.message}"), error=True)
+            return _shortened(call, f"{call.name}: {error.message}", error=True)
         if isinstance(output, Image):
             return ToolResult(call, output.description, image=output)
-        return ToolResult(call, _truncate(output))
+        return _shortened(call, output)
 
     def action(self, call: ToolCall) -> dict[str, Any]:
         """The call as the trace holds it."""
@@ -202,11 +206,12 @@ def to_text(data: Any) -> str:
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def _truncate(text: str) -> str:
+def _shortened(call: ToolCall, text: str, *, error: bool = False) -> ToolResult:
     if len(text) <= MAX_MESSAGE_CHARACTERS:
-        return text
+        return ToolResult(call, text, error=error)
     half = MAX_MESSAGE_CHARACTERS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    message = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return ToolResult(call, message, error=error, whole=text)
 
 
 def _type_name(value: object) -> str:

@@ -12,6 +12,7 @@ import pytest
 from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
+from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.solving.run_limits import RunLimits
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
@@ -50,6 +51,146 @@ def test_finished_tasks_are_skipped(bench: Any, make_task: MakeTask) -> None:
     assert bench.solve(command="echo 43") == 4
     assert "Solving 2 tasks..., 1 of them finished before; --run-all repeats them" in bench.out.getvalue()
     assert [bench.record(name)["task_result"] for name in ("one", "two")] == ["42", "43"]
+
+
+@pytest.mark.parametrize("place", ["tasks", "tasks/results", "tasks/one"])
+def test_records_may_lie_among_the_tasks(bench: Any, make_task: MakeTask, place: str) -> None:
+    make_task("one")
+    for _ in range(2):
+        assert bench.solve(output_dir=bench.folder / place) == 0
+
+
+def test_record_that_cannot_be_written_shows_before_an_agent_works(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    make_task("two")
+    bench.results.mkdir()
+    (bench.folder / "mine").write_text("mine")
+    (bench.results / "two.json").symlink_to("../mine")
+    with pytest.raises(TaskError, match="the record cannot be written"):
+        bench.solve()
+    assert (bench.folder / "mine").read_text() == "mine"
+    assert bench.sandboxes.opened == {}
+
+
+def test_report_in_the_place_of_a_record_is_refused(bench: Any, make_task: MakeTask) -> None:
+    make_task("one")
+    bench.solve()
+    for name in ("one.json", "report.json"):
+        with pytest.raises(ConfigurationError, match="the report would take the place of a record"):
+            bench.solve(json_file=bench.results / name)
+    assert bench.record("one")["task_result"] == "42"
+
+
+class TestChangedTask:
+    FAILS = 'def test(result):\n    return {"passed": False, "feedback": f"saw {sorted(result[\'sandbox\'])}"}\n'
+
+    def test_new_judge_judges_the_record_that_is_there(self, bench: Any, make_task: MakeTask) -> None:
+        for name in ("one", "two"):
+            make_task(name)
+        bench.solve()
+        make_task("one", judge='def test(r):\n    return {"passed": r["task_result"] != "42", "feedback": "new"}\n')
+        assert bench.solve(command="echo 43") == 4
+        assert "Solving 2 tasks..., 2 of them finished before, 1 of these judged again; --run" in bench.out.getvalue()
+        record = bench.record("one")
+        assert (record["task_result"], record["eval"]["feedback"]) == ("42", "new")
+        assert bench.solve() == 4
+        assert "2 of them finished before; --run-all" in bench.out.getvalue()
+
+    def test_new_judge_gets_no_key_that_the_task_has_no_more(self, bench: Any, make_task: MakeTask) -> None:
+        judge = 'def test(r):\n    return {"passed": "wanted" not in r, "feedback": str(r.get("noted"))}\n'
+        make_task("one", settings="wanted: '42'\nnoted: first\nmodel: mine\n", judge=judge)
+        assert bench.solve() == 4
+        make_task("one", settings="noted: then\n", judge=judge)
+        assert bench.solve() == 0
+        record = bench.record("one")
+        assert (record["task_result"], record["eval"]["feedback"], record["model"]) == ("42", "then", None)
+
+    def test_module_beside_it_is_a_part_of_it(self, bench: Any, make_task: MakeTask) -> None:
+        judge = 'import wanted\ndef test(r):\n    return {"passed": r["task_result"] == wanted.IT, "feedback": ""}\n'
+        module = make_task("one", judge=judge).directory / "wanted.py"
+        module.write_text("IT = '42'\n")
+        assert bench.solve() == 0
+        module.write_text("IT = '43'\n")
+        assert bench.solve() == 4
+        assert bench.record("one")["task_result"] == "42"
+
+    def test_new_assets_make_new_work(self, bench: Any, make_task: MakeTask) -> None:
+        assets = make_task("one").directory / "assets"
+        assets.mkdir()
+        bench.solve()
+        (assets / "data").touch()
+        assert bench.solve(command="echo 43") == 4
+        assert bench.record("one")["task_result"] == "43"
+
+    def test_record_and_outputs_in_the_task_s_own_folder_change_nothing(self, bench: Any, make_task: MakeTask) -> None:
+        folder = make_task("one").directory
+        (folder / "Dockerfile").write_text("FROM scratch\n")
+        for _ in range(2):
+            assert bench.solve(directory=folder, output_dir=folder / "results") == 0
+        assert "1 of them finished before; --run-all" in bench.out.getvalue()
+
+    def test_record_of_an_earlier_version_is_judged_again(self, bench: Any, make_task: MakeTask) -> None:
+        make_task("one")
+        bench.solve()
+        record = bench.record("one")
+        del record["digests"]
+        (bench.results / "one.json").write_text(json.dumps({**record, "task_result": "41"}))
+        assert bench.solve() == 4
+        assert "1 of these judged again" in bench.out.getvalue()
+        assert bench.record("one")["digests"].keys() == {"work", "judge"}
+        bench.solve()
+        assert "judged again" not in bench.out.getvalue()
+
+    def test_verdict_of_an_earlier_version_stays_where_the_sandbox_counted(
+        self, bench: Any, make_task: MakeTask
+    ) -> None:
+        task = make_task("one", settings="judge_network: true\n")
+        bench.solve()
+        record = bench.record("one")
+        del record["digests"]
+        (bench.results / "one.json").write_text(json.dumps(record))
+        task.test_file.write_text(self.FAILS)
+        assert bench.solve() == 0
+        assert "1 of them finished before; --run-all" in bench.out.getvalue()
+        assert bench.record("one")["eval"] == record["eval"]
+
+    def test_judge_does_not_get_a_port_that_may_be_somebody_elses(self, bench: Any, make_task: MakeTask) -> None:
+        make_task("one")
+        bench.solve()
+        make_task("one", judge=self.FAILS)
+        assert bench.solve() == 4
+        assert "docker_port" in bench.record("one")["sandbox"]
+        for name in ("docker_port", "base_url"):
+            assert name not in bench.record("one")["eval"]["feedback"]
+
+    def test_judge_that_may_need_the_sandbox_says_that_it_is_gone(self, bench: Any, make_task: MakeTask) -> None:
+        settings = "judge_network: true\n"
+        make_task("one", settings=settings)
+        assert bench.solve(allowed=TaskAllowance(network=True)) == 0
+        make_task("one", judge=self.FAILS, settings=settings)
+        assert bench.solve(allowed=TaskAllowance(network=True)) == 4
+        error = bench.record("one")["eval"]["error"]
+        assert "the sandbox that it may look into is gone (judged as failed: saw [" in error
+        assert error.endswith("Solve the task with --run-all to have the agent work on it again")
+
+    def test_judge_that_falls_back_may_pass(self, bench: Any, make_task: MakeTask) -> None:
+        make_task("one", judge=self.FAILS)
+        bench.solve()
+        make_task("one", settings="judge_network: true\n")
+        assert bench.solve(allowed=TaskAllowance(network=True)) == 0
+
+    def test_agents_report_cannot_stand_in_for_the_digests(self, bench: Any, make_task: MakeTask) -> None:
+        make_task("one")
+        report = json.dumps({"task_result": "42", "digests": {"work": "mine", "judge": "mine"}})
+        assert bench.solve(command=f"echo '{report}'") == 0
+        assert bench.record("one")["digests"]["judge"].startswith("sha256:")
+
+    def test_run_all_repeats_the_work(self, bench: Any, make_task: MakeTask) -> None:
+        make_task("one")
+        bench.solve()
+        make_task("one", judge=self.FAILS)
+        bench.solve(command="echo 43", run_all=True)
+        assert bench.record("one")["task_result"] == "43"
 
 
 def test_failed_tasks_are_finished_too(bench: Any, make_task: MakeTask) -> None:
@@ -195,6 +336,7 @@ def test_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
         ["solve", "tasks", "--jobs", "0"],
         ["solve", "tasks", "--max-cost", "-1"],
         ["solve", "tasks", "--time-limit", "0"],
+        ["solve", "tasks", "--allow", "netwrok"],
         ["solve", "nonesuch", "--agent", "command", "--command", "echo"],
     ],
 )

@@ -159,3 +159,40 @@ def _readable(file: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+LOOKS_BESIDE_THE_RECORD = """\
+from pathlib import Path
+def test(result):
+    file = Path(result["record_dir"], result["execution_trace"][0]["feedback"]["output_file"])
+    lines = file.read_text().splitlines()
+    return {"passed": lines == [str(number) for number in range(1, 100_001)], "feedback": f"{len(lines)} lines"}
+"""
+
+
+def test_judge_sees_all_of_a_long_output_now_and_later(
+    bench: Bench, make_task: MakeTask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = make_task(judge=LOOKS_BESIDE_THE_RECORD)
+    message = bench.shell(task, "seq 100000")[0]
+    assert len(message) < 31_000
+    assert bench.record("sum")["eval"]["verdict"] == "passed"
+    for what in (["--results", str(bench.results)], ["--result", str(bench.results / "sum.json")]):
+        folder = task.directory.parent if what[0] == "--results" else task.directory
+        assert cli.run(["grade", str(folder), *what]) == 0
+    assert "✓ sum: 100000 lines" in capsys.readouterr().out
+
+
+def test_repeated_task_has_the_outputs_of_its_last_run_alone(bench: Bench, make_task: MakeTask) -> None:
+    task = make_task()
+    bench.shell(task, "seq 100000")
+    assert (bench.results / "sum.outputs" / "0001.txt").exists()
+    bench.solve(task.directory, [{"action_type": "task_complete", "result": "42"}], "--run-all")
+    assert not (bench.results / "sum.outputs").exists()
+
+
+def test_long_output_of_a_program_is_whole_too(bench: Bench, make_task: MakeTask) -> None:
+    task = make_task(judge=LOOKS_BESIDE_THE_RECORD)
+    code = "for number in range(100_000): print(number + 1)"
+    program = {"action_type": "code_execute", "language": "python", "code": code}
+    assert bench.solve(task.directory, [program, {"action_type": "task_complete", "result": "42"}]) == 0

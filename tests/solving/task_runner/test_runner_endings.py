@@ -14,6 +14,7 @@ from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
 from guarantee_email_agent.solving.run_limits import RunLimits
+from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 
 
@@ -91,7 +92,7 @@ def test_what_is_not_the_agents_fault_is_an_error_and_repeated(bench: Any, make_
     record = bench.run(task, AgentStepError("the model is away", "model_error", {"retryable": True}))
     assert (record["finished"], record["eval"]["verdict"]) == (False, "error")
     assert record["eval"]["error"] == "the model is away. The next call repeats this task"
-    assert bench.runner().finished(task) is None
+    assert bench.runner().earlier_run(task) is None
 
 
 def test_sandbox_that_does_not_start_is_an_error(bench: Any, make_task: MakeTask) -> None:
@@ -122,26 +123,32 @@ def test_wrong_client_type_is_an_error_before_a_sandbox_starts(bench: Any, make_
 def test_finished_task_has_its_verdict_again(bench: Any, make_task: MakeTask) -> None:
     task = make_task()
     runner = bench.runner(Step(calls=(complete(),)))
-    assert runner.finished(task) is None
+    assert runner.earlier_run(task) is None
     graded = runner.run(task)
-    assert runner.finished(task) == graded
+    assert runner.earlier_run(task) == EarlierRun(graded.verdict)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"finished": False}, {"eval": None}, {"eval": {"verdict": "splendid"}}, {"instruction": "Add 40 and 3."}],
+    [
+        {"finished": False},
+        {"eval": None},
+        {"eval": {"verdict": "splendid"}},
+        {"instruction": "Add 40 and 3."},
+        {"digests": {"work": "sha256:other"}},
+    ],
     ids=str,
 )
 def test_other_records_are_not_finished(bench: Any, make_task: MakeTask, change: Mapping[str, Any]) -> None:
-    task = make_task()
+    task = make_task(settings="judge_network: true\n")
     record = bench.run(task, Step(calls=(complete(),)))
     (bench.out_dir / "sum.json").write_text(json.dumps({**record, **change}))
-    assert bench.runner().finished(task) is None
+    assert bench.runner().earlier_run(task) is None
 
 
 def test_half_a_record_is_not_finished(bench: Any, make_task: MakeTask) -> None:
     (bench.out_dir / "sum.json").write_text('{"finished": true, ')
-    assert bench.runner().finished(make_task()) is None
+    assert bench.runner().earlier_run(make_task()) is None
 
 
 def test_record_that_cannot_be_written_ends_the_call(bench: Any, make_task: MakeTask) -> None:
@@ -177,6 +184,25 @@ def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, 
     thread.join(10)
     assert not thread.is_alive()
     assert bench.record(task)["reason"]["code"] == "interrupted"
+
+
+def test_interruption_between_the_answer_and_the_judge_keeps_the_answer(bench: Any, make_task: MakeTask) -> None:
+    task = make_task()
+
+    def answer() -> Step:
+        bench.agents[0].close = interrupt
+        return Step(calls=(complete(),))
+
+    def interrupt() -> None:
+        runner.interruption.request()
+        bench.sandboxes.opened["sum"].stop()
+
+    runner = bench.runner(answer)
+    assert runner.run(task).verdict.error == "the run was interrupted. The next call repeats this task"
+    record = bench.record(task)
+    assert (record["status"], record["task_result"], record["finished"]) == ("success", "42", True)
+    assert "eval" not in record
+    assert bench.runner().judge_again(task).verdict.verdict == "passed"
 
 
 def test_bug_of_an_agent_costs_its_task_alone(bench: Any, make_task: MakeTask) -> None:

@@ -115,7 +115,7 @@ def test(result):
     content = json.load(urllib.request.urlopen(request, timeout=5))["data"]["content"]
     return {"passed": content == "42\\n", "feedback": content}
 """
-    task = make_task(judge=judge, settings="judge_network: true\n")
+    task = make_task(judge=judge)
     graded = bench.runner(Step(calls=(shell("echo 42 > sum.txt"), complete("done")))).run(task)
     assert (graded.verdict.verdict, graded.verdict.error) == ("passed", None)
 
@@ -161,4 +161,4 @@ def test_crash_leaves_a_valid_record_of_the_steps_before(bench: Any, make_task: 
     assert (record["status"], record["reason"]["code"], record["finished"]) == ("failed", "interrupted", False)
     assert record["execution_trace"][0]["feedback"]["message"] == "one"
     assert (bench.agents[0].closed, bench.sandboxes.opened["sum"].stops) == (1, 1)
-    assert bench.runner().finished(task) is None
+    assert bench.runner().earlier_run(task) is None

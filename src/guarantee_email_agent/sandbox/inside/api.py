@@ -2,42 +2,71 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from .api_request import ApiRequest, Arguments, RequestError, Result
+from .api_request import ApiRequest, Arguments, Reply, RequestError, Result, success
+from .bash import Bash
 from .code_runner import CodeRunner
 from .editor import Editor
-from .event_loop import EventLoop, read_available
 from .files import DOWNLOAD_BYTES, Files, form_fields
+from .interpreter_programs import JAVASCRIPT, PYTHON
+from .interpreters import Interpreters
+from .jupyter import Jupyter
+from .nodejs import NodeJs
 from .process_starter import ProcessStarter, kill_group
 from .search import OPERATIONS
 from .shell import Shell
+from .wire import pack_reply, receive_reply
 
 VERSION: Final = "1.7.0"
 """The version of the API that this is modelled on."""
 _SEARCH_S: Final = 30.0
+_PYTHON_IDLE_S: Final = 1_800.0
+_NODE_IDLE_S: Final = 86_400.0
 _REPLY_BYTES: Final = 64 << 20
 
-Handler = Callable[[ApiRequest, Arguments], None]
+# What AIO Sandbox has beyond this, by the beginning of its paths, with the reason why not.
+_NOT_OFFERED: Final = {
+    "/v1/file/watch/": "this sandbox watches no files. List the folder again",
+    "/v1/shell/terminal-url/": "this sandbox shows no terminal. Run commands with /v1/shell/exec",
+    "/v1/sandbox/hooks/": "this sandbox has no hooks. Run the command yourself",
+    "/v1/sandbox/packages/": "this sandbox lists no packages. Run `pip list` or `npm ls --global`",
+    "/v1/mcp/": "no MCP server runs in this sandbox",
+    "/v1/skills/": "this sandbox keeps no skills. Put files into it",
+    "/v1/proxy/": "this sandbox has no proxy",
+    "/v1/display/": "this sandbox has no display to record",
+    "/v1/util/": "this sandbox converts nothing. Run a program that does",
+    "/auth/": "this sandbox knows no tickets; its port is yours alone",
+    "/tickets/": "this sandbox knows no tickets; its port is yours alone",
+}
+
+Handler = Callable[[Arguments], Awaitable[Reply]]
 
 
 class Api:
     """Answers requests. config: from `ServedSandbox` outside."""
 
-    def __init__(self, loop: EventLoop, config: Mapping[str, Any]) -> None:
-        self._loop = loop
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = config
-        self._starter = ProcessStarter(loop, config["environment"], config["home"], config["process_limits"])
+        self._starter = ProcessStarter(
+            config["environment"], config["home"], config["process_limits"], config["oom_score"]
+        )
         self._files = Files(config["home"])
         self.shell = Shell(self._starter, config["shell"], config["command_s"])
         self._browser: Any = None
-        interpreters = {"python": config["python"], "javascript": config["node"]}
-        code = CodeRunner(self._starter, self._files, interpreters, config["command_s"])
+        python, javascript = (
+            Interpreters(self._starter, self._files, config[name], program, idle_s=idle_s, max_s=config["command_s"])
+            for name, program, idle_s in (("python", PYTHON, _PYTHON_IDLE_S), ("node", JAVASCRIPT, _NODE_IDLE_S))
+        )
+        code = CodeRunner(self._starter, self._files, {"python": python, "javascript": javascript})
+        bash = Bash(self._starter, self._files, config["shell"], config["command_s"])
+        jupyter, nodejs = Jupyter(python), NodeJs(self._starter, code, javascript)
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/v1/sandbox"): self._describe_sandbox,
             ("GET", "/v1/code/info"): code.list_languages,
@@ -52,98 +81,108 @@ class Api:
             ("GET", "/v1/shell/sessions"): self.shell.list_sessions,
             ("GET", "/v1/shell/sessions/stats"): self.shell.statistics,
             ("DELETE", "/v1/shell/sessions"): self.shell.close_all,
+            ("DELETE", "/v1/shell/sessions/{session_id}"): self.shell.close_one,
+            ("POST", "/v1/bash/exec"): bash.execute,
+            ("POST", "/v1/bash/output"): bash.output,
+            ("POST", "/v1/bash/write"): bash.write,
+            ("POST", "/v1/bash/kill"): bash.kill,
+            ("POST", "/v1/bash/sessions/create"): bash.create,
+            ("GET", "/v1/bash/sessions"): bash.list_sessions,
+            ("POST", "/v1/bash/sessions/{session_id}/close"): bash.close,
+            ("GET", "/v1/jupyter/info"): jupyter.info,
+            ("POST", "/v1/jupyter/execute"): jupyter.execute,
+            ("POST", "/v1/jupyter/sessions/create"): jupyter.create,
+            ("GET", "/v1/jupyter/sessions"): jupyter.list_sessions,
+            ("DELETE", "/v1/jupyter/sessions"): jupyter.delete_all,
+            ("DELETE", "/v1/jupyter/sessions/{session_id}"): jupyter.delete,
+            ("GET", "/v1/nodejs/info"): nodejs.info,
+            ("POST", "/v1/nodejs/execute"): nodejs.execute,
+            ("POST", "/v1/nodejs/sessions"): nodejs.create,
+            ("GET", "/v1/nodejs/sessions"): nodejs.list_sessions,
+            ("GET", "/v1/nodejs/sessions/{session_id}"): nodejs.show,
+            ("PATCH", "/v1/nodejs/sessions/{session_id}"): nodejs.update,
+            ("DELETE", "/v1/nodejs/sessions/{session_id}"): nodejs.delete,
             ("POST", "/v1/file/read"): _answers_with(self._files.read),
             ("POST", "/v1/file/write"): _answers_with(self._files.write),
             ("POST", "/v1/file/replace"): _answers_with(self._files.replace),
             ("POST", "/v1/file/str_replace_editor"): _answers_with(Editor(self._files).edit),
             ("GET", "/v1/file/download"): self._download,
+            **{("POST", path): self._in_child(operation) for path, operation in OPERATIONS.items()},
         }
 
-    def handle(self, request: ApiRequest) -> None:
-        """Answer now or later. Never raises for what a client or an agent does."""
+    async def reply(self, request: ApiRequest) -> Reply:
+        """Never raises, whatever a client sends or an agent does."""
         try:
-            self._route(request)
+            return await self._route(request)
         except RequestError as error:
-            request.fail(error)
-        except OSError as error:
-            request.fail(RequestError(500, f"{request.path}: {error}"))
+            return error.reply()
         except MemoryError:
-            request.fail(RequestError(507, f"{request.path}: the result does not fit into memory"))
+            return RequestError(507, f"{request.path}: the result does not fit into memory").reply()
+        except OSError as error:
+            return RequestError(500, f"{request.path}: {error}").reply()
+        except Exception as error:  # noqa: BLE001 - the process goes on, whatever was not foreseen
+            problem = f"the sandbox could not deal with this request ({type(error).__name__}: {error})"
+            return RequestError(500, f"{request.path}: {problem}").reply()
 
-    def _route(self, request: ApiRequest) -> None:
-        key = (request.method, request.path.rstrip("/"))
-        if key == ("POST", "/v1/file/upload"):
+    async def _route(self, request: ApiRequest) -> Reply:
+        path = request.path.rstrip("/")
+        if (request.method, path) == ("POST", "/v1/file/upload"):
             if "path" in request.query:
-                request.answer(*self._files.upload_entry(request.query, request.body))
-            else:
-                request.answer(*self._files.upload(form_fields(request.content_type, request.body)))
-        elif key in self._routes:
-            self._routes[key](request, request.arguments())
-        elif key[0] == "POST" and key[1] in OPERATIONS:
-            self._answer_from_child(request, key[1], request.arguments())
-        elif key[0] == "DELETE" and key[1].startswith("/v1/shell/sessions/"):
-            self.shell.close_one(request, key[1].rpartition("/")[2])
-        elif key[1].startswith("/v1/browser/"):
-            self._browse(request)
-        elif any(path == key[1] for _, path in self._routes):
-            raise RequestError(405, f"{request.path} does not take {request.method}")
-        else:
-            raise RequestError(404, f"{request.path}: this sandbox does not offer that")
+                return success(*self._files.upload_entry(request.query, request.body))
+            return success(*self._files.upload(form_fields(request.content_type, request.body)))
+        if path.startswith(("/v1/browser", "/json/")):
+            return await self._browse(request)
+        if (handler := self._routes.get((request.method, path))) is not None:
+            return await handler(request.arguments())
+        taken = []
+        for (method, template), handler in self._routes.items():
+            if (values := _match(template, path)) is not None:
+                if method == request.method:
+                    return await handler(request.arguments().updated(values))
+                taken.append(method)
+        if taken:
+            raise RequestError(405, f"{request.path} does not take {request.method}, but {', '.join(taken)}")
+        for prefix, reason in _NOT_OFFERED.items():
+            if f"{path}/".startswith(prefix):
+                raise RequestError(501, f"{request.path}: {reason}")
+        raise RequestError(404, f"{request.path}: this sandbox does not offer that")
 
-    def _answer_from_child(self, request: ApiRequest, operation: str, arguments: Arguments) -> None:
+    def _in_child(self, operation: Callable[[Files, Arguments], Result]) -> Handler:
         """Do what an agent can make endless in a process of its own, with a deadline."""
-        ours, theirs = os.pipe2(os.O_CLOEXEC)
-        try:
-            pid = self._starter.fork()
-        except RequestError:
-            os.close(ours)
-            os.close(theirs)
-            raise
-        if pid == 0:
-            _answer_into_pipe(theirs, lambda: OPERATIONS[operation](self._files, arguments))
-        os.close(theirs)
-        os.set_blocking(ours, False)
-        reply = bytearray()
 
-        def read(descriptor: int) -> None:
-            chunk = read_available(descriptor)
-            if chunk is not None:
-                reply.extend(chunk)
-                if not chunk or len(reply) > _REPLY_BYTES:
-                    finish()
+        async def handle(arguments: Arguments) -> Reply:
+            ours, theirs = socket.socketpair()
+            with ours:
+                with theirs:
+                    pid = self._starter.fork(lambda: _send_result(theirs, lambda: operation(self._files, arguments)))
+                try:
+                    reader, writer = await asyncio.open_unix_connection(sock=ours)
+                    async with asyncio.timeout(_SEARCH_S):
+                        return await receive_reply(reader, _REPLY_BYTES)
+                except TimeoutError:
+                    raise RequestError(408, f"it was not done within {_SEARCH_S:g} s") from None
+                except (EOFError, OSError):
+                    raise RequestError(500, "it was ended before it was done") from None
+                finally:
+                    kill_group(pid)
+                    writer.close()
 
-        def finish() -> None:
-            timer.cancel()
-            self._loop.unwatch(ours)
-            os.close(ours)
-            kill_group(pid)
-            if 2 < len(reply) <= _REPLY_BYTES:
-                request.send(int.from_bytes(reply[:2], "big"), 0, bytes(reply[2:]))
-            else:
-                request.fail(RequestError(500, f"{operation}: it was ended before it was done"))
+        return handle
 
-        def time_out() -> None:
-            request.fail(RequestError(408, f"{operation}: not done within {_SEARCH_S:g} s"))
-            finish()
+    async def _download(self, arguments: Arguments) -> Reply:
+        return Reply(200, 1, self._files.load(self._files.resolve(arguments.path("path")), DOWNLOAD_BYTES))
 
-        timer = self._loop.after(_SEARCH_S, time_out)
-        self._loop.watch(ours, read)
-
-    def _download(self, request: ApiRequest, _: Arguments) -> None:
-        path = request.query.get("path")
-        if not path or "\0" in path:
-            raise RequestError(422, "path: is missing")
-        request.send(200, 1, self._files.load(self._files.resolve(path), DOWNLOAD_BYTES))
-
-    def _browse(self, request: ApiRequest) -> None:
+    async def _browse(self, request: ApiRequest) -> Reply:
         if self._browser is None:
-            from .browser_process import BrowserProcess  # most sandboxes need none
+            from .browser_driver import BrowserSettings  # most sandboxes need none
+            from .browser_process import BrowserProcess
 
-            program, own_network = self._config["browser"], self._config["own_network"]
-            self._browser = BrowserProcess(self._starter, program, own_network=own_network)
-        self._browser.handle(request)
+            settings = BrowserSettings(relay=self._config["relay"], **self._config["browser"])
+            self._browser = BrowserProcess(self._starter, settings)
+        reply: Reply = await self._browser.reply(request)
+        return reply
 
-    def _describe_sandbox(self, request: ApiRequest, _: Arguments) -> None:
+    async def _describe_sandbox(self, _: Arguments) -> Reply:
         system = os.uname()
         home, python, node = self._config["home"], self._config["python"], self._config["node"]
         runtime = {"ver": sys.version.split()[0], "bin": python, "alias": ["python3", "python"]}
@@ -164,25 +203,35 @@ class Api:
         text = (
             f"{system.sysname} {system.release} ({system.machine}), {self._config['isolation']}\nHome directory: {home}"
         )
-        request.answer(text, "Sandbox", home_dir=home, workspace=home, version=VERSION, detail=detail)
+        return success(text, "Sandbox", home_dir=home, workspace=home, version=VERSION, detail=detail)
 
 
 def _answers_with(operation: Callable[[Arguments], Result]) -> Handler:
-    return lambda request, arguments: request.answer(*operation(arguments))
+    async def handle(arguments: Arguments) -> Reply:
+        return success(*operation(arguments))
+
+    return handle
 
 
-def _answer_into_pipe(descriptor: int, operation: Callable[[], Result]) -> None:
-    """In the child: write HTTP status (2 bytes) and answer into the pipe, and end."""
-
-    def send(status: int, _: int, content: bytes) -> None:
-        with os.fdopen(descriptor, "wb") as pipe:
-            pipe.write(status.to_bytes(2, "big") + content)
-
+def _send_result(channel: socket.socket, operation: Callable[[], Result]) -> None:
     try:
-        signal.set_wakeup_fd(-1)
-        request = ApiRequest("", "", "", b"", send)
-        request.answer(*operation())
+        reply = success(*operation())
     except RequestError as error:
-        request.fail(error)
-    finally:
-        os._exit(0)
+        reply = error.reply()
+    channel.sendall(pack_reply(0, reply.status, reply.kind, reply.content))
+
+
+def _match(template: str, path: str) -> dict[str, str] | None:
+    """The parts of the path that the template has a name in brackets for; None where they do not fit."""
+    from urllib.parse import unquote  # few requests come here
+
+    parts, names = path.split("/"), template.split("/")
+    if len(parts) != len(names):
+        return None
+    values = {}
+    for part, name in zip(parts, names, strict=True):
+        if name.startswith("{"):
+            values[name[1:-1]] = unquote(part)
+        elif part != name:
+            return None
+    return values

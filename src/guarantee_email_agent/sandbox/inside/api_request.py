@@ -1,16 +1,28 @@
-"""A request of the sandbox's API, and the one answer that it gets."""
+"""A request of the sandbox's API, its arguments, and the reply that it gets."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Send = Callable[[int, int, bytes], None]
-"""(HTTP status, kind of content, content)"""
 Result = tuple[dict[str, Any], str]
 """What an operation answers: data and message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """kind: of the content, see `wire.KINDS`."""
+
+    status: int
+    kind: int
+    content: bytes
+
+
+def success(data: object, message: str = "Done", **more: object) -> Reply:
+    return Reply(200, 0, json.dumps({"success": True, "message": message, "data": data, **more}).encode())
 
 
 class RequestError(Exception):
@@ -22,8 +34,11 @@ class RequestError(Exception):
         self.message = message
         self._reply: dict[str, Any] = {"success": False, "message": message, "data": None}
 
-    def reply(self) -> bytes:
+    def content(self) -> bytes:
         return json.dumps(self._reply).encode()
+
+    def reply(self) -> Reply:
+        return Reply(self.status, 0, self.content())
 
 
 class InvalidArgumentError(RequestError):
@@ -34,22 +49,30 @@ class InvalidArgumentError(RequestError):
         self._reply["detail"] = [{"loc": ["body", place], "msg": problem, "type": "value_error"}]
 
 
+@dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request. Answered once; whatever comes after the first answer is dropped."""
+    """One request. target: path and query."""
 
-    def __init__(self, method: str, target: str, content_type: str, body: bytes, send: Send) -> None:
-        self.method = method
-        self.path, _, query = target.partition("?")
-        self.query = _parse_query(query) if query else {}
-        self.content_type = content_type
-        self.body = body
-        self._answered = False
-        self._send = send
+    method: str
+    target: str
+    content_type: str
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    @property
+    def query(self) -> dict[str, str]:
+        from urllib.parse import parse_qsl  # most requests have no query, and this takes a while to load
+
+        query = self.target.partition("?")[2].partition("#")[0]
+        return dict(parse_qsl(query, keep_blank_values=True)) if query else {}
 
     def arguments(self) -> Arguments:
-        """The JSON object of the body. Raises InvalidArgumentError."""
+        """The JSON object of the body, or else the query. Raises InvalidArgumentError."""
         if not self.body:
-            return Arguments({})
+            return Arguments(self.query)
         try:
             data = json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -58,24 +81,15 @@ class ApiRequest:
             raise InvalidArgumentError("body", "must be a JSON object")
         return Arguments(data)
 
-    def answer(self, data: object, message: str = "Done", **more: object) -> None:
-        self.send(200, 0, json.dumps({"success": True, "message": message, "data": data, **more}).encode())
-
-    def fail(self, error: RequestError) -> None:
-        self.send(error.status, 0, error.reply())
-
-    def send(self, status: int, kind: int, content: bytes) -> None:
-        """kind: of the content, see `wire.KINDS`."""
-        if not self._answered:
-            self._answered = True
-            self._send(status, kind, content)
-
 
 class Arguments:
     """The arguments of a request, each with its type checked. Raises InvalidArgumentError."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
+
+    def updated(self, values: Mapping[str, Any]) -> Arguments:
+        return Arguments({**self._data, **values})
 
     def text(self, name: str) -> str:
         value = self.optional_text(name)
@@ -84,13 +98,17 @@ class Arguments:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        return self._typed(name, str, "must be a string")
+        text: str | None = self._typed(name, str, "must be a string")
+        return text if text is None else _checked_text(name, text)
 
     def path(self, name: str) -> str:
         value = self.text(name)
         if not value or "\0" in value:
             raise InvalidArgumentError(name, "must be a path")
         return value
+
+    def optional_path(self, name: str) -> str | None:
+        return self.path(name) if self.optional_text(name) else None
 
     def flag(self, name: str, default: bool = False) -> bool:
         value = self._typed(name, bool, "must be true or false")
@@ -104,6 +122,10 @@ class Arguments:
         value = self._checked(name, lambda value: _is_number(value) and 0 <= value < 1e9, "must be a number from 0 on")
         return None if value is None else float(value)
 
+    def timeout(self, name: str) -> float | None:
+        """Seconds; None where there is no limit, which 0 stands for as well."""
+        return self.number(name) or None
+
     def coordinate(self, name: str) -> float | None:
         value = self._checked(name, lambda value: _is_number(value) and abs(value) < 1e6, "must be a number")
         return None if value is None else float(value)
@@ -112,8 +134,15 @@ class Arguments:
         value: dict[str, Any] | None = self._typed(name, dict, "must be an object")
         return None if value is None else Arguments(value)
 
+    def text_values(self, name: str) -> dict[str, str]:
+        """An object whose values are all text; those that are null are left out."""
+        values: dict[str, Any] = self._typed(name, dict, "must be an object") or {}
+        texts = Arguments({key: value for key, value in values.items() if value is not None})
+        return {_checked_text(name, key): texts.text(key) for key in values if values[key] is not None}
+
     def texts(self, name: str) -> list[str]:
-        return self._list(name, lambda item: isinstance(item, str), "must be a list of strings")
+        items = self._list(name, lambda item: isinstance(item, str), "must be a list of strings")
+        return [_checked_text(name, item) for item in items]
 
     def integers(self, name: str) -> list[int]:
         return self._list(name, _is_integer, "must be a list of integers")
@@ -140,15 +169,22 @@ def choose(name: str, value: str, options: Mapping[str, T]) -> T:
     return options[value]
 
 
+def encode(text: str) -> bytes:
+    """As UTF-8. A byte of a file's name that is none is kept as such (PEP 383)."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _checked_text(name: str, text: str) -> str:
+    try:
+        encode(text)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(name, "holds half of a surrogate pair, which is no character") from None
+    return text
+
+
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, float) or _is_integer(value)
-
-
-def _parse_query(query: str) -> dict[str, str]:
-    from urllib.parse import parse_qsl  # most requests have no query, and this takes a while to load
-
-    return dict(parse_qsl(query.partition("#")[0], keep_blank_values=True))

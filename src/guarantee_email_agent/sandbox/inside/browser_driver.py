@@ -1,23 +1,28 @@
-"""The process that drives the browser, over a pair of pipes."""
+"""The process that drives the browser, over a pair of pipes, and lets programs outside at it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
-import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from .api_request import ApiRequest, RequestError
-from .browser_actions import CDP_PORT, REQUEST_S, ROUTES
+from .api_request import ApiRequest, Reply, RequestError, success
+from .browser_actions import REQUEST_S, RESTART, ROUTES
 from .browser_page import HEIGHT, WIDTH, BrowserPage
-from .devtools import DevTools
+from .devtools import GONE, DevTools
+from .devtools_client import serve_client
 from .process_starter import ProcessStarter, place_descriptors
-from .wire import REQUEST, pack_reply, read_exactly, unpack_head
+from .wire import pack_reply, receive_request
 
 START_S: Final = 30.0
-_GONE: Final = 502
+_INNER_PORT: Final = 9222
+_MAX_CLIENTS: Final = 32
+_MAX_TARGET: Final = 1_000
+_MAX_DESCRIPTOR: Final = 4_096
 
 # Nothing but what the page asks for goes out, and nothing waits for a screen, a sound card or a person.
 _OPTIONS: Final = (
@@ -30,84 +35,98 @@ _OPTIONS: Final = (
 )
 
 
-def drive(channel: socket.socket, program: str, starter: ProcessStarter, *, own_network: bool) -> None:
-    """In a process of its own: answer the requests that come over `channel`; never returns.
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """program: path of the browser, None where there is none. cdp_url: what programs outside connect to.
 
-    own_network: whether loopback is the sandbox's own, so that programs inside may be let at the browser as well.
+    relay: descriptor of the socket over which their connections come. own_network: whether loopback is the sandbox's
+    own, so that programs inside may be let at the browser as well.
     """
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # What the first process has open is none of the browser's business.
-        os.closerange(3, channel.fileno())
-        os.closerange(channel.fileno() + 1, 4096)
-        _BrowserDriver(channel, program, starter, own_network).run()
-    finally:
-        os._exit(0)
+
+    program: str | None
+    cdp_url: str
+    relay: int
+    own_network: bool
+
+
+def drive(channel: socket.socket, settings: BrowserSettings, starter: ProcessStarter) -> None:
+    """In a process of its own: answer the requests that come over `channel` until it is closed."""
+    # What the first process has open is none of the browser's business.
+    below = 2
+    for kept in sorted((channel.fileno(), settings.relay, _MAX_DESCRIPTOR)):
+        os.closerange(below + 1, kept)
+        below = kept
+    asyncio.run(_BrowserDriver(channel, settings, starter).run())
 
 
 class _BrowserDriver:
-    def __init__(self, channel: socket.socket, program: str, starter: ProcessStarter, own_network: bool) -> None:
+    def __init__(self, channel: socket.socket, settings: BrowserSettings, starter: ProcessStarter) -> None:
         self._channel = channel
-        self._program = program
+        self._settings = settings
         self._starter = starter
-        self._own_network = own_network
+        self._starting = asyncio.Lock()
         self._devtools: DevTools | None = None
         self._page: BrowserPage | None = None
         self._pid = 0
+        self._relay = socket.socket(fileno=settings.relay)
+        self._clients: set[asyncio.Task[None]] = set()
 
-    def run(self) -> None:
-        """Until the other end of the channel is closed."""
+    async def run(self) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=self._channel)
+        self._relay.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._relay, self._accept_client)
         try:
             while True:
-                self._channel.sendall(self._reply_to_next_request())
-        except EOFError:
+                number, request = await receive_request(reader)
+                reply = await self._reply(request)
+                writer.write(pack_reply(number, reply.status, reply.kind, reply.content))
+                await writer.drain()
+        except (EOFError, OSError):
             self._stop()
 
-    def _reply_to_next_request(self) -> bytes:
-        receive, replies = self._channel.recv, list[bytes]()
-        number, head_length, body_length = REQUEST.unpack(read_exactly(receive, REQUEST.size))
-        head, body = read_exactly(receive, head_length), read_exactly(receive, body_length)
-        request = ApiRequest(*unpack_head(head), body, lambda *reply: replies.append(pack_reply(number, *reply)))
+    async def _reply(self, request: ApiRequest) -> Reply:
         try:
-            self._answer(request)
-        except RequestError as error:
-            if error.status == _GONE:
+            action, arguments = ROUTES[request.method, request.path.rstrip("/")], request.arguments()
+            if action is ROUTES[RESTART]:
                 self._stop()
-            request.fail(error)
+            _, page = await self._ensure_started()
+            async with asyncio.timeout(REQUEST_S):
+                await page.select_newest()
+                result = await action(arguments, page)
+            return result if isinstance(result, Reply) else success(result)
+        except TimeoutError:
+            return await self._fail(RequestError(408, "the browser did not finish in time"))
+        except RequestError as error:
+            return await self._fail(error)
         except (OSError, KeyError, TypeError, ValueError) as error:
             # The browser did not keep to its protocol, so the next request starts another one.
             self._stop()
-            request.fail(RequestError(_GONE, f"the browser has ended: {type(error).__name__} {error}"))
-        return replies[0]
+            return RequestError(GONE, f"the browser has ended: {type(error).__name__} {error}").reply()
 
-    def _answer(self, request: ApiRequest) -> None:
-        key = (request.method, request.path.rstrip("/").removeprefix("/v1/browser/"))
-        if key not in ROUTES:
-            raise RequestError(404, f"{request.path}: this sandbox does not offer that")
-        arguments = request.arguments()
-        if key[1] == "restart":
+    async def _fail(self, error: RequestError) -> Reply:
+        if error.status == GONE:
             self._stop()
-        page, devtools = self._ensure_started()
-        devtools.deadline = time.monotonic() + REQUEST_S
-        page.select_newest()
-        request.answer(ROUTES[key](request, arguments, page))
+        elif error.status == 408 and self._page is not None:
+            await self._page.abandon_if_stuck()
+        return error.reply()
 
-    def _ensure_started(self) -> tuple[BrowserPage, DevTools]:
-        if self._page is None or self._devtools is None:
-            self._stop()  # one that did not get ready in time
-            self._devtools = self._start()
-            self._devtools.deadline = time.monotonic() + START_S
-            self._page = BrowserPage(self._devtools)
-        return self._page, self._devtools
+    async def _ensure_started(self) -> tuple[DevTools, BrowserPage]:
+        async with self._starting, asyncio.timeout(START_S):
+            if self._page is None or self._devtools is None:
+                self._stop()  # one that did not get ready in time
+                self._devtools = await self._start()
+                page = BrowserPage(self._devtools, self._settings.cdp_url)
+                await page.start()
+                self._page = page
+        return self._devtools, self._page
 
-    def _start(self) -> DevTools:
+    async def _start(self) -> DevTools:
         to_browser, from_us = os.pipe()
         from_browser, to_us = os.pipe()
         profile = os.path.join("/tmp", f".browser-{os.getpid()}")  # noqa: S108 - inside
         options: tuple[str, ...] = (*_OPTIONS, f"--user-data-dir={profile}", "--remote-debugging-pipe")
-        if self._own_network:
-            options += (f"--remote-debugging-port={CDP_PORT}",)
+        if self._settings.own_network:
+            options += (f"--remote-debugging-port={_INNER_PORT}",)
         pid = os.fork()
         if pid == 0:
             try:
@@ -115,19 +134,52 @@ class _BrowserDriver:
                 # 3 and 4 are where a browser looks for these pipes.
                 place_descriptors({0: nothing, 1: nothing, 2: nothing, 3: to_browser, 4: to_us})
                 os.chdir(self._starter.home)
-                command = [self._program, *options, f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
-                os.execve(self._program, command, dict(self._starter.environment))  # noqa: S606 - the very purpose
+                program = str(self._settings.program)
+                command = [program, *options, f"--window-size={WIDTH},{HEIGHT}", "about:blank"]
+                os.execve(program, command, dict(self._starter.environment))  # noqa: S606 - the very purpose
             finally:
                 os._exit(127)
         os.close(to_browser)
         os.close(to_us)
         self._pid = pid
-        return DevTools(from_browser, from_us)
+        return await DevTools.connect(from_browser, from_us)
 
     def _stop(self) -> None:
+        for client in self._clients:
+            client.cancel()
         if self._devtools is not None:
             self._devtools.close()
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
         self._devtools = self._page = None
+
+    def _accept_client(self) -> None:
+        try:
+            target, descriptors, _, _ = socket.recv_fds(self._relay, _MAX_TARGET, 1)
+        except OSError:
+            return
+        if not target:
+            asyncio.get_running_loop().remove_reader(self._relay)
+        for descriptor in descriptors:
+            connection = socket.socket(fileno=descriptor)
+            if len(self._clients) >= _MAX_CLIENTS:
+                connection.close()
+                continue
+            client = asyncio.create_task(self._serve_client(target.decode("utf-8", "replace"), connection))
+            self._clients.add(client)
+            client.add_done_callback(self._clients.discard)
+
+    async def _serve_client(self, target: str, connection: socket.socket) -> None:
+        try:
+            devtools, page = await self._ensure_started()
+        except (RequestError, OSError, TimeoutError):
+            connection.close()
+            return
+        page.clients += 1
+        try:
+            await serve_client(devtools, target, connection)
+        finally:
+            page.clients -= 1
+            if not page.clients:
+                page.accept_dialog()  # which it may have left open

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import json
-import time
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from .api_request import InvalidArgumentError, RequestError
@@ -13,19 +15,19 @@ from .key_names import MODIFIERS, key_event
 
 WIDTH, HEIGHT = 1280, 1024
 _LOAD_S: Final = 30.0
-_SCRIPT_S: Final = 30.0
+_SCRIPT_MS: Final = 30_000
 _POLL_S: Final = 0.05
+_PING_S: Final = 2.0
 _MAX_HEIGHT: Final = 16_384
-# Events that a navigation begins with, in this order.
-_NAVIGATION_STARTED: Final = (
-    "Page.frameRequestedNavigation",
-    "Page.frameStartedNavigating",
-    "Page.frameStartedLoading",
+# Events that a navigation begins with.
+_NAVIGATION_STARTED: Final = frozenset(
+    {"Page.frameRequestedNavigation", "Page.frameStartedNavigating", "Page.frameStartedLoading"}
 )
 # A new page is there, or the same one at another place (#part).
-_NAVIGATION_DONE: Final = ("Page.frameNavigated", "Page.navigatedWithinDocument")
+_NAVIGATION_DONE: Final = frozenset({"Page.frameNavigated", "Page.navigatedWithinDocument"})
 _INDEX_ATTRIBUTE: Final = "data-sandbox-index"
 _MAX_ELEMENTS: Final = 200
+_MAX_OPENED: Final = 100
 
 # Numbers what a person could click or fill in, and remembers the number on the element.
 _NUMBER_ELEMENTS: Final = """((mark, most) => {
@@ -59,132 +61,189 @@ _SELECT: Final = """((e, value, label, index) => { if (!e || !e.options) return 
   if (o < 0) return false; e.selectedIndex = o;
   e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true}));
   return true; })"""
-_CHECK: Final = "((e, wanted) => { if (!e) return false; if (e.checked !== wanted) e.click(); return true; })"
 
 
 class BrowserPage:
-    """The page in front. A page that opens another one gives way to it."""
+    """The page in front. A page that opens another one gives way to it.
 
-    def __init__(self, devtools: DevTools) -> None:
+    Everything raises RequestError with what the browser or the page says, and with status 408 where it takes too long.
+    """
+
+    def __init__(self, devtools: DevTools, cdp_url: str) -> None:
         self._devtools = devtools
+        self.cdp_url = cdp_url
         self._target = ""
         self._session = ""
+        self._opened: list[str] = []
+        self._abandoned: set[str] = set()
+        self._seen: set[str] = set()
+        self._news = asyncio.Event()
+        self.clients = 0
+        """Programs outside that speak to the browser as well, and close dialogs themselves."""
         self.width, self.height = WIDTH, HEIGHT
         self.mouse = (0.0, 0.0)
-        devtools.call("Target.setDiscoverTargets", discover=True)
-        self.select_newest()
+        self._held = 0
+        self._dialogs = 0
 
-    def select_newest(self) -> None:
+    async def start(self) -> None:
+        self._devtools.listen("", self._note_target)
+        await self._devtools.call("Target.setDiscoverTargets", discover=True)
+        await self.select_newest()
+
+    async def select_newest(self) -> None:
         """Go on with the page that is open now: the newest one that was opened, else any, else a new one."""
-        self._devtools.drain()
-        created = [
-            event["params"]["targetInfo"]
-            for event in self._devtools.events
-            if event.get("method") == "Target.targetCreated"
-        ]
-        opened = [info["targetId"] for info in created if info.get("type") == "page" and info.get("openerId")]
-        targets = self._devtools.call("Target.getTargets").get("targetInfos", [])
+        targets = (await self._devtools.call("Target.getTargets")).get("targetInfos", [])
         pages = [target["targetId"] for target in targets if target.get("type") == "page"]
-        self._devtools.discard_events("Target.targetCreated")
-        candidates = (*reversed(opened), self._target, *pages[:1])
+        pages = [page for page in pages if page not in self._abandoned]
+        candidates = (*reversed(self._opened), self._target, *pages[:1])
+        self._opened.clear()
         target = next((target for target in candidates if target in pages), None)
         if target is None:
-            target = self._devtools.call("Target.createTarget", url="about:blank")["targetId"]
+            target = (await self._devtools.call("Target.createTarget", url="about:blank"))["targetId"]
         if target != self._target:
-            attached = self._devtools.call("Target.attachToTarget", targetId=target, flatten=True)
+            attached = await self._devtools.call("Target.attachToTarget", targetId=target, flatten=True)
             self._target, self._session = target, attached["sessionId"]
-            self._call("Page.enable")
-            self.resize(self.width, self.height)
+            self._devtools.listen(self._session, self._note_event)
+            await self._call("Page.enable")
+            await self.resize(self.width, self.height)
 
-    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        return self._devtools.call(method, self._session, **parameters)
+    async def abandon_if_stuck(self) -> None:
+        with suppress(RequestError):
+            try:
+                async with asyncio.timeout(_PING_S):
+                    await self._call("Page.stopLoading")  # nothing else is answered while a server is waited for
+                    await self._call("Runtime.evaluate", expression="1")
+            except TimeoutError:
+                self._abandon("the page hangs")
 
-    def resize(self, width: int, height: int) -> None:
+    def _abandon(self, reason: str) -> None:
+        """A page that crashed or hangs answers nobody, so the next request begins with another one."""
+        self._devtools.fail_session(self._session, reason)
+        self._abandoned.add(self._target)
+        close = {"method": "Target.closeTarget", "params": {"targetId": self._target}}
+        self._target = ""
+        with suppress(RequestError):
+            self._devtools.send(close, lambda _: None)
+
+    def accept_dialog(self) -> None:
+        """Nobody is there to close it, and the page waits until somebody does."""
+        dialog = {"method": "Page.handleJavaScriptDialog", "params": {"accept": True}, "sessionId": self._session}
+        with suppress(RequestError):
+            self._devtools.send(dialog, lambda _: None)
+
+    def _note_target(self, event: dict[str, Any]) -> None:
+        method, parameters = event.get("method"), event.get("params", {})
+        information = parameters.get("targetInfo", {})
+        if method == "Target.targetCreated" and information.get("type") == "page" and information.get("openerId"):
+            self._opened = [*self._opened[-_MAX_OPENED:], information["targetId"]]
+        elif method == "Target.targetCrashed" and parameters.get("targetId") == self._target:
+            self._abandon("the page has crashed")
+
+    def _note_event(self, event: dict[str, Any]) -> None:
+        if event.get("sessionId") != self._session:
+            return
+        if event.get("method") == "Page.javascriptDialogOpening":
+            self._dialogs += 1
+            if not self.clients:
+                self.accept_dialog()
+        self._seen.add(str(event.get("method")))
+        self._news.set()
+
+    async def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return await self._devtools.call(method, self._session, **parameters)
+
+    async def resize(self, width: int, height: int) -> None:
         self.width, self.height = width, height
-        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await self._call("Emulation.setDeviceMetricsOverride", **size)
 
-    def navigate(self, url: str, wait_until: str, timeout_s: float | None) -> dict[str, Any]:
-        self._discard_page_events()
-        result = self._call("Page.navigate", url=url)
+    async def navigate(self, url: str, wait_until: str, timeout_s: float | None) -> dict[str, Any]:
+        async with self._time_limit(_LOAD_S if timeout_s is None else timeout_s, "the page was not loaded"):
+            if self._dialogs:
+                # While one dialog follows the other the browser does not leave a page.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_PING_S):
+                        return await self._load(url, wait_until)
+                self._abandon("the page was left")
+                await self.select_newest()
+            return await self._load(url, wait_until)
+
+    async def _load(self, url: str, wait_until: str) -> dict[str, Any]:
+        self._seen.clear()
+        result = await self._call("Page.navigate", url=url)
         if "errorText" in result:
             raise RequestError(400, f"{url[:500]}: {result['errorText']}")
+        self._dialogs = 0
         if wait_until != "commit" and "loaderId" in result:
-            self._wait_for_load(wait_until, timeout_s)
-        return self.address()
+            parsed = wait_until == "domcontentloaded"
+            await self._wait_for({"Page.domContentEventFired" if parsed else "Page.loadEventFired"})
+        return await self.address()
 
-    def address(self) -> dict[str, Any]:
-        return {"url": self.evaluate("location.href"), "title": self.evaluate("document.title")}
+    async def address(self) -> dict[str, Any]:
+        return {"url": await self.evaluate("location.href"), "title": await self.evaluate("document.title")}
 
-    def reload(self) -> dict[str, Any]:
-        self._discard_page_events()
-        self._call("Page.reload")
-        self._wait_for_load("load", None)
-        return self.address()
+    async def reload(self) -> dict[str, Any]:
+        self._seen.clear()
+        async with self._time_limit(_LOAD_S, "the page was not loaded"):
+            await self._call("Page.reload")
+            await self._wait_for({"Page.loadEventFired"})
+            return await self.address()
 
-    def go(self, steps: int) -> dict[str, Any]:
+    async def go(self, steps: int) -> dict[str, Any]:
         """Back or forward in the history."""
-        history = self._call("Page.getNavigationHistory")
+        history = await self._call("Page.getNavigationHistory")
         position = history["currentIndex"] + steps
         if not 0 <= position < len(history["entries"]):
             raise RequestError(400, "there is no such page in the history")
-        self._discard_page_events()
-        self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
-        # A page restored from the back/forward cache fires no second load event.
-        if self._devtools.wait_for(_NAVIGATION_DONE, self._session, time.monotonic() + _LOAD_S) is None:
-            raise RequestError(408, f"the page was not there within {_LOAD_S:g} s")
-        self._poll("document.readyState === 'complete'", _LOAD_S)
-        return self.address()
+        self._seen.clear()
+        async with self._time_limit(_LOAD_S, "the page was not there"):
+            await self._call("Page.navigateToHistoryEntry", entryId=history["entries"][position]["id"])
+            # A page restored from the back/forward cache fires no second load event.
+            await self._wait_for(_NAVIGATION_DONE)
+            await self._poll("document.readyState === 'complete'")
+            return await self.address()
 
-    def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, or of its promise. Raises RequestError with the page's error."""
-        result = self._call(
-            "Runtime.evaluate",
-            expression=expression,
-            returnByValue=True,
-            awaitPromise=True,
-            userGesture=True,
-            timeout=max(int(min(self._devtools.remaining_s() - 1, _SCRIPT_S) * 1000), 1),
-        )
+    async def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, or of its promise."""
+        options = {"returnByValue": True, "awaitPromise": True, "userGesture": True, "timeout": _SCRIPT_MS}
+        result = await self._call("Runtime.evaluate", expression=expression, **options)
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
             description = details.get("exception", {}).get("description") or details.get("text") or "it failed"
             raise RequestError(400, f"the page: {str(description)[:2000]}")
         return result.get("result", {}).get("value")
 
-    def text(self) -> str:
-        return str(self.evaluate("document.body ? document.body.innerText : ''") or "")
+    async def text(self) -> str:
+        return str(await self.evaluate("document.body ? document.body.innerText : ''") or "")
 
-    def html(self, *, outer: bool) -> str:
-        return str(self.evaluate(f"document.documentElement.{'outer' if outer else 'inner'}HTML") or "")
+    async def html(self, *, outer: bool) -> str:
+        return str(await self.evaluate(f"document.documentElement.{'outer' if outer else 'inner'}HTML") or "")
 
-    def elements(self) -> Any:
-        return self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
+    async def elements(self) -> Any:
+        return await self.evaluate(f"{_NUMBER_ELEMENTS}({json.dumps(_INDEX_ATTRIBUTE)}, {_MAX_ELEMENTS})")
 
-    def screenshot(self, kind: str, quality: int | None, *, full_page: bool) -> bytes:
+    async def screenshot(self, kind: str, quality: int | None, *, full_page: bool) -> bytes:
         options: dict[str, Any] = {"format": kind, "captureBeyondViewport": full_page}
         if quality is not None and kind != "png":
             options["quality"] = quality
         if full_page:
-            size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+            size = (await self._call("Page.getLayoutMetrics"))["cssContentSize"]
             height = min(size["height"], _MAX_HEIGHT)
             options["clip"] = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
-        return binascii.a2b_base64(self._call("Page.captureScreenshot", **options)["data"])
+        return binascii.a2b_base64((await self._call("Page.captureScreenshot", **options))["data"])
 
-    def locate(self, selector: str | None, index: int | None) -> tuple[float, float]:
-        """The middle of an element, in pixels of the window. Raises RequestError where there is none."""
-        x, y = self._apply(_LOCATE, selector, index)
+    async def locate(self, selector: str | None, index: int | None) -> tuple[float, float]:
+        """The middle of an element, in pixels of the window."""
+        x, y = await self._apply(_LOCATE, selector, index)
         return float(x), float(y)
 
-    def fill(self, selector: str | None, index: int | None, text: str) -> None:
-        self._apply(_FILL, selector, index, text)
+    async def fill(self, selector: str | None, index: int | None, text: str) -> None:
+        await self._apply(_FILL, selector, index, text)
 
-    def check(self, selector: str, *, checked: bool) -> None:
-        self._apply(_CHECK, selector, None, checked)
+    async def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
+        await self._apply(_SELECT, selector, None, value, label, index, missing="no list with such an option matches")
 
-    def select(self, selector: str, value: str | None, label: str | None, index: int | None) -> None:
-        self._apply(_SELECT, selector, None, value, label, index, missing="no list with such an option matches")
-
-    def _apply(
+    async def _apply(
         self,
         function: str,
         selector: str | None,
@@ -192,96 +251,108 @@ class BrowserPage:
         *arguments: object,
         missing: str = "no element matches",
     ) -> Any:
-        """What a JavaScript function returns for an element. Raises RequestError where there is none.
-
-        What was given goes in as a string, never as code.
-        """
+        """What a JavaScript function returns for an element. What was given goes in as a string, never as code."""
         if selector is None and index is None:
             problem = "is missing; give a CSS selector, or an index from the list of elements"
             raise InvalidArgumentError("selector", problem)
         element = json.dumps(f'[{_INDEX_ATTRIBUTE}="{index}"]' if selector is None else selector)
         values = "".join(f", {json.dumps(argument)}" for argument in arguments)
-        result = self.evaluate(f"{function}(document.querySelector({element}){values})")
+        result = await self.evaluate(f"{function}(document.querySelector({element}){values})")
         if not result:
             raise RequestError(404, f"{missing} {f'number {index}' if selector is None else repr(selector[:200])}")
         return result
 
-    def wait(self, condition: str, timeout_s: float) -> None:
-        if not self._poll(condition, timeout_s):
-            raise RequestError(408, f"it did not come about within {timeout_s:g} s")
+    async def wait(self, condition: str, timeout_s: float) -> None:
+        async with self._time_limit(timeout_s, "it did not come about"):
+            await self._poll(condition)
 
-    def mouse_event(self, kind: str, x: float, y: float, button: str = "none", clicks: int = 0, **more: Any) -> None:
+    async def mouse_event(
+        self, kind: str, x: float, y: float, button: str = "none", clicks: int = 0, **more: Any
+    ) -> None:
         self.mouse = (x, y)
-        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=clicks, **more)
+        event = {"type": kind, "x": x, "y": y, "button": button, "clickCount": clicks, "modifiers": self._held}
+        await self._call("Input.dispatchMouseEvent", **event, **more)
 
-    def click(self, x: float, y: float, button: str = "left", clicks: int = 1) -> None:
-        self._discard_page_events()
-        self.mouse_event("mouseMoved", x, y)
+    async def click(self, x: float, y: float, button: str = "left", clicks: int = 1) -> None:
+        self._seen.clear()
+        await self.mouse_event("mouseMoved", x, y)
         for count in range(1, clicks + 1):
-            self.mouse_event("mousePressed", x, y, button, count)
-            self.mouse_event("mouseReleased", x, y, button, count)
-        self._wait_for_navigation()
+            await self.mouse_event("mousePressed", x, y, button, count)
+            await self.mouse_event("mouseReleased", x, y, button, count)
+        await self._wait_for_navigation()
 
-    def scroll(self, dx: float, dy: float) -> None:
+    async def drag(self, x: float, y: float) -> None:
+        """From where the mouse is."""
+        x0, y0 = self.mouse
+        await self.mouse_event("mousePressed", x0, y0, "left", 1)
+        # Pages take a drag for one once the mouse has moved on the way.
+        await self.mouse_event("mouseMoved", (x0 + x) / 2, (y0 + y) / 2, "left", buttons=1)
+        await self.mouse_event("mouseMoved", x, y, "left", buttons=1)
+        await self.mouse_event("mouseReleased", x, y, "left", 1)
+
+    async def scroll(self, dx: float, dy: float) -> None:
         """Pixels to the right and down."""
         x, y = self.mouse if self.mouse != (0.0, 0.0) else (self.width / 2, self.height / 2)
-        self.mouse_event("mouseWheel", x, y, deltaX=dx, deltaY=dy)
-        self._wait_for_navigation()
+        self._seen.clear()
+        await self.mouse_event("mouseWheel", x, y, deltaX=dx, deltaY=dy)
+        await self._wait_for_navigation()
 
-    def type(self, text: str) -> None:
-        self._call("Input.insertText", text=text)
+    async def type(self, text: str) -> None:
+        await self._call("Input.insertText", text=text)
 
-    def press(self, *names: str) -> None:
+    async def press(self, *names: str) -> None:
         """One key, or several together, the last one last."""
-        self._discard_page_events()
-        held, keys = 0, []
+        self._seen.clear()
+        held, keys = self._held, []
         for name in names:
             key = key_event(name, held)
             held |= MODIFIERS.get(key["key"], 0)
             keys.append(key)
         for key in keys:
-            self._call("Input.dispatchKeyEvent", type="keyDown" if "text" in key else "rawKeyDown", **key)
+            await self._call("Input.dispatchKeyEvent", type="keyDown" if "text" in key else "rawKeyDown", **key)
         for key in reversed(keys):
-            self._call("Input.dispatchKeyEvent", type="keyUp", **{**key, "text": ""})
-        self._wait_for_navigation()
+            await self._call("Input.dispatchKeyEvent", type="keyUp", **{**key, "text": ""})
+        await self._wait_for_navigation()
 
-    def key(self, name: str, *, down: bool) -> None:
-        key = key_event(name)
+    async def key(self, name: str, *, down: bool) -> None:
+        """Held until it is let go, also while the mouse is used."""
+        bit = MODIFIERS.get(key_event(name)["key"], 0)
+        self._held = self._held | bit if down else self._held & ~bit
+        key = key_event(name, self._held)
         kind = ("keyDown" if "text" in key else "rawKeyDown") if down else "keyUp"
-        self._call("Input.dispatchKeyEvent", type=kind, **key)
+        await self._call("Input.dispatchKeyEvent", type=kind, **key)
 
-    def _wait_for_navigation(self) -> None:
+    async def _wait_for_navigation(self) -> None:
         """A click may start a navigation; what is asked next should see the new page."""
-        until = time.monotonic() + _POLL_S
-        while True:
-            self._devtools.drain()
-            if any(event.get("method") in _NAVIGATION_STARTED for event in self._devtools.events):
-                self._poll("document.readyState === 'complete'", _LOAD_S)
-                return
-            if time.monotonic() >= until:
-                return
-            time.sleep(_POLL_S / 10)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_POLL_S):
+                await self._wait_for(_NAVIGATION_STARTED)
+        if self._seen & _NAVIGATION_STARTED:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOAD_S):
+                    await self._poll("document.readyState === 'complete'")
 
-    def _poll(self, condition: str, timeout_s: float) -> bool:
-        until = time.monotonic() + timeout_s
+    async def _wait_for(self, methods: Collection[str]) -> None:
+        """Until one of these events has come since they were last forgotten."""
+        while not self._seen.intersection(methods):
+            self._news.clear()
+            await self._news.wait()
+
+    async def _poll(self, condition: str) -> None:
         while True:
             try:
-                if self.evaluate(f"Boolean({condition})"):
-                    return True
+                if await self.evaluate(f"Boolean({condition})"):
+                    return
             except RequestError as error:
                 # While one page goes and the next comes there is nothing to ask.
                 if error.status != 400 or "the page:" in error.message:
                     raise
-            if time.monotonic() >= min(until, self._devtools.deadline - _POLL_S):
-                return False
-            time.sleep(_POLL_S)
+            await asyncio.sleep(_POLL_S)
 
-    def _wait_for_load(self, wait_until: str, timeout_s: float | None) -> None:
-        event = "Page.domContentEventFired" if wait_until == "domcontentloaded" else "Page.loadEventFired"
-        seconds = _LOAD_S if timeout_s is None else timeout_s
-        if self._devtools.wait_for((event,), self._session, time.monotonic() + seconds) is None:
-            raise RequestError(408, f"the page was not loaded within {seconds:g} s")
-
-    def _discard_page_events(self) -> None:
-        self._devtools.drain()
-        self._devtools.discard_events("Page.")
+    @asynccontextmanager
+    async def _time_limit(self, seconds: float, problem: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise RequestError(408, f"{problem} within {seconds:g} s") from None

@@ -20,6 +20,11 @@ class CapturedOutput:
         self._end = bytearray()
         self.total = 0
 
+    def clear(self) -> None:
+        self._start.clear()
+        self._end.clear()
+        self.total = 0
+
     def add(self, chunk: bytes) -> None:
         self.total += len(chunk)
         room = KEPT_BYTES - len(self._start)
@@ -35,6 +40,13 @@ class CapturedOutput:
         """All of it; None where something was left out."""
         data = bytes(self._start + self._end)
         return data if len(data) == self.total else None
+
+    def text_from(self, offset: int) -> str:
+        """What came after so many bytes, as far as it was kept."""
+        kept = bytes(self._end[-KEPT_BYTES:])
+        lost = self.total - len(self._start) - len(kept)
+        place = max(offset - len(self._start) - lost, 0)
+        return _decoded(bytes(self._start[max(offset, 0) :]) + kept[place:])
 
     def text(self, *, shortened: bool = True) -> str:
         """Without line ends at the end, as a terminal's content has none."""

@@ -6,74 +6,103 @@ import itertools
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from .api_request import ApiRequest, Arguments, RequestError, choose
+from .api_request import Arguments, Reply, RequestError, choose, encode, success
 from .captured_output import CapturedOutput
 from .files import Files
+from .interpreters import DEFAULT_S, Interpreters
 from .process_starter import ProcessStarter
-from .running_command import CommandWait, RunningCommand
+from .running_command import RunningCommand
 
-DEFAULT_S: Final = 30
 _SUFFIXES: Final = {"python": ".py", "javascript": ".js"}
 
 
 class CodeRunner:
-    """interpreters: language → program; None where the machine has none. max_s: for one run."""
+    """interpreters: by language."""
 
-    def __init__(
-        self, starter: ProcessStarter, files: Files, interpreters: Mapping[str, str | None], max_s: float
-    ) -> None:
+    def __init__(self, starter: ProcessStarter, files: Files, interpreters: Mapping[str, Interpreters]) -> None:
         self._starter = starter
         self._files = files
         self._interpreters = interpreters
-        self._max_s = max_s
         self._numbers = itertools.count(1)
 
-    def execute(self, request: ApiRequest, arguments: Arguments) -> None:
-        language, code = arguments.text("language"), arguments.text("code")
-        suffix = choose("language", language, _SUFFIXES)
-        if arguments.flag("stateful"):
-            raise RequestError(501, "this sandbox keeps no state between programs. Leave 'stateful' out, or use a file")
-        interpreter = self._interpreters.get(language)
-        if interpreter is None:
+    async def execute(self, arguments: Arguments) -> Reply:
+        language = arguments.text("language")
+        interpreters = choose("language", language, self._interpreters)
+        if not arguments.flag("stateful"):
+            return success(await self.run(language, arguments), "Code executed")
+        session, execution = await interpreters.execute(arguments)
+        result = {
+            "language": language,
+            "status": execution.status,
+            "outputs": execution.outputs,
+            "code": arguments.text("code"),
+            "stdout": execution.stdout,
+            "stderr": execution.stderr,
+            "exit_code": 0 if execution.status == "ok" else 1,
+            "traceback": execution.traceback(),
+            "session_id": session.name,
+        }
+        return success(result, "Code executed")
+
+    async def run(self, language: str, arguments: Arguments) -> dict[str, Any]:
+        """What a program did that starts from nothing. Raises RequestError."""
+        interpreters, code = self._interpreters[language], arguments.text("code")
+        timeout_s, stdin = interpreters.timeout_s(arguments), arguments.optional_text("stdin")
+        if interpreters.interpreter is None:
             raise RequestError(501, f"this machine has nothing to run {language} with")
-        folder = self._files.resolve(arguments.optional_text("cwd") or self._starter.home)
-        if not os.path.isdir(folder):
-            raise RequestError(400, f"{folder}: is no folder to run a program in")
-        script = f"/tmp/.code-{os.getpid()}-{next(self._numbers)}{suffix}"  # noqa: S108 - inside
-        self._files.store(script, code.encode("utf-8", "replace"))
+        files, cwd = arguments.text_values("files"), self._files.folder(arguments.optional_path("cwd"))
+        place = f"/tmp/.code-{os.getpid()}-{next(self._numbers)}"  # noqa: S108 - inside
+        script, input_file = f"{place}/program{_SUFFIXES[language]}", f"{place}/input"
         out, errors = CapturedOutput(), CapturedOutput()
         try:
-            command = RunningCommand(self._starter, (interpreter, script), folder, {out: (1,), errors: (2,)})
-        except BaseException:
-            _remove(script)
-            raise
-
-        def done(reason: str) -> None:
-            _remove(script)
-            status = "timeout" if reason == "hard_timeout" else "ok" if command.exit_code == 0 else "error"
-            printed = {"stdout": out.text(), "stderr": errors.text()}
-            outputs = [{"output_type": "stream", "name": name, "text": text} for name, text in printed.items() if text]
-            result = {"language": language, "status": status, "outputs": outputs, "code": code, **printed}
-            traceback = printed["stderr"].splitlines() if status == "error" else []
-            request.answer(result | {"exit_code": command.exit_code, "traceback": traceback}, "Code executed")
+            for path, content in {**files, script: code, input_file: stdin or ""}.items():
+                self._files.store(os.path.join(place, path), encode(content))
+            opened = os.open(input_file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                argv, folder = (interpreters.interpreter, script), place if files else cwd
+                pipes = {out: (1,), errors: (2,)}
+                command = RunningCommand(self._starter, argv, folder, pipes, extra={0: opened})
+            finally:
+                os.close(opened)
+            reason = await command.wait(hard_timeout_s=timeout_s)
             command.close()
+        finally:
+            self._remove(place, _SUFFIXES[language])
+        status = "timeout" if reason == "hard_timeout" else "ok" if command.exit_code == 0 else "error"
+        printed = {"stdout": out.text(shortened=False), "stderr": errors.text(shortened=False)}
+        outputs = [{"output_type": "stream", "name": name, "text": text} for name, text in printed.items() if text]
+        result = {"language": language, "status": status, "outputs": outputs, "code": code, **printed}
+        traceback = printed["stderr"].splitlines() if status == "error" else []
+        return result | {"exit_code": command.exit_code, "traceback": traceback}
 
-        timeout = arguments.number("timeout")
-        longest = min(DEFAULT_S if timeout is None else timeout, self._max_s)
-        CommandWait(self._starter, command, done, hard_timeout_s=longest)
-
-    def list_languages(self, request: ApiRequest, _: Arguments) -> None:
-        times = {"default_timeout": DEFAULT_S, "max_timeout": int(self._max_s)}
+    async def list_languages(self, _: Arguments) -> Reply:
         languages = [
-            {"language": language, "description": f"Runs with {program}", **times, "details": {"bin": program}}
-            for language, program in self._interpreters.items()
-            if program is not None
+            {
+                "language": language,
+                "description": f"Runs with {interpreters.interpreter}",
+                "default_timeout": DEFAULT_S,
+                "max_timeout": int(interpreters.max_s),
+                "details": {"bin": interpreters.interpreter},
+            }
+            for language, interpreters in self._interpreters.items()
+            if interpreters.interpreter is not None
         ]
-        request.answer({"languages": languages})
+        return success({"languages": languages})
+
+    def _remove(self, place: str, suffix: str) -> None:
+        with suppress(OSError):
+            os.unlink(f"{place}/input")
+            os.unlink(f"{place}/program{suffix}")
+            os.rmdir(place)
+            return
+        # What the program left there may take long to remove, or go on growing.
+        with suppress(RequestError):
+            self._starter.fork(lambda: _remove_tree(place))
 
 
-def _remove(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
+def _remove_tree(place: str) -> None:
+    import shutil  # few programs leave anything
+
+    shutil.rmtree(place, ignore_errors=True)

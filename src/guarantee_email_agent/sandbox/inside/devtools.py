@@ -2,97 +2,106 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import select
-import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from .api_request import RequestError
 
-_MAX_MESSAGE: Final = 64 << 20
-_KEPT_EVENTS: Final = 1_000
+MAX_MESSAGE: Final = 64 << 20
+GONE: Final = 502
+"""Status of what cannot be done since the browser has ended."""
+PAGE_GONE: Final = 410
+"""Status of what cannot be done since the page was closed, crashed or hangs."""
+
+Listener = Callable[[dict[str, Any]], None]
 
 
 class DevTools:
-    """One connection, used by one thread. deadline: monotonic seconds by which the operation in work has to be done."""
+    """The one connection to the browser. Each session has a listener, which also hears of the sessions below it."""
 
-    def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
-        self._read = read_descriptor
-        self._write = write_descriptor
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.WriteTransport) -> None:
+        self._reader = reader
+        self._transport = transport
         self._number = 0
-        self._received = bytearray()
-        self.deadline = 0.0
-        self.events: list[dict[str, Any]] = []
+        self._waiting: dict[int, tuple[str, Listener]] = {}
+        self._listeners: dict[str, Listener] = {}
+        self.ended = asyncio.create_task(self._read())
+        """Done once the browser has closed the connection."""
+
+    @classmethod
+    async def connect(cls, read_descriptor: int, write_descriptor: int) -> DevTools:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=MAX_MESSAGE)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_descriptor, "rb", 0))
+        transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(write_descriptor, "wb", 0))
+        return cls(reader, transport)
 
     def close(self) -> None:
-        os.close(self._read)
-        os.close(self._write)
+        self.ended.cancel()
+        self._transport.abort()
 
-    def remaining_s(self) -> float:
-        return self.deadline - time.monotonic()
+    async def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
+        """The result. Raises RequestError for what the browser refuses, and once it has ended."""
+        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.send(
+            {"method": method, "params": parameters} | ({"sessionId": session} if session else {}),
+            lambda message: None if reply.done() else reply.set_result(message),
+        )
+        message = await reply
+        if "error" in message:
+            raise RequestError(message.get("status", 400), f"the browser: {message['error'].get('message', 'refused')}")
+        result = message.get("result")
+        return result if isinstance(result, dict) else {}
 
-    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """The result. Raises RequestError for what the browser refuses, and at the deadline."""
-        number = self._send(method, session, parameters)
-        while (message := self._next_message(self.deadline)) is not None:
-            if message.get("id") == number:
-                if "error" in message:
-                    raise RequestError(400, f"the browser: {message['error'].get('message', 'it refused')}")
-                result = message.get("result")
-                return result if isinstance(result, dict) else {}
-        raise RequestError(408, "the browser did not finish in time")
-
-    def wait_for(self, methods: Sequence[str], session: str | None, until: float) -> dict[str, Any] | None:
-        """The first event of one of these kinds; None where none came before `until` (monotonic seconds)."""
-        while True:
-            for position, event in enumerate(self.events):
-                if event.get("method") in methods and event.get("sessionId") == session:
-                    return self.events.pop(position)
-            if time.monotonic() >= min(until, self.deadline):
-                return None
-            self._next_message(min(until, self.deadline))
-
-    def drain(self) -> None:
-        """Take in what has come meanwhile."""
-        while self._next_message(time.monotonic()):
-            pass
-
-    def discard_events(self, prefix: str) -> None:
-        self.events = [event for event in self.events if not str(event.get("method")).startswith(prefix)]
-
-    def _send(self, method: str, session: str | None, parameters: dict[str, Any]) -> int:
+    def send(self, message: dict[str, Any], on_reply: Listener) -> None:
+        """Raises RequestError once the browser has ended, or takes nothing any more."""
+        if self.ended.done() or self._transport.get_write_buffer_size() > MAX_MESSAGE:
+            raise RequestError(GONE, "the browser has ended")
         self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if session is not None:
-            message["sessionId"] = session
-        data = memoryview(json.dumps(message).encode() + b"\0")
-        while data:
-            if not select.select([], [self._write], [], max(self.remaining_s(), 0))[1]:
-                raise RequestError(408, "the browser does not listen any more")
-            data = data[os.write(self._write, data[:65536]) :]
-        return self._number
+        self._waiting[self._number] = (str(message.get("sessionId", "")), on_reply)
+        self._transport.write(json.dumps({**message, "id": self._number}).encode() + b"\0")
 
-    def _next_message(self, until: float) -> dict[str, Any] | None:
-        """The next answer or event, which is kept; None where none came before `until`."""
-        while (end := self._received.find(b"\0")) < 0:
-            if not select.select([self._read], [], [], max(until - time.monotonic(), 0))[0]:
-                return None
-            chunk = os.read(self._read, 1 << 18)
-            if not chunk or len(self._received) > _MAX_MESSAGE:
-                raise RequestError(502, "the browser has ended")
-            self._received += chunk
-        message = json.loads(bytes(self._received[:end]))
-        del self._received[: end + 1]
-        if "id" not in message:
-            self._handle_event(message)
-        return message if isinstance(message, dict) else {}
+    def listen(self, session: str, listener: Listener) -> None:
+        self._listeners[session] = listener
 
-    def _handle_event(self, event: dict[str, Any]) -> None:
-        if event.get("method") == "Page.javascriptDialogOpening":
-            # Nobody is there to close it, and the page waits until somebody does.
-            self._send("Page.handleJavaScriptDialog", event.get("sessionId"), {"accept": True})
-        else:
-            self.events.append(event)
-            del self.events[:-_KEPT_EVENTS]
+    def forget(self, listener: Listener) -> None:
+        self._listeners = {key: value for key, value in self._listeners.items() if value is not listener}
+
+    def fail_session(self, session: str, reason: str) -> None:
+        """Answer for a page that will not."""
+        for number, (waiting, on_reply) in list(self._waiting.items()):
+            if waiting == session:
+                del self._waiting[number]
+                on_reply({"error": {"message": reason}, "status": PAGE_GONE})
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                self._handle(json.loads((await self._reader.readuntil(b"\0"))[:-1]))
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            """It has ended, or has a message that is too long."""
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            """It does not keep to its protocol."""
+        finally:
+            waiting, self._waiting = self._waiting, {}
+            for _, on_reply in waiting.values():
+                on_reply({"error": {"message": "it has ended"}, "status": GONE})
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            if (waiting := self._waiting.pop(message["id"], None)) is not None:
+                waiting[1](message)
+            return
+        session = str(message.get("sessionId", ""))
+        listener = self._listeners.get(session)
+        below = str(message.get("params", {}).get("sessionId", ""))
+        if listener is not None and message.get("method") == "Target.attachedToTarget":
+            self._listeners[below] = self._listeners.get(below, listener)
+        if message.get("method") == "Target.detachedFromTarget" and below:
+            self._listeners.pop(below, None)
+            self.fail_session(below, "the page was closed")
+        if listener is not None:
+            listener(message)

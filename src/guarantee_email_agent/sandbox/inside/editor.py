@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result, choose, encode
 from .captured_output import shorten
 from .files import Files, walk
 
@@ -111,7 +111,7 @@ class Editor:
         return f"Last edit taken back: {path}", current, before
 
     def _store(self, path: str, old: str | None, new: str) -> None:
-        self._files.store(path, new.encode("utf-8", "replace"))
+        self._files.store(path, encode(new))
         self._history.append((path, old))
         self._kept_characters += len(old or "")
         while self._kept_characters > _UNDO_BYTES or sum(kept == path for kept, _ in self._history) > _UNDO_STEPS:

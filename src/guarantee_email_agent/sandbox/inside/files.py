@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from .api_request import Arguments, InvalidArgumentError, RequestError, Result
+from .api_request import Arguments, InvalidArgumentError, RequestError, Result, encode
 
 READ_BYTES: Final = 16 << 20
 """The longest file that is read or edited as text."""
@@ -41,6 +41,13 @@ class Files:
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
         return os.path.normpath(os.path.join(self._home, path)) if ".." not in path else os.path.join(self._home, path)
+
+    def folder(self, path: str | None) -> str:
+        """To run a program in; home where none is given. Raises RequestError."""
+        folder = self.resolve(path or self._home)
+        if not os.path.isdir(folder):
+            raise RequestError(400, f"{folder}: is no folder to run a program in")
+        return folder
 
     def load(self, path: str, limit: int = READ_BYTES) -> bytes:
         """The content of a regular file. Raises RequestError."""
@@ -85,7 +92,7 @@ class Files:
                 raise InvalidArgumentError("content", f"is not base64: {error}") from None
         elif encoding in ("utf-8", "raw"):
             before, after = arguments.flag("leading_newline"), arguments.flag("trailing_newline")
-            content = ("\n" * before + text + "\n" * after).encode("utf-8", "replace")
+            content = encode("\n" * before + text + "\n" * after)
         else:
             raise InvalidArgumentError("encoding", "must be utf-8, base64 or raw")
         self.store(path, content, append=arguments.flag("append"))
@@ -99,7 +106,7 @@ class Files:
         text = self.load_text(path)
         count = text.count(old)
         if count:
-            self.store(path, text.replace(old, new).encode())
+            self.store(path, encode(text.replace(old, new)))
         message = f"Replaced {count} times" if count else "old_str does not occur in the file"
         return {"file": path, "replaced_count": count}, message
 
@@ -116,14 +123,17 @@ class Files:
         return _uploaded(path, content)
 
     def upload_entry(self, query: dict[str, str], content: bytes) -> Result:
-        """One entry of a folder that is copied in: a file with its mode, a link (`link`) or a folder (`folder`)."""
+        """One entry of a folder that is copied in: a file with its mode, a link (`link`) or a folder (`folder`).
+
+        A file may come in parts: all but the first one have `append`.
+        """
         path = self.resolve(query.get("path", ""))
         try:
             os.makedirs(path if "folder" in query else os.path.dirname(path), exist_ok=True)
             if "link" in query:
                 os.symlink(query["link"], path)
             elif "folder" not in query:
-                self.store(path, content)
+                self.store(path, content, append="append" in query)
                 os.chmod(path, int(query.get("mode", "644"), 8) & 0o777)
         except ValueError as error:
             raise InvalidArgumentError("query", str(error)) from None

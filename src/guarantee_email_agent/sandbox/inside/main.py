@@ -2,55 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from .api import Api
 from .api_request import ApiRequest
-from .event_loop import EventLoop, Writer, read_available
 from .memory_guard import MemoryGuard
-from .wire import REQUEST, pack_reply, unpack_head
+from .wire import pack_reply, receive_request
 
 _KILL_S: Final = 2.0
 _PAUSE_S: Final = 0.001
-
-
-class RequestChannel:
-    """The socket to the server outside: requests come, and are answered over it in any order."""
-
-    def __init__(self, loop: EventLoop, descriptor: int, api: Api) -> None:
-        self._loop = loop
-        self._api = api
-        self._received = bytearray()
-        os.set_inheritable(descriptor, False)
-        # A descriptor is watched for one thing at a time, so sending has one of its own.
-        self._writer = Writer(loop, os.dup(descriptor), loop.stop)
-        loop.watch(descriptor, self._receive)
-
-    def _receive(self, descriptor: int) -> None:
-        chunk = read_available(descriptor)
-        if chunk is None:
-            return
-        if not chunk:
-            self._loop.stop()
-            return
-        self._received += chunk
-        while len(self._received) >= REQUEST.size:
-            number, head, body = REQUEST.unpack_from(self._received)
-            end = REQUEST.size + head + body
-            if len(self._received) < end:
-                return
-            data = bytes(self._received[REQUEST.size : end])
-            del self._received[:end]
-            self._api.handle(ApiRequest(*unpack_head(data[:head]), data[head:], partial(self._send, number)))
-
-    def _send(self, number: int, status: int, kind: int, content: bytes) -> None:
-        self._writer.write(pack_reply(number, status, kind, content))
+_BUFFER_BYTES: Final = 1 << 20
 
 
 def run(channel: int, config: Mapping[str, Any]) -> None:
@@ -58,28 +26,63 @@ def run(channel: int, config: Mapping[str, Any]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.umask(0o022)
-    loop = EventLoop()
-    api = Api(loop, config)
-    RequestChannel(loop, channel, api)
+    try:
+        asyncio.run(_serve(channel, config))
+    finally:
+        _end(config)
+
+
+async def _serve(channel: int, config: Mapping[str, Any]) -> None:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def end(reason: str) -> None:
+        """End the sandbox. The outside reads the reason from our standard error."""
+        os.write(2, f"{reason}\n".encode())
+        over.set()
+
+    os.set_blocking(2, False)  # it is read at the end only
+    os.set_inheritable(config["relay"], False)
+    api = Api(config)
+    tasks = [asyncio.create_task(_answer_requests(channel, api))]
     if (lifeline := config["lifeline"]) is not None:
         os.set_inheritable(lifeline, False)
         # Its other end is held by the process outside that started us, and closes when that is gone.
-        loop.watch(lifeline, lambda _: loop.stop())
+        loop.add_reader(lifeline, over.set)
     if config["guard"] is not None:
-        MemoryGuard(loop, api.shell.note_kill, lambda reason: _end_sandbox(loop, reason), **config["guard"])
-    loop.after(config["time_s"], lambda: _end_sandbox(loop, f"its time of {config['time_s']:g} s was over"))
-    try:
-        loop.run()
-    finally:
-        if config["pid_namespace"]:
-            os._exit(0)  # the kernel ends everything else with the first process
+        tasks.append(asyncio.create_task(_guard_memory(MemoryGuard(api.shell.note_kill, end, **config["guard"]))))
+    for task in tasks:
+        task.add_done_callback(lambda _: over.set())
+    loop.call_later(config["time_s"], end, f"its time of {config['time_s']:g} s was over")
+    await over.wait()
+    _end(config)  # at once: nobody needs what the event loop would put in order first
+
+
+def _end(config: Mapping[str, Any]) -> NoReturn:
+    if not config["pid_namespace"]:
         _kill_descendants(config["home"])
+    os._exit(0)  # in a namespace of processes the kernel ends everything else with the first one
 
 
-def _end_sandbox(loop: EventLoop, reason: str) -> None:
-    """End the sandbox. The outside reads the reason from our standard error."""
-    os.write(2, f"{reason}\n".encode())
-    loop.stop()
+async def _guard_memory(guard: MemoryGuard) -> None:
+    while True:
+        await asyncio.sleep(guard.check())
+
+
+async def _answer_requests(channel: int, api: Api) -> None:
+    """The server outside sends requests, and takes the replies in any order."""
+    os.set_inheritable(channel, False)
+    reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=channel), limit=_BUFFER_BYTES)
+    answers = set()
+
+    async def answer(number: int, request: ApiRequest) -> None:
+        reply = await api.reply(request)
+        writer.write(pack_reply(number, reply.status, reply.kind, reply.content))
+
+    with suppress(EOFError, OSError):
+        while True:
+            task = asyncio.create_task(answer(*await receive_request(reader)))
+            answers.add(task)  # the event loop itself does not hold it
+            task.add_done_callback(answers.discard)
 
 
 def _kill_descendants(home: str) -> None:
@@ -99,7 +102,6 @@ def _kill_descendants(home: str) -> None:
 
     # Whoever started us may be gone.
     shutil.rmtree(home, ignore_errors=True)
-    os._exit(0)
 
 
 def _descendants(pid: int) -> list[int]:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .event_loop import EventLoop
 from .memory_usage import available_memory, measure_processes
+from .socket_memory import count_sockets, socket_memory
 
 _FILL_BYTES_S: Final = 4 << 30
 """Faster than this a processor fills no memory."""
@@ -29,7 +29,7 @@ _TIME_SHARE: Final = 10
 _MIN_AVAILABLE_BYTES: Final = 256 << 20
 """With less memory left on the whole machine, everything in the sandbox is ended."""
 _MAX_SOCKETS: Final = 1024
-"""What waits in a socket to be read counts as no process's memory, up to 400 KiB for each."""
+"""More take too long to count."""
 
 
 class MemoryGuard:
@@ -46,7 +46,6 @@ class MemoryGuard:
 
     def __init__(
         self,
-        loop: EventLoop,
         on_kill: Callable[[int, str], None],
         on_end: Callable[[str], None],
         *,
@@ -55,7 +54,6 @@ class MemoryGuard:
         file_systems: Sequence[str],
         own_network: bool,
     ) -> None:
-        self._loop = loop
         self._memory = memory
         self._files = files
         self._file_systems = file_systems
@@ -66,9 +64,9 @@ class MemoryGuard:
         self._used = 0
         self._available_then = available_memory()
         self._count_at = time.monotonic()
-        self._check()
 
-    def _check(self) -> None:
+    def check(self) -> float:
+        """End what uses too much. Gives the seconds until the next check."""
         available = available_memory()
         # What was given back may be taken again by others.
         self._available_then = max(self._available_then, available)
@@ -79,10 +77,8 @@ class MemoryGuard:
             state = os.statvfs(path)
             if state.f_files and state.f_files - state.f_ffree > self._files:
                 self._on_end(f"the sandbox held more than {self._files} files")
-                return
         room = self._memory - self._used - self._available_then + available
-        pause = min(max(room / (_FILL_BYTES_S * self._cores), _MIN_PAUSE_S), _MAX_PAUSE_S)
-        self._loop.after(pause, self._check)
+        return min(max(room / (_FILL_BYTES_S * self._cores), _MIN_PAUSE_S), _MAX_PAUSE_S)
 
     def _measure(self, *, hurry: bool) -> None:
         """Count what is used, and kill what uses too much. hurry: it may be too much already."""
@@ -95,6 +91,9 @@ class MemoryGuard:
                 _signal_all(signal.SIGSTOP)
 
         processes, used = measure_processes(self._memory, stop_others)
+        sockets = count_sockets() if self._own_network else 0
+        if 0 < sockets <= _MAX_SOCKETS:
+            used += socket_memory()
         next_s = _MAX_PAUSE_S
         if used > self._memory:
             next_s = _RECOUNT_S
@@ -106,7 +105,7 @@ class MemoryGuard:
                     break
         elif processes and available_memory() < _MIN_AVAILABLE_BYTES:
             self._kill_all(processes, "the machine ran out of memory")
-        elif processes and self._own_network and _count_sockets() > _MAX_SOCKETS:
+        elif processes and sockets > _MAX_SOCKETS:
             self._kill_all(processes, f"more than {_MAX_SOCKETS} sockets were open")
         self._used, self._available_then, now = max(used, 0), available_memory(), time.monotonic()
         self._count_at = now + max(next_s, _TIME_SHARE * (now - began))
@@ -127,9 +126,3 @@ def _signal_all(number: signal.Signals) -> None:
     """To every process but ourselves, the first one."""
     with suppress(OSError):
         os.kill(-1, number)
-
-
-def _count_sockets() -> int:
-    with suppress(OSError, ValueError, IndexError), open("/proc/net/sockstat", "rb") as file:
-        return int(file.readline().split()[2])
-    return 0

@@ -8,6 +8,9 @@ from typing import Final
 
 _MAPPING_BYTES: Final = 256
 """What the kernel keeps for each part of a process's memory."""
+_DESCRIPTOR_BYTES: Final = 5 << 10
+"""Half of a full pipe, and what the kernel keeps for it; what is in a pipe is in no process's account."""
+_USUAL_DESCRIPTORS: Final = 64
 _PRIVATE_FIELDS: Final = (b"RssAnon:", b"VmSwap:", b"VmPTE:")
 _OTHER_FIELDS: Final = (b"VmData:", b"VmStk:", b"VmExe:", b"VmLib:")
 _SHARED_SUFFIX: Final = b" /dev/zero (deleted)"
@@ -43,7 +46,7 @@ def _process_size(pid: int, seen: set[bytes]) -> int:
     """seen: the shared parts that were counted before."""
     if (text := _read(f"/proc/{pid}/status")) is None:
         return 0  # it has ended
-    size = sum(_field(text, name) for name in _PRIVATE_FIELDS)
+    size = sum(_field(text, name) for name in _PRIVATE_FIELDS) + _descriptors_size(text)
     if (maps := _read(f"/proc/{pid}/maps")) is None:  # it hides them: then all that they can be counts
         return size + max(_field(text, b"VmSize:") - sum(_field(text, name) for name in _OTHER_FIELDS), 0)
     parts = maps.splitlines()
@@ -55,6 +58,12 @@ def _process_size(pid: int, seen: set[bytes]) -> int:
                 start, _, end = place.partition(b"-")
                 size += int(end, 16) - int(start, 16)
     return size + len(parts) * _MAPPING_BYTES
+
+
+def _descriptors_size(status: bytes) -> int:
+    """The most that a process's pipes may hold, by the size of its table: the kernel does not say how many they are."""
+    table = status.partition(b"FDSize:")[2].split(None, 1)
+    return max(int(table[0]) - _USUAL_DESCRIPTORS, 0) * _DESCRIPTOR_BYTES if table else 0
 
 
 def _proportional_size(pid: int, size: int) -> int:

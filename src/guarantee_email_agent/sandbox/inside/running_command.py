@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import time
+import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from .captured_output import CapturedOutput
-from .event_loop import Timer, Writer, read_available
-from .process_starter import ProcessStarter, kill_group
+from .process_starter import ProcessStarter
 
 _MAX_INPUT: Final = 1 << 20
+_CHUNK: Final = 1 << 18
 _DRAIN_READS: Final = 256
 
 
@@ -32,146 +34,146 @@ class RunningCommand:
         *,
         extra: Mapping[int, int] | None = None,
         stdin: bool = False,
+        on_exit: Callable[[], None] | None = None,
     ) -> None:
-        self._loop = starter.loop
-        self.last_output = time.monotonic()
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._on_exit = on_exit
+        self.last_output = self._loop.time()
         self.exit_code: int | None = None
         self.killed_for: str | None = None
-        self.on_exit: list[Callable[[], None]] = []
-        self._input: Writer | None = None
+        self._input: int | None = None
+        self._unsent = bytearray()
         self._pipes: dict[int, CapturedOutput] = {}
         theirs: dict[int, int] = {}
         try:
             if stdin:
-                theirs[0], ours = os.pipe2(os.O_CLOEXEC)
-                self._input = Writer(self._loop, ours, self._close_input)
-            else:
+                theirs[0], self._input = os.pipe2(os.O_CLOEXEC)
+                os.set_blocking(self._input, False)
+            elif 0 not in (extra or {}):
                 theirs[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
             for output, descriptors in outputs.items():
                 ours, write_end = os.pipe2(os.O_CLOEXEC)
                 theirs |= dict.fromkeys(descriptors, write_end)
                 os.set_blocking(ours, False)
                 self._pipes[ours] = output
-            self.pid = starter.start(argv, folder, {**(extra or {}), **theirs})
+                self._loop.add_reader(ours, self._read, ours)
+            self.pid = starter.start(argv, folder, {**(extra or {}), **theirs}, self._handle_exit)
         except BaseException:
-            for ours in tuple(self._pipes):
-                self._close_pipe(ours)
-            self._close_input()
+            self._close_descriptors()
             raise
         finally:
             for descriptor in set(theirs.values()):
                 os.close(descriptor)
-        for ours in self._pipes:
-            self._loop.watch(ours, self._read)
-        self._loop.on_exit(self.pid, self._handle_exit)
 
     @property
     def running(self) -> bool:
         return self.exit_code is None
 
+    async def wait(
+        self, *, timeout_s: float | None = None, silence_s: float | None = None, hard_timeout_s: float | None = None
+    ) -> str:
+        """Until it has completed, went silent, or a deadline passed; the last one ends it.
+
+        Seconds; None for no such limit. Gives `completed`, `running`, `no_change_timeout` or `hard_timeout`.
+        """
+        began = self._loop.time()
+        # It has to be gone before the wait ends, with its last output.
+        hard = None if hard_timeout_s is None else self._loop.call_later(hard_timeout_s, self.kill, "hard_timeout")
+        try:
+            while self.running:
+                ends = [] if timeout_s is None else [(began + timeout_s, "running")]
+                ends += [] if silence_s is None else [(self.last_output + silence_s, "no_change_timeout")]
+                end, reason = min(ends, default=(None, ""))
+                if end is not None and end <= self._loop.time():
+                    return reason
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(end):
+                        await self._ended.wait()
+        finally:
+            if hard is not None:
+                hard.cancel()
+        return "hard_timeout" if self.killed_for == "hard_timeout" else "completed"
+
     def write(self, data: bytes) -> bool:
         """Give it input. False where it takes none, or has not taken what it got before."""
-        if self._input is None or not self.running or self._input.pending_bytes + len(data) > _MAX_INPUT:
+        if self._input is None or not self.running or len(self._unsent) + len(data) > _MAX_INPUT:
             return False
-        self._input.write(data)
+        self._unsent += data
+        self._loop.add_writer(self._input, self._send)
         return True
 
-    def kill(self, reason: str) -> None:
-        """End it with all that it started in the foreground."""
-        if self.running:
-            self.killed_for = self.killed_for or reason
-        kill_group(self.pid)
-
-    def close(self) -> None:
-        """Kill it and forget its output."""
-        self.kill("closed")
-        for descriptor in tuple(self._pipes):
-            self._close_pipe(descriptor)
-        self._close_input()
-
-    def _read(self, descriptor: int) -> None:
-        chunk = read_available(descriptor)
-        if chunk:
-            self._pipes[descriptor].add(chunk)
-            self.last_output = time.monotonic()
-        elif chunk is not None:
-            self._close_pipe(descriptor)
-
-    def _handle_exit(self, status: int) -> None:
-        code = os.waitstatus_to_exitcode(status)
-        self.exit_code = code if code >= 0 else 128 - code  # as a shell counts
-        # What it printed last is in the pipes; others that still hold them may go on printing.
+    def read_available(self) -> None:
+        """Take in what it printed until now. Others that hold its pipes may go on printing."""
         for descriptor, output in tuple(self._pipes.items()):
             for _ in range(_DRAIN_READS):
                 before = output.total
                 self._read(descriptor)
                 if output.total == before:
                     break
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """To it and what it started in the foreground."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def kill(self, reason: str) -> None:
+        """End it with all that it started in the foreground."""
+        if self.running:
+            self.killed_for = self.killed_for or reason
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill it and forget its output."""
+        self.kill("closed")
+        self._close_descriptors()
+
+    def _read(self, descriptor: int) -> None:
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if chunk:
+            self._pipes[descriptor].add(chunk)
+            self.last_output = self._loop.time()
+        else:
+            self._close_pipe(descriptor)
+
+    def _send(self) -> None:
+        assert self._input is not None
+        try:
+            del self._unsent[: os.write(self._input, self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close_input()
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._input)
+
+    def _handle_exit(self, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        self.exit_code = code if code >= 0 else 128 - code  # as a shell counts
+        self.read_available()
         self._close_input()
-        for action in tuple(self.on_exit):
-            action()
+        if self._on_exit is not None:
+            self._on_exit()
+        self._ended.set()
+
+    def _close_descriptors(self) -> None:
+        for descriptor in tuple(self._pipes):
+            self._close_pipe(descriptor)
+        self._close_input()
 
     def _close_pipe(self, descriptor: int) -> None:
         del self._pipes[descriptor]
-        self._loop.unwatch(descriptor)
+        self._loop.remove_reader(descriptor)
         os.close(descriptor)
 
     def _close_input(self) -> None:
         if self._input is not None:
-            self._input.close()
+            self._loop.remove_writer(self._input)
+            os.close(self._input)
             self._input = None
-
-
-class CommandWait:
-    """Calls `done(reason)` once: when a command has completed, went silent, or a deadline passed.
-
-    Seconds; None for no such limit. Reasons: `completed`, `running`, `no_change_timeout`, `hard_timeout`; the last one
-    ends the command.
-    """
-
-    def __init__(
-        self,
-        starter: ProcessStarter,
-        command: RunningCommand,
-        done: Callable[[str], None],
-        *,
-        timeout_s: float | None = None,
-        silence_s: float | None = None,
-        hard_timeout_s: float | None = None,
-    ) -> None:
-        self._loop = starter.loop
-        self._command = command
-        self._done = done
-        self._timers: list[Timer] = []
-        self._over = False
-        if not command.running:
-            self._finish("completed")
-            return
-        command.on_exit.append(self._handle_exit)
-        if timeout_s is not None:
-            self._timers.append(self._loop.after(timeout_s, lambda: self._finish("running")))
-        if hard_timeout_s is not None:
-            # It has to be gone before the wait ends, with its last output.
-            self._timers.append(self._loop.after(hard_timeout_s, lambda: command.kill("hard_timeout")))
-        if silence_s is not None:
-            self._check_silence(silence_s)
-
-    def _handle_exit(self) -> None:
-        self._finish("hard_timeout" if self._command.killed_for == "hard_timeout" else "completed")
-
-    def _check_silence(self, silence_s: float) -> None:
-        left = self._command.last_output + silence_s - time.monotonic()
-        if left <= 0:
-            self._finish("no_change_timeout")
-        elif not self._over:
-            self._timers.append(self._loop.after(left, lambda: self._check_silence(silence_s)))
-
-    def _finish(self, reason: str) -> None:
-        if self._over:
-            return
-        self._over = True
-        for timer in self._timers:
-            timer.cancel()
-        if self._handle_exit in self._command.on_exit:
-            self._command.on_exit.remove(self._handle_exit)
-        self._done(reason)

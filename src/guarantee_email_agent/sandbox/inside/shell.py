@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
+import shlex
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from .api_request import ApiRequest, Arguments, InvalidArgumentError, RequestError
+from .api_request import Arguments, InvalidArgumentError, Reply, RequestError, encode, success
 from .captured_output import CapturedOutput
 from .process_starter import ProcessStarter
-from .running_command import CommandWait, RunningCommand
+from .running_command import RunningCommand
+from .sessions import Sessions
 
 _SILENCE_S: Final = 120
 MAX_SESSIONS: Final = 64
@@ -25,7 +27,7 @@ _KILL_S: Final = 5.0
 
 # Descriptor 3 brings what the session knows, 4 takes it back; `exit` inside the command keeps it too.
 _SCRIPT: Final = (
-    'trap \'{ printf "%s\\0" "$PWD"; declare -p; declare -f; } >&4 2>/dev/null\' EXIT; '
+    'trap \'{ unset -v $2; printf "%s\\0" "$PWD"; declare -p; declare -f; } >&4 2>/dev/null\' EXIT; '
     '. /dev/fd/3 >/dev/null 2>&1; exec 3<&-; eval "$1" 4>&-'
 )
 
@@ -60,6 +62,10 @@ class ShellSession:
             self.command.close()
         self.text, self.folder, self.used = text, folder, time.time()
         self.output, self.status = CapturedOutput(), "running"
+
+    def close(self) -> None:
+        if self.command is not None:
+            self.command.close()
 
     def settle(self, reason: str) -> str:
         """The status that the end of a wait leaves."""
@@ -96,123 +102,109 @@ class Shell:
         self._starter = starter
         self._shell = shell
         self._command_s = command_s
-        self._sessions: dict[str, ShellSession] = {}
-        self._numbers = itertools.count(1)
+        self._sessions = Sessions[ShellSession](MAX_SESSIONS)
 
-    def execute(self, request: ApiRequest, arguments: Arguments) -> None:
-        text = arguments.text("command")
-        if "\0" in text:
-            raise InvalidArgumentError("command", "must not hold a zero byte")
-        if len(text.encode("utf-8", "replace")) > 100_000:
-            raise InvalidArgumentError("command", "is longer than 100,000 bytes. Write it to a file, and run that")
+    async def execute(self, arguments: Arguments) -> Reply:
+        text = command_text(arguments)
         # A sandbox knows no difference between the folder of a link and the one behind it; `truncate` is for the reply.
         arguments.flag("preserve_symlinks")
         shortened = arguments.flag("truncate", default=True)
-        timeout, hard = arguments.number("timeout"), arguments.number("hard_timeout")
+        timeout, hard = arguments.timeout("timeout"), arguments.timeout("hard_timeout")
         background, silence = arguments.flag("async_mode"), arguments.number("no_change_timeout")
         session = self._session_for(arguments)
+        if silence is None and arguments.number("timeout") != 0:  # 0 asks for a wait without any limit of its own
+            silence = session.silence_s
         command = self._start(session, text, self._folder(session, arguments))
         if background:
-            request.answer(session.result("running", shortened=shortened), "The command runs")
-            return
-
-        def done(reason: str) -> None:
-            message = f"The command was ended: {command.killed_for}" if command.killed_for else "Command executed"
-            request.answer(session.result(session.settle(reason), shortened=shortened), message)
-
-        CommandWait(
-            self._starter,
-            command,
-            done,
+            return success(session.result("running", shortened=shortened), "The command runs")
+        reason = await command.wait(
             timeout_s=timeout,
-            silence_s=session.silence_s if silence is None else silence,
+            silence_s=silence or None,
             hard_timeout_s=self._command_s if hard is None else min(hard, self._command_s),
         )
+        message = f"The command was ended: {command.killed_for}" if command.killed_for else "Command executed"
+        return success(session.result(session.settle(reason), shortened=shortened), message)
 
-    def view(self, request: ApiRequest, arguments: Arguments) -> None:
-        session = self._find(arguments)
-        request.answer(session.result("running" if session.running else session.status, shortened=True))
+    async def view(self, arguments: Arguments) -> Reply:
+        session = self._sessions.find(arguments.text("id"))
+        return success(session.result("running" if session.running else session.status, shortened=True))
 
-    def wait(self, request: ApiRequest, arguments: Arguments) -> None:
-        session = self._find(arguments)
-        seconds = arguments.number("max_wait_seconds") or arguments.number("seconds") or _WAIT_S
+    async def wait(self, arguments: Arguments) -> Reply:
+        session = self._sessions.find(arguments.text("id"))
+        seconds = arguments.number("max_wait_seconds")
+        if seconds is None:
+            seconds = arguments.number("seconds")
         if session.command is None:
-            request.answer({"status": "completed"})
-            return
-        CommandWait(
-            self._starter,
-            session.command,
-            lambda reason: request.answer({"status": session.settle(reason)}),
-            timeout_s=min(seconds, self._command_s),
-        )
+            return success({"status": "completed"})
+        longest = _WAIT_S if seconds is None else seconds or self._command_s
+        reason = await session.command.wait(timeout_s=min(longest, self._command_s))
+        return success({"status": session.settle(reason)})
 
-    def write(self, request: ApiRequest, arguments: Arguments) -> None:
-        session = self._find(arguments)
+    async def write(self, arguments: Arguments) -> Reply:
+        session = self._sessions.find(arguments.text("id"))
         text = arguments.text("input") + ("\n" if arguments.flag("press_enter") else "")
         if session.command is None or not session.running:
             raise RequestError(409, f"session {session.name}: no command runs that could take input")
-        if not session.command.write(text.encode("utf-8", "replace")):
+        if not session.command.write(encode(text)):
             raise RequestError(409, f"session {session.name}: the command takes no more input")
-        request.answer({"status": "running"})
+        return success({"status": "running"})
 
-    def kill(self, request: ApiRequest, arguments: Arguments) -> None:
-        session = self._find(arguments)
+    async def kill(self, arguments: Arguments) -> Reply:
+        session = self._sessions.find(arguments.text("id"))
+        status, message = session.status, "No command runs"
+        if session.command is not None and session.running:
+            session.status = status = "terminated"
+            session.command.kill("terminated")
+            await session.command.wait(timeout_s=_KILL_S)
+            message = "Done"
+        code = session.exit_code
+        return success({"status": status, "exit_code": code, "returncode": code}, message)
 
-        def answer(status: str, message: str = "Done") -> None:
-            code = session.exit_code
-            request.answer({"status": status, "exit_code": code, "returncode": code}, message)
-
-        if session.command is None or not session.running:
-            answer(session.status, "No command runs")
-            return
-        session.status = "terminated"
-        session.command.kill("terminated")
-        CommandWait(self._starter, session.command, lambda _: answer("terminated"), timeout_s=_KILL_S)
-
-    def create(self, request: ApiRequest, arguments: Arguments) -> None:
+    async def create(self, arguments: Arguments) -> Reply:
         name = arguments.optional_text("id")
-        session = self._sessions.get(name) if name is not None else None
-        if session is None:
+        if name in self._sessions:
+            session = self._sessions.find(str(name))
+        else:
             session = self._new(name, arguments.number("no_change_timeout"))
             session.folder = self._folder(session, arguments)
-        request.answer({"session_id": session.name, "working_dir": session.folder})
+        return success({"session_id": session.name, "working_dir": session.folder})
 
-    def update(self, request: ApiRequest, arguments: Arguments) -> None:
-        session = self._find(arguments)
+    async def update(self, arguments: Arguments) -> Reply:
+        session = self._sessions.find(arguments.text("id"))
         if (silence := arguments.number("no_change_timeout")) is not None:
             session.silence_s = silence
-        request.answer({"session_id": session.name, "no_change_timeout": session.silence_s})
+        return success({"session_id": session.name, "no_change_timeout": session.silence_s})
 
-    def list_sessions(self, request: ApiRequest, _: Arguments) -> None:
+    async def list_sessions(self, _: Arguments) -> Reply:
         sessions = {
             session.name: {
                 "working_dir": session.folder,
-                "created_at": _format_time(session.created),
-                "last_used_at": _format_time(session.used),
+                "created_at": format_time(session.created),
+                "last_used_at": format_time(session.used),
                 "age_seconds": int(time.time() - session.created),
                 "status": "running" if session.running else "ready",
                 "current_command": session.text if session.running else None,
             }
-            for session in self._sessions.values()
+            for session in self._sessions.all()
         }
-        request.answer({"sessions": sessions})
+        return success({"sessions": sessions})
 
-    def statistics(self, request: ApiRequest, _: Arguments) -> None:
+    async def statistics(self, _: Arguments) -> Reply:
         total = len(self._sessions)
-        active = sum(time.time() - session.used < _ACTIVE_S for session in self._sessions.values())
+        active = sum(time.time() - session.used < _ACTIVE_S for session in self._sessions.all())
         numbers = {"total_sessions": total, "active_sessions": active, "idle_sessions": total - active}
         limits = {"max_sessions": MAX_SESSIONS, "session_timeout": 0, "usage_ratio": total / MAX_SESSIONS}
-        request.answer(numbers | limits)
+        return success(numbers | limits)
 
-    def close_all(self, request: ApiRequest, _: Arguments) -> None:
-        self._close_and_answer(request, list(self._sessions.values()))
+    async def close_all(self, _: Arguments) -> Reply:
+        return self._closed(*self._sessions.all())
 
-    def close_one(self, request: ApiRequest, name: str) -> None:
-        self._close_and_answer(request, [self._find_by_name(name)])
+    async def close_one(self, arguments: Arguments) -> Reply:
+        return self._closed(self._sessions.find(arguments.text("session_id")))
 
     def note_kill(self, pid: int, reason: str) -> None:
         """Remember why a process was ended, for the reply to the command that it belonged to."""
-        for session in self._sessions.values():
+        for session in self._sessions.all():
             command = session.command
             if command is None or not command.running or command.killed_for == reason:
                 continue
@@ -224,27 +216,19 @@ class Shell:
         name = arguments.optional_text("id")
         if name is None or name not in self._sessions:
             return self._new(name, None)
-        session = self._sessions[name]
+        session = self._sessions.find(name)
         if session.running:
             text = (session.text or "")[:80]
             raise RequestError(409, f"session {name}: '{text}' still runs. Wait for it, or kill it")
         return session
 
     def _new(self, name: str | None, silence: float | None) -> ShellSession:
-        if len(self._sessions) >= MAX_SESSIONS:
-            idle = [session for session in self._sessions.values() if not session.running]
-            if not idle:
-                raise RequestError(503, f"{MAX_SESSIONS} sessions run commands already. End some of them")
-            self._close(min(idle, key=lambda session: session.used))
-        if name is None:
-            name = next(number for number in map(str, self._numbers) if number not in self._sessions)
-        elif not name or len(name) > 200:
-            raise InvalidArgumentError("id", "must have 1 to 200 characters")
-        self._sessions[name] = ShellSession(name, self._starter.home, _SILENCE_S if silence is None else silence)
-        return self._sessions[name]
+        name = self._sessions.free_name(name)
+        session = ShellSession(name, self._starter.home, _SILENCE_S if silence is None else silence)
+        return self._sessions.add(session)
 
     def _folder(self, session: ShellSession, arguments: Arguments) -> str:
-        wanted, strict = arguments.optional_text("exec_dir"), arguments.flag("strict")
+        wanted, strict = arguments.optional_path("exec_dir"), arguments.flag("strict")
         for folder in (wanted, session.folder, self._starter.home, "/"):
             if folder is not None and os.path.isdir(folder) and os.access(folder, os.X_OK):
                 return folder
@@ -254,41 +238,50 @@ class Shell:
 
     def _start(self, session: ShellSession, text: str, folder: str) -> RunningCommand:
         session.begin(text, folder)
-        known, left = _pipe_with(session.state), CapturedOutput()
-        try:
-            session.command = command = RunningCommand(
-                self._starter,
-                (self._shell, "--noprofile", "--norc", "-c", _SCRIPT, "bash", text),
-                folder,
-                {session.output: (1, 2), left: (4,)},
-                extra={3: known},
-                stdin=True,
-            )
-        finally:
-            os.close(known)
-        command.on_exit.append(lambda: session.save_state(left))
-        return command
+        return start_command(self._starter, self._shell, session, {session.output: (1, 2)})
 
-    def _close(self, session: ShellSession) -> None:
-        self._sessions.pop(session.name, None)
-        if session.command is not None:
-            session.command.close()
+    def _closed(self, *sessions: ShellSession) -> Reply:
+        names = self._sessions.close(*sessions)
+        return success({"cleaned": names}, f"{len(names)} sessions ended")
 
-    def _close_and_answer(self, request: ApiRequest, sessions: list[ShellSession]) -> None:
-        for session in sessions:
-            self._close(session)
-        names = [session.name for session in sessions]
-        request.answer({"cleaned": names}, f"{len(names)} sessions ended")
 
-    def _find(self, arguments: Arguments) -> ShellSession:
-        return self._find_by_name(arguments.text("id"))
+def start_command(
+    starter: ProcessStarter,
+    shell: str,
+    session: ShellSession,
+    outputs: Mapping[CapturedOutput, Sequence[int]],
+    environment: Mapping[str, str] | None = None,
+) -> RunningCommand:
+    """The session's new command, with what the session knows. Raises RequestError.
 
-    def _find_by_name(self, name: str) -> ShellSession:
-        if name not in self._sessions:
-            raise RequestError(404, f"there is no session {name[:80]}")
-        session = self._sessions[name]
-        session.used = time.time()
-        return session
+    environment: variables of this command alone.
+    """
+    environment = environment or {}
+    text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
+    text += session.text or ""
+    known, left = _pipe_with(session.state), CapturedOutput()
+    try:
+        session.command = RunningCommand(
+            starter,
+            (shell, "--noprofile", "--norc", "-c", _SCRIPT, "bash", text, " ".join(environment)),
+            session.folder,
+            {**outputs, left: (4,)},
+            extra={3: known},
+            stdin=True,
+            on_exit=lambda: session.save_state(left),
+        )
+    finally:
+        os.close(known)
+    return session.command
+
+
+def command_text(arguments: Arguments) -> str:
+    text = arguments.text("command")
+    if "\0" in text:
+        raise InvalidArgumentError("command", "must not hold a zero byte")
+    if len(encode(text)) > 100_000:
+        raise InvalidArgumentError("command", "is longer than 100,000 bytes. Write it to a file, and run that")
+    return text
 
 
 def _session_leader(pid: int) -> int | None:
@@ -311,5 +304,5 @@ def _pipe_with(content: bytes) -> int:
     return ours
 
 
-def _format_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,151 @@
+"""A judge that may look into a sandbox reaches that port, and nothing else of this machine."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.judging.judge import JudgePool
+from guarantee_email_agent.judging.port_relay import PortRelay
+from guarantee_email_agent.judging.verdict import Verdict
+
+if sys.platform != "linux":
+    pytest.skip("only Linux has network namespaces", allow_module_level=True)
+
+pytestmark = pytest.mark.parametrize("pool", ["forked", "plain-user"], indirect=True, scope="module")
+OK = 'return {"passed": True, "feedback": "fine"}'
+CONNECT = "import socket\ndef connect(port, host='127.0.0.1'): return socket.create_connection((host, port), 10)"
+
+Ask = Callable[..., Verdict]
+
+
+class _Echo(socketserver.BaseRequestHandler):
+    """Answers in capitals once the other side has said all that it wants to."""
+
+    def handle(self) -> None:
+        received = b""
+        while part := self.request.recv(1 << 16):
+            received += part
+        self.request.sendall(received.upper())
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+@contextmanager
+def serve(handler: type[socketserver.BaseRequestHandler] = _Echo) -> Iterator[int]:
+    with _Server(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _namespaces(pool: JudgePool) -> None:
+    if not pool.isolation().namespaces:
+        pytest.skip(f"this machine has no namespaces for judges: {pool.isolation().why}")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("size", [3, 3_000_000])
+def test_the_port_answers(ask: Ask, host: str, size: int) -> None:
+    talk = (
+        f"with connect(result['port'], {host!r}) as sandbox:",
+        f"    sandbox.sendall(b'a' * {size}); sandbox.shutdown(socket.SHUT_WR)",
+        "    answer = b''.join(iter(lambda: sandbox.recv(65536), b''))",
+        f"assert answer == b'A' * {size}",
+    )
+    with serve() as port:
+        assert ask(*talk, OK, head=CONNECT, record={"port": port}, sandbox_port=port).error is None
+
+
+def test_another_port_of_this_machine_does_not(ask: Ask) -> None:
+    with serve() as port, serve() as other:
+        error = ask("connect(result['port'])", head=CONNECT, record={"port": other}, sandbox_port=port).error
+    assert "ConnectionRefusedError" in str(error)
+
+
+def test_nor_another_address(ask: Ask) -> None:
+    with serve() as port:
+        error = ask(
+            "connect(result['port'], '192.0.2.1')", head=CONNECT, record={"port": port}, sandbox_port=port
+        ).error
+    assert "Network is unreachable" in str(error)
+
+
+def test_nor_a_unix_socket(ask: Ask, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener, serve() as port:
+        listener.bind(str(folder / "socket"))
+        (folder / "socket").chmod(0o666)
+        listener.listen()
+        connect = f"socket.socket(socket.AF_UNIX).connect({str(folder / 'socket')!r})"
+        error = ask(connect, OK, head="import socket", sandbox_port=port).error
+    assert "Network is unreachable" in str(error)
+
+
+def test_a_sandbox_that_is_gone_refuses(ask: Ask) -> None:
+    with serve() as port:
+        pass
+    assert "ConnectionRefusedError" in str(ask(f"connect({port})", head=CONNECT, sandbox_port=port).error)
+
+
+def test_without_a_port_there_is_no_socket(ask: Ask) -> None:
+    with serve() as port:
+        error = ask(f"connect({port})", head=CONNECT).error
+    assert "a judge has no network unless its task asks for more" in str(error)
+
+
+def test_more_connections_than_are_passed_on_at_a_time(ask: Ask) -> None:
+    talk = (
+        "for _ in range(3):",
+        "    open_ones = [connect(result['port']) for _ in range(60)]",
+        "    for each in open_ones: each.sendall(b'x'); each.shutdown(socket.SHUT_WR)",
+        "    assert [each.recv(9) for each in open_ones] == [b'X'] * 60",
+    )
+    with serve() as port:
+        assert ask(*talk, OK, head=CONNECT, record={"port": port}, sandbox_port=port).error is None
+
+
+def test_connections_end_with_the_verdict(ask: Ask) -> None:
+    ended = threading.Event()
+
+    class Waiting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            assert self.request.recv(1) == b"x"
+            if self.request.recv(1) == b"":
+                ended.set()
+
+    leave = "kept = connect(result['port']); kept.send(b'x'); os.fork() or time.sleep(600)"
+    with serve(Waiting) as port:
+        record = {"port": port}
+        assert ask(leave, OK, head=f"{CONNECT}\nimport os, time", record=record, sandbox_port=port).verdict == "passed"
+        assert ended.wait(20)
+
+
+def test_a_relay_closes_what_is_open(pool: JudgePool) -> None:
+    with serve() as port, socket.create_server(("127.0.0.1", 0)) as listener:
+        with PortRelay(listener, port), closing(socket.create_connection(listener.getsockname())) as client:
+            client.sendall(b"never answered, since there is no end to it")
+        assert listener.fileno() == -1
+
+
+def test_too_many_open_files_are_an_error_and_no_wait(pool: JudgePool) -> None:
+    program = (
+        "import resource, socket\nfrom guarantee_email_agent.judging.port_relay import PortRelay\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (listener.fileno() + 1,) * 2)\n"
+        "try: PortRelay(listener, 1)\n"
+        "except OSError as error: print(error.strerror, listener.fileno())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "Too many open files -1\n"

@@ -1,0 +1,105 @@
+"""Anything at all as a request: it gets an answer in JSON, and the sandbox goes on."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running_sandbox import Box
+
+PATHS = (
+    *(f"/v1/shell/{name}" for name in ("exec", "view", "wait", "write", "kill", "sessions", "sessions/create")),
+    *("/v1/shell/sessions/update", "/v1/shell/sessions/stats", "/v1/shell/sessions/%ED%A0%80", "/v1/sandbox"),
+    *(f"/v1/file/{name}" for name in ("read", "write", "replace", "str_replace_editor", "list", "find", "glob")),
+    *("/v1/file/search", "/v1/file/grep", "/v1/file/upload", "/v1/file/download", "/v1/file/watch/x/poll"),
+    *(
+        f"/v1/bash/{name}"
+        for name in ("exec", "output", "write", "kill", "sessions", "sessions/create", "sessions/1/close")
+    ),
+    *("/v1/code/execute", "/v1/code/info", "/v1/jupyter/execute", "/v1/jupyter/info", "/v1/jupyter/sessions/create"),
+    *("/v1/jupyter/sessions", "/v1/jupyter/sessions/1", "/v1/nodejs/execute", "/v1/nodejs/sessions"),
+    *("/v1/nodejs/sessions/1", "/v1/proxy/upstream", "/v1/nothing", "/", "//", "/v1/../v1/sandbox"),
+)
+NAMES = st.sampled_from(
+    (
+        *("command", "id", "exec_dir", "async_mode", "strict", "truncate", "input", "press_enter", "file", "path"),
+        *("content", "encoding", "append", "start_line", "end_line", "old_str", "new_str", "file_text", "insert_line"),
+        *("view_range", "replace_mode", "glob", "pattern", "regex", "exclude", "include", "max_depth", "recursive"),
+        *(
+            "max_results",
+            "sort_by",
+            "offset",
+            "stderr_offset",
+            "session_id",
+            "command_id",
+            "language",
+            "code",
+            "stateful",
+        ),
+        *(
+            "cwd",
+            "files",
+            "stdin",
+            "env",
+            "signal",
+            "kernel_name",
+            "max_output_length",
+            "max_idle_time",
+            "no_change_timeout",
+        ),
+    )
+)
+TEXTS = st.one_of(
+    st.sampled_from(
+        ("", "view", "create", "python", "javascript", "ALL", "size", "/tmp/x", "..", "/proc/self/mem", "1")
+    ),
+    st.sampled_from(("\0", "\ud800", "\udcff", "a\nb", "x" * 5_000, "/" * 5_000, "(", "[", "**/**/**", "/dev/zero")),
+    st.text(max_size=20),
+)
+NUMBERS = st.one_of(st.integers(), st.floats(), st.sampled_from((0, -1, 10**300, 2**63, -(2**63))))
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=5,
+)
+# A wait may take as long as a client asks for; here nobody asks for long.
+LIMITS = {"timeout": 1, "hard_timeout": 1, "seconds": 1, "max_wait_seconds": 1, "wait_timeout": 1}
+METHODS = st.sampled_from(("GET", "POST", "POST", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"))
+
+
+def _check(box: Box, answer: httpx.Response) -> None:
+    assert answer.status_code < 600
+    if answer.headers["Content-Type"] == "application/json":
+        assert answer.json()["success"] is (answer.status_code == 200)
+    # Not one of the failures that a handler did not foresee.
+    assert "could not deal with" not in answer.text[:1_000], answer.text[:1_000]
+
+
+@pytest.mark.slow
+@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(METHODS, st.sampled_from(PATHS), st.dictionaries(NAMES, VALUES, max_size=6))
+def test_any_arguments(box: Box, method: str, path: str, arguments: dict[str, object]) -> None:
+
+    body = json.dumps(arguments | LIMITS).encode()
+    _check(box, httpx.request(method, f"{box.sandbox.base_url}{path}", content=body, timeout=30))
+
+
+@pytest.mark.slow
+@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    METHODS,
+    st.sampled_from(PATHS),
+    st.binary(max_size=300),
+    st.text(st.characters(min_codepoint=32, max_codepoint=126)),
+)
+def test_any_bytes(box: Box, method: str, path: str, body: bytes, text: str) -> None:
+    headers = {"Content-Type": text.strip() or "x"}
+    url = f"{box.sandbox.base_url}{path}?{text}"
+    _check(box, httpx.request(method, url, content=body, headers=headers, timeout=30))
+
+
+def test_the_sandbox_is_still_there(box: Box) -> None:
+    assert box.output("echo alive") == "alive"

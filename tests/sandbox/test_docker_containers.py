@@ -1,0 +1,164 @@
+"""Sandboxes in containers of a real Docker engine, with images that are built from nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker_engines import COMPOSE, NOTHING_LEFT, Engine, build_from_nothing
+from tasks_and_sandboxes import MakeTask
+from waiting import wait_until
+
+from guarantee_email_agent import cli
+from guarantee_email_agent.judging.task import Task
+from guarantee_email_agent.sandbox import SandboxLimits, docker, open_sandbox
+from guarantee_email_agent.sandbox.docker_engine import compose_program
+from guarantee_email_agent.utils.errors import TaskError
+
+pytestmark = pytest.mark.slow
+
+
+def _inspect(engine: Engine, container: str = "") -> dict[str, Any]:
+    """What the engine knows of a container, or of the only one."""
+    found: dict[str, Any] = json.loads(engine.ask("inspect", container or engine.ask("ps", "--quiet")))[0]
+    return found
+
+
+def _get(port: int, path: str) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as reply:
+        content: bytes = reply.read()
+        return content
+
+
+@pytest.fixture
+def contexts(real_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the copies are that images are built from; the engine's own folder needs a shorter path."""
+    assert real_engine.ask("version")
+    folder = tmp_path / "contexts"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def _arguments(folder: Path, results: Path, command: str) -> list[str]:
+    options = ["--sandbox", "docker", "--agent", "command", "--command", command, "--output-dir", str(results)]
+    return ["solve", str(folder), *options]
+
+
+def test_a_dockerfile_is_built_run_limited_and_removed(
+    real_engine: Engine, make_task: MakeTask, contexts: Path
+) -> None:
+    task = build_from_nothing(make_task())
+    limits = SandboxLimits(memory_bytes=64 << 20, processes=10)
+    with open_sandbox(task, "docker", limits) as sandbox:
+        assert b"a container" in _get(sandbox.docker_port, "v1/sandbox")
+        container = _inspect(real_engine)
+        host = container["HostConfig"]
+        assert (host["Memory"], host["MemorySwap"], host["PidsLimit"]) == ((64 << 20) + (2 << 30),) * 2 + (1034,)
+        bound = [{"HostIp": "127.0.0.1", "HostPort": str(sandbox.docker_port)}]
+        assert host["PortBindings"] == {"8080/tcp": bound}
+        assert docker.LABEL in container["Config"]["Labels"]
+    assert real_engine.left() == NOTHING_LEFT
+    assert list(contexts.iterdir()) == []
+
+
+def test_two_tasks_at_a_time_are_solved_and_judged(
+    real_engine: Engine, make_task: MakeTask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        task = build_from_nothing(make_task(name))
+    assert cli.run([*_arguments(task.directory.parent, tmp_path / "results", "echo 42"), "--jobs", "2"]) == 0
+    assert "✓ Passed: 2" in capsys.readouterr().out
+    assert real_engine.left() == NOTHING_LEFT
+
+
+def test_a_compose_file_runs_confined_and_leaves_nothing(
+    real_engine: Engine, make_task: MakeTask, contexts: Path
+) -> None:
+    try:
+        compose_program()
+    except TaskError:
+        pytest.skip("no Docker Compose (docker-compose)")
+    task = build_from_nothing(make_task(), compose=COMPOSE)
+    with open_sandbox(task, "docker", SandboxLimits(memory_bytes=64 << 20, processes=10)) as sandbox:
+        assert b"a container" in _get(sandbox.docker_port, "copy/sandbox")
+        container = _inspect(real_engine)
+        host = container["HostConfig"]
+        assert (host["Memory"], host["PidsLimit"], host["Privileged"]) == ((64 << 20) + (2 << 30), 1034, False)
+        assert [each["HostIp"] for each in host["PortBindings"]["8080/tcp"]] == ["127.0.0.1"]
+        assert docker.LABEL in container["Config"]["Labels"]
+    assert real_engine.left() == NOTHING_LEFT
+    assert list(contexts.iterdir()) == []
+
+
+def test_a_container_that_ends_says_why_and_is_removed(real_engine: Engine, make_task: MakeTask) -> None:
+    command = '["/bin/busybox", "sh", "-c", "echo no licence; exit 3"]'
+    task = build_from_nothing(make_task(), f"FROM scratch\nCOPY busybox /bin/busybox\nCMD {command}\n")
+    with (
+        pytest.raises(TaskError, match=r"ended before it answered\. It said last: no licence"),
+        open_sandbox(task, "docker"),
+    ):
+        pass
+    assert real_engine.left() == NOTHING_LEFT
+
+
+def test_a_container_that_stays_silent_is_given_up_when_the_run_is(real_engine: Engine, make_task: MakeTask) -> None:
+    task = build_from_nothing(
+        make_task(), 'FROM scratch\nCOPY busybox /bin/busybox\nCMD ["/bin/busybox", "sleep", "4242"]\n'
+    )
+
+    def runs() -> bool:
+        return real_engine.ask("ps", "--quiet") != ""
+
+    with pytest.raises(TaskError, match="the run was interrupted"), open_sandbox(task, "docker", None, runs):
+        pass
+    assert real_engine.left() == NOTHING_LEFT
+
+
+@contextmanager
+def _waiting_run(task: Task, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`solve` as a process, whose agent has begun."""
+    command = f"sh -c 'touch {tmp_path}/begun; sleep 4242'"
+    arguments = _arguments(task.directory, tmp_path / "results", command)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "guarantee_email_agent", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        wait_until((tmp_path / "begun").exists)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_ctrl_c_removes_the_container(real_engine: Engine, make_task: MakeTask, tmp_path: Path) -> None:
+    with _waiting_run(build_from_nothing(make_task()), tmp_path) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert real_engine.left() == NOTHING_LEFT
+
+
+def test_what_a_killed_run_leaves_is_found_by_its_label(
+    real_engine: Engine, make_task: MakeTask, tmp_path: Path
+) -> None:
+    with _waiting_run(build_from_nothing(make_task()), tmp_path) as process:
+        process.kill()
+        process.wait()
+    removal = f"docker rm --force $(docker ps -aq --filter label={docker.LABEL})"
+    assert removal in (Path(__file__).parents[2] / "docs" / "solve.md").read_text(encoding="utf-8")
+    assert real_engine.left()["containers"] != ""
+    subprocess.run(["bash", "-c", removal], check=True, capture_output=True)
+    assert real_engine.left()["containers"] == ""
