@@ -18,9 +18,9 @@ from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader, Ev
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.utils.errors import EvalError
 
-TWO_DOCUMENTS = TEMPLATE.partition("\n")[2]  # without the line for editors
-FRONTMATTER, BODY = TWO_DOCUMENTS.removeprefix("---\n").split("---\n")
-ONE_DOCUMENT = FRONTMATTER + BODY
+ONE_DOCUMENT = TEMPLATE.partition("\n")[2]  # without the line for editors
+FRONTMATTER, BODY = ONE_DOCUMENT[: ONE_DOCUMENT.index("input:")], ONE_DOCUMENT[ONE_DOCUMENT.index("input:") :]
+TWO_DOCUMENTS = f"---\n{FRONTMATTER}---\n{BODY}"
 REQUIRED = [
     "scenario_id",
     "description",

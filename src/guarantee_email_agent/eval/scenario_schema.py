@@ -8,32 +8,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, MockResponses
 from guarantee_email_agent.files.json_schema import json_schema
 
-_BODY_KEYS: Final = ("input", "expected_output")
-
 
 def scenario_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 for one YAML document of a scenario file: the whole scenario, its frontmatter or its body.
+    """JSON Schema 2020-12 for a scenario file in one YAML document.
 
-    A schema always sees one document, so a file of two has to fit document by document.
+    A schema sees one document at a time, and editors ask it about the first one only. So a file of two documents, which
+    loads as well, is told in an editor that the second half is missing.
     """
     schema = json_schema(EvalTestCase, "Scenario of guarantee-email-agent")
-    frontmatter = [key for key in schema.pop("required") if key not in _BODY_KEYS]
     email_and_mocks = schema["properties"]["input"]["properties"]
     email_and_mocks["mock_responses"] |= _mock_schema()
-    return {
-        **schema,
-        "type": "object",
-        "anyOf": [
-            {"title": "Frontmatter and body", "required": [*frontmatter, *_BODY_KEYS]},
-            {"title": "Frontmatter", "required": frontmatter, "properties": dict.fromkeys(_BODY_KEYS, False)},
-            {"title": "Body", "required": list(_BODY_KEYS), "properties": dict.fromkeys(frontmatter, False)},
-        ],
-    }
+    return schema
 
 
 def schema_text() -> str:
