@@ -71,6 +71,9 @@ IMAP = f"--imap-host imap.example.com {FROM}"
             "--file {folder}/bad.csv",
             "{folder}/bad.csv:2: expiration_date '31.01.2030' is no date. Write it as 2027-03-31\n",
         ),
+        ("table", "--file x.csv", "the following arguments are required: --key; see --help\n"),
+        ("table", "--file x.csv --key ' '", "--key is blank. Name the column with the number\n"),
+        ("table", "--file {folder}/bad.csv --key id", "{folder}/bad.csv:1: has no column id. Begin the file with"),
     ],
 )
 def test_what_is_wrong_with_it_or_what_it_names_is_one_line_and_exit_code_2(
@@ -92,7 +95,12 @@ def test_so_is_a_password_that_is_not_set() -> None:
 
 @pytest.mark.parametrize(
     ("server", "told"),
-    [("mail", "IMAP_PASSWORD"), ("ticketing", "SQLite"), ("warranty", "serial_number,expiration_date")],
+    [
+        ("mail", "IMAP_PASSWORD"),
+        ("ticketing", "SQLite"),
+        ("warranty", "serial_number,expiration_date"),
+        ("table", "column with the number"),
+    ],
 )
 def test_help_documents_it(server: str, told: str) -> None:
     done = run_program(f"{SERVERS}.{server}", "--help")

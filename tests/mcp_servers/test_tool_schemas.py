@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.table.table_tools import TableTools
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import WarrantyTools
 
@@ -18,6 +19,7 @@ TOOLS = {
         *MailboxTools(NOTHING, 0).tools(),
         *TicketingTools(NOTHING).tools(),
         *WarrantyTools(NOTHING, date.today).tools(),
+        *TableTools(NOTHING).tools(),
     )
 }
 MAIL_ID = {"type": "string", "minLength": 1, "maxLength": 300}
@@ -91,6 +93,7 @@ REPLY = (
         ("find_ticket", {"idempotency_key": KEY}, {}),
         ("list_tickets", {}, {"limit": integer(1, 1000, 50)}),
         ("check_warranty", {"serial_number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
+        ("find_row", {"number": {"type": "string", "minLength": 1, "maxLength": 100}}, {}),
     ],
 )
 def test_names_types_and_limits(tool: str, required: dict[str, Any], optional: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from guarantee_email_agent.instructions.phrases import (
     fold,
     parse_phrase,
 )
-from guarantee_email_agent.instructions.safe_regex import UnsafeRegexError, compile_safe_regex
+from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example"]
 CorrectionKind = Literal["next", "last", "replacement"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from datetime import date
 from pathlib import Path
 
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
-from guarantee_email_agent.mcp_servers.warranty.csv_list import CsvList
-from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import SERVER, WarrantyListError
+from guarantee_email_agent.mcp_servers.table.open_table import open_table
+from guarantee_email_agent.mcp_servers.table.table import TableError
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import SERVER, WARRANTIES
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 DESCRIPTION = """\
@@ -27,8 +26,8 @@ def main() -> int:
     parser.add_argument("--today", type=_day, metavar="YYYY-MM-DD", help="take this day for today, for demonstrations")
     options = parser.parse_args()
     try:
-        warranties = SqliteList(options.file) if is_sqlite(options.file) else CsvList(options.file, time.time)
-    except WarrantyListError as error:
+        warranties = open_table(options.file, WARRANTIES)
+    except TableError as error:
         exit_with_error(str(error))
     with gc_paused():
         from guarantee_email_agent.mcp_servers.dispatcher import serve

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, Literal, Protocol, cast
+from typing import Final, Literal, cast
 
 from guarantee_email_agent.integrations.ports import is_quotable
+from guarantee_email_agent.mcp_servers.table.table import TableError, TableLayout
 
 Status = Literal["valid", "expired"]
 SERVER: Final = "warranty_api"  # as its error codes begin
-COLUMNS: Final = ("serial_number", "expiration_date", "coverage", "status")
-REQUIRED: Final = ("serial_number", "expiration_date")
 
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_SEPARATORS: Final = re.compile(r"[\s\u00ad\u2010-\u2015\u2212_-]+")
-
-
-class WarrantyListError(Exception):
-    """What is wrong with the list, where, and what to do. Quotes no serial number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +35,16 @@ class WarrantyRecord:
         return "valid" if day <= self.expiration_date else "expired"
 
 
-class WarrantyList(Protocol):
-    def find(self, serial_number: str) -> WarrantyRecord | None:
-        """Raises ToolError where the list cannot be read."""
-
-
-def serial_key(serial_number: str) -> str:
-    """Two ways to write one serial number have one key: case, spaces, hyphens and underscores do not count.
-
-    Customers copy numbers from labels and leave out or add just these. A letter is never taken for a digit.
-    """
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", serial_number)).casefold()
-
-
 def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
-    """values: by column, empty where there is nothing. Raises WarrantyListError without the place."""
+    """values: by column, empty where there is nothing. Raises TableError without the place."""
     serial_number = values.get("serial_number", "").strip()
-    if not serial_key(serial_number):
-        raise WarrantyListError("serial_number is empty. Fill it in, or remove the line")
     status = values.get("status", "").strip().casefold()
     if status not in ("", "valid", "expired"):
-        raise WarrantyListError("status must be valid or expired, or empty where the date decides")
+        raise TableError("status must be valid or expired, or empty where the date decides")
     expiration_date = _date(values.get("expiration_date", "").strip(), required=not status)
     coverage = values.get("coverage", "").strip()
     if coverage and not is_quotable(coverage):  # the agent would leave it out, for each mail anew
-        raise WarrantyListError(
+        raise TableError(
             "coverage must be at most 40 of A-Z, a-z, 0-9, spaces and . , : / + ( ) _ -, without a word such as "
             "valid or expired: it is repeated to customers"
         )
@@ -77,9 +55,20 @@ def parse_record(values: Mapping[str, str]) -> WarrantyRecord:
 def _date(text: str, *, required: bool) -> date | None:
     if not text:
         if required:
-            raise WarrantyListError("expiration_date is empty. Fill it in, or say valid or expired in a column status")
+            raise TableError("expiration_date is empty. Fill it in, or say valid or expired in a column status")
         return None
     with suppress(ValueError):
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
-    raise WarrantyListError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
+    raise TableError(f"expiration_date {text[:30]!r} is no date. Write it as 2027-03-31")
+
+
+WARRANTIES: Final = TableLayout(
+    server=SERVER,
+    name="warranties",
+    key="serial_number",
+    number="serial number",
+    required=("serial_number", "expiration_date"),
+    optional=("coverage", "status"),
+    parse=parse_record,
+)

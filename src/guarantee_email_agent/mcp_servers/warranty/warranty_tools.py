@@ -9,7 +9,8 @@ from typing import Literal
 from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyList
+from guarantee_email_agent.mcp_servers.table.table import Table
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyRecord
 
 
 class CheckWarranty(ToolArguments):
@@ -30,7 +31,7 @@ class CheckedWarranty(ToolOutput):
 class WarrantyTools:
     """The tool over one list. today: the day that decides whether a warranty has expired."""
 
-    def __init__(self, warranties: WarrantyList, today: Callable[[], date]) -> None:
+    def __init__(self, warranties: Table[WarrantyRecord], today: Callable[[], date]) -> None:
         self._warranties = warranties
         self._today = today
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.mcp_servers.table.sqlite_table import SqliteTable, is_sqlite
+from guarantee_email_agent.mcp_servers.table.table import TableError
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.mcp_servers.warranty.sqlite_list import SqliteList, is_sqlite
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyListError, WarrantyRecord
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import WARRANTIES, WarrantyRecord
 
 TABLE = "CREATE TABLE warranties (serial_number TEXT, expiration_date TEXT, coverage TEXT)"
 
@@ -40,7 +41,7 @@ def test_is_known_by_its_first_bytes(file: Path) -> None:
 
 def test_finds_a_number_however_it_is_written(file: Path) -> None:
     write(file, TABLE, rows=[("SN-100", "2030-01-31", "full"), ("SN-200", "2020-01-31", None)])
-    warranties = SqliteList(file)
+    warranties = SqliteTable(file, WARRANTIES)
 
     assert warranties.find("SN-100") == WarrantyRecord("SN-100", date(2030, 1, 31), "full", None)
     assert warranties.find("sn200") == WarrantyRecord("SN-200", date(2020, 1, 31), None, None)
@@ -50,7 +51,7 @@ def test_finds_a_number_however_it_is_written(file: Path) -> None:
 
 def test_sees_what_is_written_meanwhile(file: Path) -> None:
     write(file, TABLE)
-    warranties = SqliteList(file)
+    warranties = SqliteTable(file, WARRANTIES)
     write(file, rows=[("SN-100", "2030-01-31", None)])
     assert warranties.find("SN-100")
 
@@ -58,7 +59,7 @@ def test_sees_what_is_written_meanwhile(file: Path) -> None:
 def test_leaves_the_database_as_it_is(file: Path) -> None:
     write(file, TABLE, rows=[("SN-100", "2030-01-31", None)])
     before = file.read_bytes()
-    SqliteList(file).find("SN-100")
+    SqliteTable(file, WARRANTIES).find("SN-100")
     assert file.read_bytes() == before
 
 
@@ -80,14 +81,14 @@ def test_a_bad_table_is_refused(
     statement: str, rows: list[tuple[str, str | None, str | None]], message: str, file: Path
 ) -> None:
     write(file, statement, rows=rows)
-    with pytest.raises(WarrantyListError, match=message):
-        SqliteList(file)
+    with pytest.raises(TableError, match=message):
+        SqliteTable(file, WARRANTIES)
 
 
 def test_a_damaged_file_is_refused(file: Path) -> None:
     file.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
-    with pytest.raises(WarrantyListError, match=r"is no SQLite database|is damaged"):
-        SqliteList(file)
+    with pytest.raises(TableError, match=r"is no SQLite database|is damaged"):
+        SqliteTable(file, WARRANTIES)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_a_row_that_turns_bad_is_an_error_of_the_call(
     row: tuple[str, str | None, str | None], message: str, file: Path
 ) -> None:
     write(file, TABLE, rows=[("S-N1", "2030-01-31", None)])
-    warranties = SqliteList(file)
+    warranties = SqliteTable(file, WARRANTIES)
     write(file, "DELETE FROM warranties WHERE expiration_date <> '2030-01-31'", rows=[row])
     with pytest.raises(ToolError, match=message) as caught:
         warranties.find("sn-1") if row[0] == "sn 1" else warranties.find("SN-1")
@@ -107,9 +108,9 @@ def test_a_row_that_turns_bad_is_an_error_of_the_call(
 
 
 def test_a_locked_database_is_worth_another_try(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guarantee_email_agent.mcp_servers.warranty.sqlite_list.BUSY_S", 0.05)
+    monkeypatch.setattr("guarantee_email_agent.mcp_servers.table.sqlite_table.BUSY_S", 0.05)
     write(file, TABLE)
-    warranties = SqliteList(file)
+    warranties = SqliteTable(file, WARRANTIES)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(ToolError, match="another program keeps it locked") as caught:
@@ -120,7 +121,7 @@ def test_a_locked_database_is_worth_another_try(file: Path, monkeypatch: pytest.
 
 def test_a_database_that_disappears_is_an_error_of_the_call(file: Path) -> None:
     write(file, TABLE)
-    warranties = SqliteList(file)
+    warranties = SqliteTable(file, WARRANTIES)
     file.unlink()
     with pytest.raises(ToolError, match="cannot be opened") as caught:
         warranties.find("SN-1")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.instructions.safe_regex import UnsafeRegexError, compile_safe_regex
+from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
 
 
 @pytest.mark.parametrize(

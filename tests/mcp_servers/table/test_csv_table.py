@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from guarantee_email_agent.mcp_servers.warranty.csv_list import CsvList
-from guarantee_email_agent.mcp_servers.warranty.warranty_list import WarrantyListError, WarrantyRecord
+from guarantee_email_agent.mcp_servers.table.csv_table import CsvTable
+from guarantee_email_agent.mcp_servers.table.table import TableError
+from guarantee_email_agent.mcp_servers.warranty.warranty_list import WARRANTIES, WarrantyRecord
 
 HEAD = "serial_number,expiration_date,coverage,status\n"
 LATER = 2_000_000_000.0
@@ -24,8 +25,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "warranties.csv"
 
 
-def opened(file: Path) -> CsvList:
-    return CsvList(file, lambda: LATER)
+def opened(file: Path) -> CsvTable[WarrantyRecord]:
+    return CsvTable(file, WARRANTIES, lambda: LATER)
 
 
 class TestRecords:
@@ -112,13 +113,13 @@ class TestProblems:
     )
     def test_are_told_with_their_place(self, content: str | bytes, message: str, file: Path) -> None:
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(WarrantyListError) as caught:
+        with pytest.raises(TableError) as caught:
             opened(file)
         assert str(caught.value).startswith(f"{file.parent}/{message}")
 
     def test_a_file_that_is_not_there_is_one(self, file: Path) -> None:
         message = r"cannot be read \(No such file or directory\)\. Create it, or name"
-        with pytest.raises(WarrantyListError, match=message):
+        with pytest.raises(TableError, match=message):
             opened(file)
 
 
@@ -138,11 +139,13 @@ class TestChange:
         os.utime(file, (seconds, seconds))
 
     @pytest.fixture
-    def warranties(self, file: Path) -> CsvList:
+    def warranties(self, file: Path) -> CsvTable[WarrantyRecord]:
         self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
         return opened(file)
 
-    def test_is_taken_over(self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_is_taken_over(
+        self, file: Path, warranties: CsvTable[WarrantyRecord], capsys: pytest.CaptureFixture[str]
+    ) -> None:
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
         assert warranties.find("SN-1") is None
         assert warranties.find("SN-2")
@@ -151,14 +154,14 @@ class TestChange:
     def test_is_left_alone_while_somebody_may_still_write(self, file: Path) -> None:
         self.write(file, f"{HEAD}SN-1,2030-01-31,,\n", LATER - 100)
         times = [LATER]
-        warranties = CsvList(file, lambda: times[-1])
+        warranties = CsvTable(file, WARRANTIES, lambda: times[-1])
         self.write(file, HEAD, LATER - 0.5)
         assert warranties.find("SN-1")
         times.append(LATER + 1)
         assert warranties.find("SN-1") is None
 
     def test_to_something_bad_is_told_once_and_not_taken_over(
-        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+        self, file: Path, warranties: CsvTable[WarrantyRecord], capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.write(file, f"{HEAD}SN-1,soon,,\n", LATER - 50)
         assert warranties.find("SN-1")
@@ -169,7 +172,7 @@ class TestChange:
         assert warranties.find("SN-2")
 
     def test_to_nothing_at_all_is_one_too(
-        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+        self, file: Path, warranties: CsvTable[WarrantyRecord], capsys: pytest.CaptureFixture[str]
     ) -> None:
         file.unlink()
         assert warranties.find("SN-1")
@@ -178,7 +181,7 @@ class TestChange:
         assert warranties.find("SN-2")
 
     def test_that_cannot_be_read_is_tried_again_at_the_next_call(
-        self, file: Path, warranties: CsvList, capsys: pytest.CaptureFixture[str]
+        self, file: Path, warranties: CsvTable[WarrantyRecord], capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.write(file, f"{HEAD}SN-2,2030-01-31,,\n", LATER - 50)
         with no_file_can_be_opened():

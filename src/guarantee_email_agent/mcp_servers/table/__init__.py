@@ -1,0 +1,1 @@
+"""The table server: looks numbers up in a table that somebody keeps."""
