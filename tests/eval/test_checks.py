@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval.checks import FailedCheck, check_agent_report, check_completed, check_recipients
-from guarantee_email_agent.eval.models import EvalExpectedOutput
+from guarantee_email_agent.eval.models import EvalExpectedOutput, ExpectedCall, ForbiddenCall
 
 GOOD: dict[str, Any] = {
     "email_sent": True,
@@ -216,3 +216,89 @@ class TestWhatHoldsForEveryScenario:
         found = [] if check is None else [FailedCheck(check, "stopped in step draft: no answer")]
         assert list(check_completed(report, others_failed)) == found
         assert list(check_completed(ProcessingResult(True, "m"), others_failed=True)) == []
+
+
+def call(tool: str, **arguments: object) -> dict[str, Any]:
+    return {"server": "orders", "tool": tool, "arguments": arguments}
+
+
+def failures_of(made: list[dict[str, Any]], **changes: Any) -> list[str]:
+    return expected(**changes).matches({**GOOD, "calls": made})[1]
+
+
+class TestCalls:
+    def test_a_call_with_more_arguments_than_expected_passes(self) -> None:
+        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
+        assert failures_of([call("get_order", id="A", verbose=True)], calls=[wanted]) == []
+
+    def test_a_call_that_was_not_made_shows_what_was_called_instead(self) -> None:
+        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
+        (failure,) = failures_of([call("list_orders")], calls=[wanted])
+        assert failure == (
+            "calls: orders.get_order was not called\n"
+            "  expected: orders.get_order(id='A')\n"
+            "  actual:   orders.list_orders"
+        )
+
+    def test_a_call_with_other_arguments_shows_them(self) -> None:
+        wanted = ExpectedCall("orders", "get_order", {"id": "A"})
+        (failure,) = failures_of([call("list_orders"), call("get_order", id="B")], calls=[wanted])
+        assert failure == (
+            "calls: orders.get_order was not called with these arguments\n"
+            "  expected: orders.get_order(id='A')\n"
+            "  actual:   orders.get_order(id='B')"
+        )
+
+    def test_without_any_call(self) -> None:
+        (failure,) = failures_of([], calls=[ExpectedCall("orders", "get_order")])
+        assert failure.endswith("actual:   (no call)")
+
+    @pytest.mark.parametrize(
+        ("times", "made", "passes"),
+        [(None, 0, False), (None, 3, True), (0, 0, True), (0, 1, False), (2, 2, True), (2, 1, False), (2, 3, False)],
+    )
+    def test_how_often(self, times: int | None, made: int, passes: bool) -> None:
+        failures = failures_of([call("get_order")] * made, calls=[ExpectedCall("orders", "get_order", {}, times)])
+        assert (failures == []) is passes
+
+    @pytest.mark.parametrize(
+        ("order", "passes"), [("ab", True), ("xaxbx", True), ("ba", False), ("bab", True), ("aab", True)]
+    )
+    def test_the_order(self, order: str, passes: bool) -> None:
+        wanted = [ExpectedCall("orders", "a"), ExpectedCall("orders", "b")]
+        assert (failures_of([call(tool) for tool in order], calls=wanted, ordered=True) == []) is passes
+        assert failures_of([call(tool) for tool in order], calls=wanted) == []
+
+    def test_calls_in_another_order_are_shown(self) -> None:
+        wanted = [ExpectedCall("orders", "a", {}, 2), ExpectedCall("orders", "b")]
+        (failure,) = failures_of([call("a"), call("b"), call("a")], calls=wanted, ordered=True)
+        assert failure == (
+            "calls: made in another order\n"
+            "  expected: orders.a(), 2 times, orders.b()\n"
+            "  actual:   orders.a(), orders.b(), orders.a()"
+        )
+
+    def test_many_calls_are_cut(self) -> None:
+        (failure,) = failures_of([call("b")] * 5000, calls=[ExpectedCall("orders", "a")])
+        assert failure.endswith("orders.b, orders.b and 4990 more")
+
+
+class TestNeverCalled:
+    @pytest.mark.parametrize(
+        ("forbidden", "passes"),
+        [
+            (ForbiddenCall("orders", "cancel"), False),
+            (ForbiddenCall("orders"), False),
+            (ForbiddenCall("orders", "cancel", {"id": "A"}), False),
+            (ForbiddenCall("orders", "cancel", {"id": "B"}), True),
+            (ForbiddenCall("orders", "refund"), True),
+            (ForbiddenCall("mail"), True),
+        ],
+    )
+    def test_which_calls(self, forbidden: ForbiddenCall, passes: bool) -> None:
+        assert (failures_of([call("cancel", id="A")], never_called=[forbidden]) == []) is passes
+
+    def test_the_call_is_shown(self) -> None:
+        assert failures_of([call("cancel", id="A")], never_called=[ForbiddenCall("orders")]) == [
+            "never_called: orders.cancel was called\n  expected: never orders.*()\n  actual:   orders.cancel(id='A')"
+        ]

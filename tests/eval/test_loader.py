@@ -344,6 +344,36 @@ class TestFields:
         data = changed("input.mock_responses.warranty_api", {"error": failure})
         assert accepted(data).input.mock_responses == {"warranty_api": {"error": failure}}
 
+    def test_tools_of_any_server(self) -> None:
+        data = changed("input.mock_responses.orders", {"get_order": [{"when": {"id": "A"}, "answer": "shipped"}]})
+        data["expected_output"]["calls"] = [{"server": "orders", "tool": "get_order", "times": 1}]
+        data["expected_output"]["never_called"] = [{"server": "mail", "tool": "save_draft"}, {"server": "ticketing"}]
+        expected = accepted(data).expected_output
+        assert (expected.calls[0].times, expected.calls[0].arguments, expected.ordered) == (1, {}, False)
+        assert [call.tool for call in expected.never_called] == ["save_draft", None]
+
+    @pytest.mark.parametrize(
+        ("path", "value", "says"),
+        [
+            ("input.mock_responses.orders", {"get": 5}, "orders.get must be an answer"),
+            ("expected_output.calls", [{"server": "orders"}], "Missing field: expected_output.calls[0].tool"),
+            ("expected_output.calls", [{"server": "mial", "tool": "mark"}], "'mial' is no server of this scenario"),
+            ("expected_output.calls", [{"server": "mail", "tool": "send_mail_reply"}], "did you mean 'send_reply'?"),
+            ("expected_output.calls", [{"server": "mail", "tool": "mark", "times": -1}], "must be at least 0"),
+            ("expected_output.calls", [{"server": "mail", "tool": "mark", "time": 1}], "did you mean 'times'?"),
+            ("expected_output.never_called", [{"server": "orders"}], "; there are mail, warranty, ticketing"),
+            ("expected_output.never_called", [{"server": "mail", "tool": "x"}], "'x' is no tool of mail"),
+            ("expected_output.ordered", True, "needs two calls or more"),
+        ],
+    )
+    def test_calls_that_nobody_could_make(self, path: str, value: object, says: str) -> None:
+        assert says in problem_with(changed(path, value)).message
+
+    def test_for_an_agent_that_is_not_ours_no_instruction_of_ours_is_needed(self, write: Write) -> None:
+        file = write(json.dumps(without("expected_output.scenario_instruction_used")))
+        assert EvalLoader(any_agent=True).load_eval_test_case(file).expected_output.scenario_instruction_used is None
+        assert refused(file).code == "eval_missing_field"
+
     def test_all_problems_are_named_at_once(self, write: Write) -> None:
         text = TWO_DOCUMENTS.replace("created: 2026-01-18\n", "").replace("email_sent: true", "email_snt: true")
         assert refused(write(text)).message == (

@@ -19,7 +19,15 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.eval import runner as runner_module
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import MockAnthropicClient
-from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalResult, EvalTestCase
+from guarantee_email_agent.eval.models import (
+    EvalEmail,
+    EvalExpectedOutput,
+    EvalInput,
+    EvalResult,
+    EvalTestCase,
+    ExpectedCall,
+    ForbiddenCall,
+)
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.utils.errors import InstructionError
 
@@ -92,6 +100,34 @@ def test_actual_output_is_what_the_mocks_captured(config: Config, good: EvalTest
         "ticket_id": "MOCK-TICKET-001",
     }
     assert actual["scenario_used"] == "valid-warranty"
+
+
+def test_calls_are_captured_under_the_names_of_the_mcp_servers_and_their_tools(
+    config: Config, good: EvalTestCase
+) -> None:
+    calls = asyncio.run(EvalRunner(config).run_test_case(good)).actual_output["calls"]
+    assert [(call["server"], call["tool"]) for call in calls] == [
+        ("warranty", "check_warranty"),
+        ("ticketing", "create_ticket"),
+        ("mail", "send_reply"),
+    ]
+    assert calls[0]["arguments"] == {"serial_number": "SN12345"}
+    assert set(calls[2]["arguments"]) == {
+        *("to", "subject", "body", "message_id", "in_reply_to", "references", "headers")
+    }
+
+
+def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config, timing_out: EvalTestCase) -> None:
+    expected = EvalExpectedOutput(
+        False,
+        False,
+        "valid-warranty",
+        calls=(ExpectedCall("warranty", "check_warranty", {"serial_number": "SN12345"}, times=3),),
+        never_called=(ForbiddenCall("mail"),),
+    )
+    result = asyncio.run(EvalRunner(config).run_test_case(replace(timing_out, expected_output=expected)))
+    assert not any("called" in failure for failure in result.failures)
+    assert len(result.actual_output["calls"]) == 3
 
 
 def test_every_miss_is_listed(config: Config, good: EvalTestCase) -> None:

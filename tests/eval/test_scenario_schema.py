@@ -42,11 +42,20 @@ def test_keys_are_those_of_the_files() -> None:
 def test_services_take_their_faults_and_the_warranty_any_further_facts() -> None:
     mocks = scenario_schema()["properties"]["input"]["properties"]["mock_responses"]
     assert set(mocks["properties"]) == {"gmail", "warranty_api", "ticketing"}
-    assert mocks["additionalProperties"] is False
     for service in mocks["properties"].values():
         assert set(service["properties"]["error"]["enum"]) == {"timeout", "unavailable", "malformed", None}
     assert mocks["properties"]["gmail"]["additionalProperties"] is False
     assert "additionalProperties" not in mocks["properties"]["warranty_api"]
+
+
+def test_any_other_server_has_tools_and_each_tool_answers() -> None:
+    """As an editor reads it: an entry's keys are checked once one of them is there."""
+    tools = scenario_schema()["properties"]["input"]["properties"]["mock_responses"]["additionalProperties"]
+    assert (tools["type"], tools["minProperties"]) == ("object", 1)
+    tool = tools["additionalProperties"]
+    assert [form["type"] for form in tool["anyOf"]] == [["object", "string"], "array"]
+    assert set(tool["then"]["properties"]) == {"when", "answer", "error"}
+    assert tool["then"]["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("to_file", [False, True])

@@ -10,13 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guarantee_email_agent.email.processor_models import ProcessingResult
+from guarantee_email_agent.eval.tool_mocks import has_arguments
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.eval.models import ExpectedCall, ForbiddenCall
     from guarantee_email_agent.judging.verdict import Verdict
 
 _MAX_CHARACTERS: Final = 200
+_MAX_CALLS: Final = 10
 _ABSENT: Final = object()
 
 
@@ -92,14 +96,85 @@ def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator
             yield FailedCheck("ticket_fields", f"wrong value of {name!r}", format_value(value), format_value(found))
 
 
-def check_scenario_used(expected: str, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
-    """An agent that used no instruction reports None, for which a scenario file says `none`."""
+def check_scenario_used(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """An agent that used no instruction reports None, for which a scenario file says `none`. expected: None for any."""
+    if expected is None:
+        return
     used = actual.get("scenario_used", _ABSENT)
     if ("none" if used is None else used) != expected:
         reason = "nothing was reported" if used is _ABSENT else "another instruction was used"
         if used is None:
             reason = "no instruction was used"
         yield FailedCheck("scenario_instruction_used", reason, format_value(expected), format_value(used))
+
+
+def check_calls(expected: Sequence[ExpectedCall], actual: Mapping[str, Any], *, ordered: bool) -> Iterator[FailedCheck]:
+    """Each call that is expected is among those that were made, as often as the scenario says and in its order."""
+    if not expected:
+        return
+    made = actual.get("calls", ())
+    complete = True
+    for call in expected:
+        times = sum(_fits(call, other) for other in made)
+        if times == call.times or (call.times is None and times):
+            continue
+        complete = False
+        name = f"{call.server}.{call.tool}"
+        reason = f"{name} was called {pluralize(times, 'time')}" if times else f"{name} was not called"
+        if times == 0 and any((other["server"], other["tool"]) == (call.server, call.tool) for other in made):
+            reason += " with these arguments"
+        yield FailedCheck("calls", reason, _format_expected(call), _format_calls(made, call))
+    if ordered and complete and not _in_order(expected, made):
+        wanted = ", ".join(map(_format_expected, expected))
+        yield FailedCheck("calls", "made in another order", wanted, _format_calls(made))
+
+
+def check_never_called(forbidden: Sequence[ForbiddenCall], actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    for call in forbidden:
+        made = [other for other in actual.get("calls", ()) if _fits(call, other)]
+        if made:
+            name = f"{made[0]['server']}.{made[0]['tool']}"
+            yield FailedCheck(
+                "never_called", f"{name} was called", f"never {_format_expected(call)}", _format_calls(made)
+            )
+
+
+def _fits(wanted: ExpectedCall | ForbiddenCall, call: Mapping[str, Any]) -> bool:
+    return (
+        call["server"] == wanted.server
+        and wanted.tool in (None, call["tool"])
+        and has_arguments(call["arguments"], wanted.arguments)
+    )
+
+
+def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the calls stand among those that were made, one after the other; what stands between them is free."""
+    rest = iter(made)
+    wanted = (call for call in expected for _ in range(1 if call.times is None else call.times))
+    return all(any(_fits(call, other) for other in rest) for call in wanted)
+
+
+def _format_expected(call: ExpectedCall | ForbiddenCall) -> str:
+    times = getattr(call, "times", None)
+    often = "" if times is None else f", {pluralize(times, 'time')}"
+    return f"{call.server}.{call.tool or '*'}{_format_arguments(call.arguments)}{often}"
+
+
+def _format_calls(made: Sequence[Mapping[str, Any]], nearest: ExpectedCall | None = None) -> str:
+    """What was called instead: the calls of the same tool with their arguments, else all by their names."""
+    same = made
+    if nearest is not None:
+        same = [call for call in made if (call["server"], call["tool"]) == (nearest.server, nearest.tool)]
+    if same:
+        texts = [f"{call['server']}.{call['tool']}{_format_arguments(call['arguments'])}" for call in same]
+    else:
+        texts = [f"{call['server']}.{call['tool']}" for call in made]
+    more = f" and {len(texts) - _MAX_CALLS} more" if len(texts) > _MAX_CALLS else ""
+    return ", ".join(texts[:_MAX_CALLS]) + more if texts else "(no call)"
+
+
+def _format_arguments(arguments: Mapping[str, object]) -> str:
+    return f"({', '.join(f'{name}={truncate(repr(value), 60)}' for name, value in arguments.items())})"
 
 
 def check_processing_time(limit_ms: int, actual_ms: object) -> Iterator[FailedCheck]:
@@ -141,6 +216,12 @@ def check_previous_reply(scenario: str, known: Sequence[str]) -> Iterator[Failed
     if scenario not in known and scenario != "proved":
         reason = f"no instruction is called {scenario!r}{suggestion(scenario, known)}"
         yield FailedCheck("previous_reply", reason)
+
+
+def check_known_calls(unknown: Sequence[str]) -> Iterator[FailedCheck]:
+    """Calls that no mock knows. unknown: what is wrong with each."""
+    for problem in unknown:
+        yield FailedCheck("calls", problem)
 
 
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
-from guarantee_email_agent.eval.models import EvalTestCase, InvalidScenario, MockResponses, MockWarrantyAnswer
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.eval.models import (
+    EvalTestCase,
+    ExpectedCall,
+    ForbiddenCall,
+    InvalidScenario,
+    MockResponses,
+    MockWarrantyAnswer,
+)
+from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS, find_tool_problems
+from guarantee_email_agent.files.problems import (
+    KeyPath,
+    Problem,
+    dotted_path,
+    locate_problems,
+    mismatch,
+    missing_key,
+    suggestion,
+)
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
@@ -44,7 +60,11 @@ class EvalSuite(list[EvalTestCase]):
 
 
 class EvalLoader:
-    """Loads scenario files. Holds nothing, so that one loader serves any number of folders."""
+    """Loads scenario files. Remembers none, so that one loader serves any number of folders."""
+
+    def __init__(self, *, any_agent: bool = False) -> None:
+        """any_agent: the scenarios are for an agent that is not ours, so that they need no instruction of ours."""
+        self._any_agent = any_agent
 
     def load_eval_test_case(self, file_path: str | Path) -> EvalTestCase:
         """The scenario in one file.
@@ -61,7 +81,7 @@ class EvalLoader:
             component = "eval" if error.code == "document_yaml_invalid" else "eval_file"
             code = f"{component}_{error.code.removeprefix('document_')}"
             raise _error(path, error.message[0].upper() + error.message[1:], code, error.details) from None
-        return _build_test_case(data, path, text)
+        return _build_test_case(data, path, text, self._any_agent)
 
     def validate_test_case(self, data: object, file_path: str | Path) -> EvalTestCase:
         """The scenario in parsed `data` (the documents of a file merged into one mapping).
@@ -69,7 +89,7 @@ class EvalLoader:
         Raises EvalError with all problems in one line, and the code of the first: `eval_missing_field`,
         `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_file_name`.
         """
-        return _build_test_case(data, os.fspath(file_path), None)
+        return _build_test_case(data, os.fspath(file_path), None, self._any_agent)
 
     def discover_test_cases(self, directory: str | Path) -> EvalSuite:
         """All scenarios of a folder, in the byte order of their file names.
@@ -125,10 +145,13 @@ class EvalLoader:
         return _invalid_scenario(path, _error(path, problem, "eval_duplicate_id"))
 
 
-def _build_test_case(data: object, path: str, text: str | None) -> EvalTestCase:
+def _build_test_case(data: object, path: str, text: str | None, any_agent: bool) -> EvalTestCase:
     case = build(EvalTestCase, data, {"file": path})
+    missing = [] if any_agent else list(_find_missing_instruction(data))
     if isinstance(case, list):
-        raise _problems_error(case, path, text)
+        raise _problems_error([*case, *missing], path, text)
+    if missing:
+        raise _problems_error(missing, path, text)
     if case.input.mock_responses and (problems := _find_mock_problems(case.input.mock_responses)):
         raise _problems_error(problems, path, text)
     if problems := list(_find_contradictions(case)):
@@ -166,14 +189,22 @@ def _merge_documents(documents: list[object], path: str) -> object:
     return merged
 
 
+def _find_missing_instruction(data: object) -> Iterator[Problem]:
+    """`scenario_instruction_used` is for our own agent, which is the only one that has instructions of ours."""
+    expected = data.get("expected_output") if isinstance(data, dict) else None
+    if isinstance(expected, dict) and expected.get("scenario_instruction_used", "") is None:
+        yield mismatch(("expected_output", "scenario_instruction_used"), "text", None)
+    elif isinstance(expected, dict) and "scenario_instruction_used" not in expected:
+        yield missing_key("scenario_instruction_used", ("expected_output",), ())
+
+
 def _find_mock_problems(mocks: Mapping[str, Mapping[str, object]]) -> list[Problem]:
-    known = dict(mocks)
+    known = {name: answer for name, answer in mocks.items() if name in OWN_SERVICES}
     if answer := mocks.get("warranty_api"):  # facts may have any further keys
         known["warranty_api"] = {key: value for key, value in answer.items() if key in _WARRANTY_KEYS}
     found = build(MockResponses, known)
-    if isinstance(found, list):
-        return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in found]
-    return []
+    problems = [*(found if isinstance(found, list) else ()), *find_tool_problems(mocks)]
+    return [replace(problem, path=("input", "mock_responses", *problem.path)) for problem in problems]
 
 
 def _find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
@@ -194,6 +225,35 @@ def _find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if expected.hand_over_reason is not None and expected.email_sent:
         wrong = "says why no reply goes out, but email_sent is true; remove one"
         yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
+    yield from _find_unknown_calls(case)
+
+
+def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
+    """Calls of tools that this scenario does not have: nobody could make them, so they would guard nothing."""
+    expected = case.expected_output
+    if expected.ordered and len(expected.calls) < 2:
+        yield Problem(("expected_output", "ordered"), "value", "needs two calls or more; add them, or remove it")
+    mocked = {name: tuple(tools) for name, tools in case.input.mock_responses.items() if name not in OWN_SERVICES}
+    known = {**OWN_TOOLS, **mocked}
+    for index, call in enumerate(expected.calls):
+        yield from _find_unknown_call(call, known, ("expected_output", "calls", index))
+    for index, forbidden in enumerate(expected.never_called):
+        yield from _find_unknown_call(forbidden, known, ("expected_output", "never_called", index))
+
+
+def _find_unknown_call(
+    call: ExpectedCall | ForbiddenCall, known: Mapping[str, Sequence[str]], path: KeyPath
+) -> Iterator[Problem]:
+    if call.server not in known:
+        wrong = f"{call.server!r} is no server of this scenario{_listed(call.server, known)}"
+        yield Problem((*path, "server"), "value", wrong)
+    elif call.tool is not None and call.tool not in known[call.server]:
+        wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, known[call.server])}"
+        yield Problem((*path, "tool"), "value", wrong)
+
+
+def _listed(word: str, known: Iterable[str]) -> str:
+    return suggestion(word, known) or f"; there are {', '.join(known)}"
 
 
 def _answered_ids(headers: Mapping[str, str]) -> list[str]:

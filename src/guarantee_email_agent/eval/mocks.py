@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolCall, ToolMocks
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -17,8 +18,6 @@ from guarantee_email_agent.utils.errors import IntegrationError
 _RETRYABLE_FAILURES = frozenset({"timeout", "unavailable"})
 ARRIVED_AT = 0.0
 """When the mail of a scenario arrives, on the clock of its `previous_reply`."""
-
-_MALFORMED_ANSWER: Mapping[str, Any] = {"unexpected": "answer"}
 
 
 def build_raw_email(test_case: EvalTestCase) -> dict[str, Any]:
@@ -54,11 +53,17 @@ def send_email_arguments(reply: Reply) -> dict[str, Any]:
     }
 
 
+def _reply_arguments(captured: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply as our mail server's tools take it: without the mailbox's own id, and empty where there is nothing."""
+    return {name: "" if value is None else value for name, value in captured.items() if name != "thread_id"}
+
+
 class _MockService:
     """What the mocked services share: the scenario's answer, and failing as the scenario says."""
 
-    def __init__(self, service: str, test_case: EvalTestCase | None) -> None:
+    def __init__(self, service: str, test_case: EvalTestCase | None, tools: ToolMocks | None) -> None:
         self._service = service
+        self._tools = tools or ToolMocks({})
         self._answer = dict(test_case.input.mock_responses.get(service, {})) if test_case else {}
         self._failure = self._answer.pop("error", None)
 
@@ -69,6 +74,10 @@ class _MockService:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+    def _capture(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Note the call as one of the MCP server's tool that production calls here."""
+        self._tools.calls.append(ToolCall(server, tool, dict(arguments)))
 
     def _raise_if_down(self) -> None:
         if self._failure in _RETRYABLE_FAILURES:
@@ -85,8 +94,8 @@ class _MockService:
 class MockGmailClient(_MockService):
     """A mailbox with one unread mail; `sent_emails` holds what was sent, each as a mapping of the call's arguments."""
 
-    def __init__(self, test_case: EvalTestCase) -> None:
-        super().__init__("gmail", test_case)
+    def __init__(self, test_case: EvalTestCase, tools: ToolMocks | None = None) -> None:
+        super().__init__("gmail", test_case, tools)
         self._test_case = test_case
         self.sent_emails: list[dict[str, Any]] = []
         self.drafts: list[dict[str, Any]] = []
@@ -101,6 +110,7 @@ class MockGmailClient(_MockService):
 
     async def save_draft(self, reply: Reply) -> dict[str, Any]:
         """`drafts` holds what was stored for a person to send."""
+        self._capture("mail", "save_draft", _reply_arguments(send_email_arguments(reply)))
         if self._failure:
             raise self._error()
         self.drafts.append(send_email_arguments(reply))
@@ -109,6 +119,7 @@ class MockGmailClient(_MockService):
     async def send_email(
         self, to: str, subject: str, body: str, thread_id: str | None = None, **headers: Any
     ) -> dict[str, Any]:
+        self._capture("mail", "send_reply", {"to": to, "subject": subject, "body": body, **_reply_arguments(headers)})
         if self._failure:
             # After a time-out nobody knows whether the mail went out, so sending is not for a retry to repeat.
             raise self._error(retryable=self._failure == "unavailable")
@@ -119,29 +130,31 @@ class MockGmailClient(_MockService):
 class MockWarrantyAPIClient(_MockService):
     """Answers the scenario's facts for whatever serial number; without any it knows none. `calls` holds the numbers."""
 
-    def __init__(self, test_case: EvalTestCase) -> None:
-        super().__init__("warranty_api", test_case)
+    def __init__(self, test_case: EvalTestCase, tools: ToolMocks | None = None) -> None:
+        super().__init__("warranty_api", test_case, tools)
         self.calls: list[str] = []
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         self.calls.append(serial_number)
+        self._capture("warranty", "check_warranty", {"serial_number": serial_number})
         self._raise_if_down()
-        return dict(_MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"})
+        return dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"})
 
 
 class MockTicketingClient(_MockService):
     """Numbers its tickets MOCK-TICKET-001, -002, …; `created_tickets` holds their data with the `ticket_id`."""
 
-    def __init__(self, test_case: EvalTestCase | None = None) -> None:
-        super().__init__("ticketing", test_case)
+    def __init__(self, test_case: EvalTestCase | None = None, tools: ToolMocks | None = None) -> None:
+        super().__init__("ticketing", test_case, tools)
         self._by_key: dict[str, str] = {}
         self.created_tickets: list[dict[str, Any]] = []
         self.notes: dict[str, tuple[str, str]] = {}
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
+        self._capture("ticketing", "create_ticket", ticket_data)
         self._raise_if_down()
         if self._failure:
-            return dict(_MALFORMED_ANSWER)
+            return dict(MALFORMED_ANSWER)
         key = str(ticket_data.get("idempotency_key") or "")
         if key in self._by_key:
             return {"ticket_id": self._by_key[key], "status": "existing"}
@@ -153,6 +166,8 @@ class MockTicketingClient(_MockService):
 
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """`notes` holds ticket and text by idempotency key."""
+        arguments = {"ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
+        self._capture("ticketing", "add_note", arguments)
         self._raise_if_down()
         self.notes.setdefault(idempotency_key, (ticket_id, note))
         return True
@@ -198,11 +213,14 @@ class MockAnthropicClient(ModelClient):
         """Nothing is open."""
 
 
-def create_mock_clients(test_case: EvalTestCase) -> dict[str, Any]:
-    """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`."""
+def create_mock_clients(test_case: EvalTestCase, tools: ToolMocks | None = None) -> dict[str, Any]:
+    """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`.
+
+    tools: also notes their calls, in order, under the names of the MCP servers and tools that production calls.
+    """
     return {
-        "gmail": MockGmailClient(test_case),
-        "warranty": MockWarrantyAPIClient(test_case),
-        "ticketing": MockTicketingClient(test_case),
+        "gmail": MockGmailClient(test_case, tools),
+        "warranty": MockWarrantyAPIClient(test_case, tools),
+        "ticketing": MockTicketingClient(test_case, tools),
         "anthropic": MockAnthropicClient(),
     }

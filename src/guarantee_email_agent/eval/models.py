@@ -16,8 +16,10 @@ from guarantee_email_agent.config.settings import SenderCheck
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
+    check_calls,
     check_hand_over,
     check_happened,
+    check_never_called,
     check_note,
     check_processing_time,
     check_scenario_used,
@@ -119,7 +121,8 @@ class EvalInput:
 
     email: EvalEmail
     mock_responses: Mapping[str, Mapping[str, object]] = field(
-        default_factory=dict, metadata={"doc": "What the mocked services answer."}
+        default_factory=dict,
+        metadata={"doc": "What the mocked services answer; the tools of any other MCP server stand under its name."},
     )
     previous_reply: PreviousReply | None = field(
         default=None, metadata={"doc": "What we wrote to the customer before, for a mail that answers it."}
@@ -128,16 +131,40 @@ class EvalInput:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """A call of a tool that must be among those that the mocks captured."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str = field(metadata={"doc": "The tool's name, such as send_reply."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Arguments with exactly these values; others are free."}
+    )
+    times: int | None = number(None, "How often exactly; at least once if left out.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ForbiddenCall:
+    """A call of a tool that must not be among them."""
+
+    server: str = field(metadata={"doc": "mail, warranty, ticketing, or a name under mock_responses."})
+    tool: str | None = field(default=None, metadata={"doc": "The tool's name; any of the server's if left out."})
+    arguments: Mapping[str, object] = field(
+        default_factory=dict, metadata={"doc": "Only calls with exactly these values; others are free."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EvalExpectedOutput:
     """What must come of it, judged by what the mocks captured."""
 
     email_sent: bool = field(metadata={"doc": "true: exactly one mail goes out, to the sender. false: none."})
     ticket_created: bool = field(metadata={"doc": "true: exactly one ticket is created. false: none."})
-    scenario_instruction_used: str = field(
+    scenario_instruction_used: str | None = field(
+        default=None,
         metadata={
-            "doc": "The scenario instruction, such as valid-warranty; none if none was used.",
+            "doc": "The scenario instruction, such as valid-warranty; none if none was used. Only for our own agent.",
             "check": not_blank,
-        }
+        },
     )
     response_body_contains: tuple[str, ...] = field(
         default=(),
@@ -163,6 +190,11 @@ class EvalExpectedOutput:
         default=None,
         metadata={"doc": "Why it is left to a person, such as fire; not judged if left out.", "check": not_blank},
     )
+    calls: tuple[ExpectedCall, ...] = field(default=(), metadata={"doc": "Calls of tools that must have been made."})
+    ordered: bool = field(default=False, metadata={"doc": "Whether the calls must have been made in this order."})
+    never_called: tuple[ForbiddenCall, ...] = field(
+        default=(), metadata={"doc": "Calls of tools that must not have been made."}
+    )
     processing_time_ms: int = number(60_000, "The longest the agent may take, in milliseconds.", minimum=1)
 
     def matches(self, actual: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -170,7 +202,8 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `note_added` and `hand_over_reasons` are read where the scenario expects something of them.
+        keeps elsewhere. `note_added`, `hand_over_reasons`, `scenario_used` and `calls` (each `server`, `tool`,
+        `arguments`) are read where the scenario expects something of them.
         """
         body = actual.get("response_body")
         failed = chain(
@@ -184,6 +217,8 @@ class EvalExpectedOutput:
             check_note(self.note_added, actual),
             check_hand_over(self.hand_over_reason, actual),
             check_scenario_used(self.scenario_instruction_used, actual),
+            check_calls(self.calls, actual, ordered=self.ordered),
+            check_never_called(self.never_called, actual),
             check_processing_time(self.processing_time_ms, actual.get("processing_time_ms", 0)),
         )
         failures = [str(check) for check in failed]

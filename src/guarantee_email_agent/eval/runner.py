@@ -16,6 +16,7 @@ from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_agent_report,
     check_completed,
+    check_known_calls,
     check_notes,
     check_previous_reply,
     check_recipients,
@@ -25,6 +26,7 @@ from guarantee_email_agent.eval.checks import (
 )
 from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
@@ -107,7 +109,8 @@ class EvalRunner:
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
         previous = test_case.input.previous_reply
-        mocks = clients = create_mock_clients(test_case)
+        tools = ToolMocks(test_case.input.mock_responses)
+        mocks = clients = create_mock_clients(test_case, tools)
         if llm is not None:
             mocks["anthropic"] = llm
         trace = None
@@ -134,6 +137,7 @@ class EvalRunner:
         noted = [ticket_id for ticket_id, _ in mocks["ticketing"].notes.values()]
         actual["note_added"] = bool(noted)
         actual["hand_over_reasons"] = list(report.hand_over_reasons)
+        actual["calls"] = [call.as_dict() for call in tools.calls]
         actual["processing_time_ms"] = elapsed_ms
         sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
@@ -141,6 +145,7 @@ class EvalRunner:
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
             failures.extend(map(str, check_previous_reply(previous.scenario, known)))
+        failures.extend(map(str, check_known_calls(tools.unknown)))
         failures.extend(map(str, check_agent_report(report, actual)))
         stopped = [str(check) for check in check_completed(report, bool(failures))]
         failures.extend(stopped)

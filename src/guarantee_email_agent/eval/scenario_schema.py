@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, MockResponses
+from guarantee_email_agent.eval.tool_mocks import ToolAnswer
 from guarantee_email_agent.files.json_schema import json_schema
 
 
@@ -23,6 +24,9 @@ def scenario_schema() -> dict[str, Any]:
     schema = json_schema(EvalTestCase, "Scenario of guarantee-email-agent")
     email_and_mocks = schema["properties"]["input"]["properties"]
     email_and_mocks["mock_responses"] |= _mock_schema()
+    expected = schema["properties"]["expected_output"]  # as for our own agent
+    expected["required"].append("scenario_instruction_used")
+    expected["properties"]["scenario_instruction_used"]["type"] = "string"
     return schema
 
 
@@ -39,7 +43,23 @@ def _mock_schema() -> dict[str, Any]:
         service["type"] = "object"
     del services["warranty_api"]["additionalProperties"]  # facts may have any further keys
     del services["warranty_api"]["properties"]["status"]["default"]
-    return {"properties": services, "additionalProperties": False}
+    return {"properties": services, "additionalProperties": _tools_schema()}
+
+
+def _tools_schema() -> dict[str, Any]:
+    """Of an MCP server that is not ours: its tools, each with an answer, answers in turn, or answers by arguments."""
+    entry = json_schema(ToolAnswer)
+    answer: dict[str, Any] = {"type": ["object", "string"]}
+    entry["properties"]["answer"]["anyOf"] = [answer, {"type": "array", "items": answer, "minItems": 1}]
+    is_entry = {"type": "object", "anyOf": [{"required": [key]} for key in entry["properties"]]}
+    of_entry = {"if": is_entry, "then": {key: entry[key] for key in ("properties", "additionalProperties")}}
+    in_turn = {"type": "array", "items": {**answer, **of_entry}, "minItems": 1}
+    return {
+        "description": "Another MCP server: its tools by name, each with its answer.",
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"anyOf": [answer, in_turn], **of_entry},
+    }
 
 
 if __name__ == "__main__":

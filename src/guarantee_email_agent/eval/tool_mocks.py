@@ -1,0 +1,294 @@
+"""Tools of any MCP server, mocked: what a scenario's `mock_responses.<server>.<tool>` says, and answering by it.
+
+A tool gives one answer at every call, a list of answers in turn, or the answer of the first entry whose `when` fits the
+call's arguments. A call beyond the list, one that no `when` fits, and one of a tool that is not mocked are calls that
+no mock knows: the agent gets an error, and the scenario fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final, Literal, cast
+
+from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
+from guarantee_email_agent.files.validation import build
+
+ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
+Answer = str | Mapping[str, Any]
+"""What a tool gives back: structured content, or text."""
+
+MALFORMED_ANSWER: Final[Mapping[str, Any]] = {"unexpected": "answer"}
+OWN_SERVICES: Final = ("gmail", "warranty_api", "ticketing")
+"""Keys of `mock_responses` that stand for the services of our own agent, and hold no tools."""
+
+OWN_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "mail": (
+        "list_unprocessed",
+        "read_raw",
+        "is_waiting",
+        "send_reply",
+        "find_sent",
+        "save_draft",
+        "find_draft",
+        "mark",
+        "tally",
+        "wait_for_mail",
+        "test_connection",
+    ),
+    "warranty": ("check_warranty",),
+    "ticketing": ("create_ticket", "add_note", "find_ticket", "list_tickets"),
+}
+"""The servers that every scenario has, by the names under which calls are captured, with their tools."""
+
+_MEANT: Final = {"mail": "gmail", "warranty": "warranty_api"}
+_KEYS_OF_SERVICES: Final = frozenset({"error", "status", "expiration_date", "coverage", "serial_number", "owner_email"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_ANSWER_FORMS: Final = "an answer (a mapping or text), or a list of answers"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as a mock captured it."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"server": self.server, "tool": self.tool, "arguments": dict(self.arguments)}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """One entry of a mocked tool as its file has it."""
+
+    when: Mapping[str, object] | None = field(
+        default=None, metadata={"doc": "Arguments that the call must have; others are free, and {} fits any call."}
+    )
+    answer: object = field(default=None, metadata={"doc": "A mapping or text; a list is given in turn."})
+    error: ToolFailureKind | None = field(
+        default=None, metadata={"doc": "Fail this way instead; slow gives the answer seconds late."}
+    )
+
+    @property
+    def answers(self) -> tuple[Answer | None, ...]:
+        """In turn where there are several; None for a fault that has none."""
+        return tuple(self.answer) if isinstance(self.answer, list) else (cast("Answer | None", self.answer),)
+
+    def fits(self, arguments: Mapping[str, Any]) -> bool:
+        return has_arguments(arguments, self.when or {})
+
+
+_ENTRY_KEYS: Final = frozenset(ToolAnswer.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMock:
+    """A tool's entries. in_turn: each is used once, in their order; else the first that fits the arguments is used."""
+
+    entries: tuple[ToolAnswer, ...]
+    in_turn: bool
+
+
+class UnknownCallError(Exception):
+    """A call that no mock knows; the message is one line for whoever reads the failed scenario."""
+
+
+class ToolMocks:
+    """The mocked tools of one scenario; `calls` holds what was called, `unknown` each call that no mock knows.
+
+    Not for calls from several threads at once.
+    """
+
+    def __init__(self, mock_responses: Mapping[str, Mapping[str, object]]) -> None:
+        """mock_responses: as the loader accepted it."""
+        self.servers = read_tool_mocks(mock_responses)
+        self.calls: list[ToolCall] = []
+        self.unknown: list[str] = []
+        self._given: dict[tuple[str, str, int], int] = {}  # how many answers of an entry, and of a list, were given
+
+    def answer(self, server: str, tool: str, arguments: Mapping[str, Any]) -> tuple[Answer, ToolFailureKind | None]:
+        """What the tool answers, and whether it fails: `timeout` and `unavailable` give no answer, an empty one stands
+        here; `malformed` gives one of another shape; `slow` a right one, late.
+
+        Raises UnknownCallError, which `unknown` remembers.
+        """
+        self.calls.append(ToolCall(server, tool, arguments))
+        try:
+            answer, error = self._next(server, tool, arguments)
+        except UnknownCallError as unknown:
+            self.unknown.append(str(unknown))
+            raise
+        if error == "malformed":
+            return MALFORMED_ANSWER, error
+        return ("" if answer is None else answer), error
+
+    def _next(
+        self, server: str, tool: str, arguments: Mapping[str, Any]
+    ) -> tuple[Answer | None, ToolFailureKind | None]:
+        if (mock := self.servers.get(server, {}).get(tool)) is None:
+            known = [f"{name}.{known}" for name, tools in self.servers.items() for known in tools]
+            raise UnknownCallError(f"{server}.{tool} is not mocked{suggestion(f'{server}.{tool}', known)}")
+        place = (server, tool, -1)
+        if mock.in_turn:
+            number = self._given.get(place, 0)
+            if number >= len(mock.entries):
+                raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(mock.entries)})")
+            self._given[place] = number + 1
+        else:
+            fitting = (number for number, entry in enumerate(mock.entries) if entry.fits(arguments))
+            if (number := next(fitting, -1)) < 0:
+                raise UnknownCallError(f"{server}.{tool} has no answer for these arguments: {dict(arguments)!r:.200}")
+        entry = mock.entries[number]
+        answers = entry.answers
+        if len(answers) == 1:
+            return answers[0], entry.error
+        place = (server, tool, number)
+        turn = self._given.get(place, 0)
+        if turn >= len(answers):
+            raise UnknownCallError(f"{server}.{tool} was called again after its last answer ({len(answers)})")
+        self._given[place] = turn + 1
+        return answers[turn], entry.error
+
+
+def has_arguments(actual: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
+    """Whether a call's arguments have these values; others are free. `true` is not 1."""
+    return all(name in actual and _is_same(actual[name], value) for name, value in wanted.items())
+
+
+def _is_same(actual: object, wanted: object) -> bool:
+    if isinstance(actual, bool) or isinstance(wanted, bool):
+        return actual is wanted
+    return actual == wanted
+
+
+def read_tool_mocks(mock_responses: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, ToolMock]]:
+    """The mocked tools by server and name; the services of our own agent are none."""
+    mocks: dict[str, dict[str, ToolMock]] = {}
+    for server, tools in mock_responses.items():
+        if server not in OWN_SERVICES:
+            mocks[server] = {tool: _read_tool(value) for tool, value in tools.items()}
+    return mocks
+
+
+def _read_tool(value: object) -> ToolMock:
+    items = value if isinstance(value, list) else [value]
+    entries = tuple(_read_entry(item) for item in items)
+    return ToolMock(entries, in_turn=isinstance(value, list) and entries[0].when is None)
+
+
+def _read_entry(item: object) -> ToolAnswer:
+    return ToolAnswer(**item) if _is_entry(item) else ToolAnswer(answer=item)  # type: ignore[arg-type]
+
+
+def _is_entry(item: object) -> bool:
+    """Whether a mapping tells of an answer, and is not the answer itself."""
+    return isinstance(item, dict) and not _ENTRY_KEYS.isdisjoint(item)
+
+
+# What is wrong with it in a file --------------------------------------------------------------------------------------
+
+
+def find_tool_problems(mock_responses: Mapping[str, Mapping[str, object]]) -> Iterator[Problem]:
+    """What a scenario's file says wrongly of tools; paths begin below `mock_responses`."""
+    for server, tools in mock_responses.items():
+        if server in OWN_SERVICES:
+            continue
+        if (problem := _server_problem(server, tools)) is not None:
+            yield problem
+            continue
+        for tool, value in tools.items():
+            path = (server, tool)
+            if tool == "error":
+                yield Problem(path, "value", "is no tool; a fault stands under the tool that fails: {tool: {error: …}}")
+            elif not _NAME.fullmatch(tool):
+                yield Problem(path, "value", "is no name of a tool: letters, digits, '_', '-', '.', at most 64")
+            else:
+                yield from _tool_problems(value, path)
+
+
+def _server_problem(server: str, tools: Mapping[str, object]) -> Problem | None:
+    if server in _MEANT:
+        return unknown_key(server, (), [_MEANT[server]])
+    if (not tools or not _KEYS_OF_SERVICES.isdisjoint(tools)) and "did you mean" in suggestion(server, OWN_SERVICES):
+        return unknown_key(server, (), OWN_SERVICES)
+    if not _NAME.fullmatch(server):
+        return Problem((server,), "value", "is no name of a server: letters, digits, '_', '-', '.', at most 64")
+    if not tools:
+        return Problem(
+            (server,), "value", "names no tool; write the tool's answer below its name, or remove the server"
+        )
+    return None
+
+
+def _tool_problems(value: object, path: KeyPath) -> Iterator[Problem]:
+    if not isinstance(value, list):
+        yield from _item_problems(value, path)
+        return
+    if not value:
+        yield Problem(path, "value", "is an empty list; write the answers that it gives in turn")
+    by_arguments = [_is_entry(item) and "when" in item for item in value]
+    if any(by_arguments) and not all(by_arguments):
+        wrong = "has no when, unlike others of the list; give each one ({} fits any call), or none"
+        yield Problem((*path, by_arguments.index(False)), "value", wrong)
+        return
+    for index, item in enumerate(value):
+        place = (*path, index)
+        if isinstance(item, list) or (
+            _is_entry(item) and isinstance(item.get("answer"), list) and not any(by_arguments)
+        ):
+            yield Problem(place, "value", "is a list in a list of answers; write the answers one below the other")
+        else:
+            yield from _item_problems(item, place)
+
+
+def _item_problems(item: object, path: KeyPath) -> Iterator[Problem]:
+    if not _is_entry(item):
+        yield from _answer_problems(item, path)
+        return
+    entry = build(ToolAnswer, item)
+    if isinstance(entry, list):
+        for problem in entry:
+            yield Problem((*path, *problem.path), problem.kind, problem.message, problem.quote)
+        return
+    if entry.error in (None, "slow"):
+        if entry.answer is None:
+            what = "has no answer; write one" if entry.error is None else "is slow to give an answer; write which"
+            yield Problem(path, "value", f"{what} under answer: {{}} is one without content")
+            return
+    elif entry.answer is not None:
+        yield Problem((*path, "answer"), "value", f"is never given, since the tool fails ({entry.error}); remove one")
+        return
+    if isinstance(entry.answer, list):
+        if not entry.answer:
+            yield Problem((*path, "answer"), "value", "is an empty list; write the answers that it gives in turn")
+        for index, answer in enumerate(entry.answer):
+            yield from _answer_problems(answer, (*path, "answer", index))
+    elif entry.answer is not None:
+        yield from _answer_problems(entry.answer, (*path, "answer"))
+    yield from _json_problems(entry.when, (*path, "when"))
+
+
+def _answer_problems(answer: object, path: KeyPath) -> Iterator[Problem]:
+    if isinstance(answer, dict):
+        yield from _json_problems(answer, path)
+    elif not isinstance(answer, str):
+        yield mismatch(path, _ANSWER_FORMS, answer)
+
+
+def _json_problems(value: object, path: KeyPath) -> Iterator[Problem]:
+    """What YAML can hold and JSON, in which calls and answers travel, cannot."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from _json_problems(item, (*path, key))
+            else:
+                yield non_text_key(key, path)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for index, item in enumerate(value):
+            yield from _json_problems(item, (*path, index))
+    elif isinstance(value, float) and not isfinite(value):
+        yield Problem(path, "value", "is a number that JSON does not have; write a finite one, or text")
