@@ -58,6 +58,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_carries_every_instruction_and_scenario(wheel: Path) -> None:
     edited = [
+        ROOT / "config.yaml",
         *(ROOT / "instructions").rglob("*.md"),
         *(ROOT / "evals" / "scenarios").glob("*.yaml"),
         ROOT / "evals" / "scenarios" / "schema.json",

@@ -38,7 +38,7 @@ class TestJson:
             "model": "interpreter",
             "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
             "cost_usd": 0.0,
-            "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0},
+            "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0, "needs_review": 0},
             "pass_rate": 97.14,
             "threshold": 99.0,
             "lower_bound_95": 87.1,
@@ -50,14 +50,20 @@ class TestJson:
             "description": "Customer asks",
             "category": "valid-warranty",
             "passed": False,
+            "needs_review": False,
             "failures": [MISS],
             "processing_time_ms": 3,
             "actual_output": {"email_sent": True},
         }
 
+    def test_scenarios_that_nobody_has_looked_at_are_counted_and_marked(self, outcome: Outcome) -> None:
+        report = exported([outcome(), outcome(review=True)])
+        assert report["totals"]["needs_review"] == 1
+        assert [result["needs_review"] for result in report["results"]] == [False, True]
+
     def test_invalid_files_are_results_too(self, outcome: Outcome, invalid: EvalResult) -> None:
         report = exported([outcome(), invalid])
-        assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1}
+        assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1, "needs_review": 0}
         assert report["results"][1]["file"] == "evals/a_1.yaml"
         assert report["results"][1]["failures"] == ["Invalid eval file: a_1.yaml - Missing field: created"]
 

@@ -262,3 +262,24 @@ class TestWarnings:
         reporter.add(outcome(took_ms=61_000))
         reporter.finish(61)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("reviews", "line"),
+    [
+        ([True, False], "1 scenario needs review: look at what is expected, then remove 'review: true'.\n"),
+        ([True, True], "2 scenarios need review: look at what is expected, then remove 'review: true'.\n"),
+    ],
+)
+def test_the_summary_counts_scenarios_that_nobody_has_looked_at(
+    reviews: list[bool], line: str, outcome: Outcome
+) -> None:
+    stream = io.StringIO()
+    print_all([outcome(review=review) for review in reviews], stream)
+    assert line in stream.getvalue()
+
+
+def test_a_suite_that_was_looked_at_has_no_word_about_it(outcome: Outcome) -> None:
+    stream = io.StringIO()
+    print_all([outcome()], stream)
+    assert "review" not in stream.getvalue()

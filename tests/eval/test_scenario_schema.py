@@ -31,6 +31,7 @@ def test_keys_are_those_of_the_files() -> None:
         "created",
         "input",
         "expected_output",
+        "review",
         "test",
     }
     email = schema["properties"]["input"]["properties"]["email"]

@@ -15,7 +15,7 @@ from guarantee_email_agent.agent.identity_key import identity_key, key_of_locati
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
 from guarantee_email_agent.agent.startup import connection_problem, mailbox_name
-from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.settings import Config, McpServer, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
@@ -82,7 +82,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.passed("Log", str(config.logging.file))
     with report.checking("Instructions"):
         instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
-        report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios")
+        built_in = ", built-in" if "instructions" in built_in_files(config) else ""
+        report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
     with report.checking("Language model"):
         async with aclosing(language_model(config, _CLOCK, InstructionInterpreter())) as model:
             await check_connection(model, config)

@@ -74,14 +74,20 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - arg
 
 
 def add_command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], *, purpose: str, description: str
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    purpose: str,
+    description: str,
+    exit_codes: str = EXIT_CODES,
 ) -> Parser:
     """A parser for one command, whose options `run` turns into an exit code."""
     parser = commands.add_parser(
         name,
         help=purpose,
         description=description,
-        epilog=EXIT_CODES,
+        epilog=exit_codes,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -165,6 +171,22 @@ def load_config_and_log(path: Path | None, verbose: bool) -> Config:
         as_json=config.logging.json,
     )
     return config
+
+
+def built_in_files_notice(config: Config) -> str | None:
+    """Which of the files are the built-in ones, which nobody here has edited; None where none is."""
+    from guarantee_email_agent.config.loader import built_in_files
+
+    if not (names := built_in_files(config)):
+        return None
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"Using the built-in {listed}; '{PROGRAM} init' copies them here to edit"
+
+
+def show_built_in_files(config: Config) -> None:
+    """Say it on stderr, since stdout is for results."""
+    if (notice := built_in_files_notice(config)) is not None:
+        print(notice, file=sys.stderr)
 
 
 def _number(convert: Callable[[str], float], is_good: Callable[[float], bool], wanted: str) -> Callable[[str], float]:

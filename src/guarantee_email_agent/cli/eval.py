@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
 
     started = datetime.now(UTC)
     config = arguments.load_config_and_log(options.config, options.verbose)
-    return evaluate(
+    code = evaluate(
         arguments.options_as(
             EvalOptions,
             options,
@@ -65,3 +66,6 @@ def _run(options: argparse.Namespace) -> int:
         config,
         arguments.results_stream(options),
     )
+    suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
+    arguments.show_built_in_files(replace(config, eval=suite))
+    return code

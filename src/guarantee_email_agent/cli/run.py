@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
+
+logger = logging.getLogger(__name__)
 
 
 def add_run(commands: arguments.Commands) -> None:
@@ -67,4 +70,6 @@ def _run(options: argparse.Namespace) -> int:
         config = replace(config, agent=replace(config.agent, mode=options.mode))
     level = "DEBUG" if options.verbose else config.logging.level
     configure_logging(level, level, config.logging.file, config.logging.json, split_console=True)
+    if (notice := arguments.built_in_files_notice(config)) is not None:
+        logger.info("%s", notice)
     return run_agent(config, once=options.once)

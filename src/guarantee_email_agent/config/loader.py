@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.config.settings import Config, InstructionSettings, Mcp, Secrets
+from guarantee_email_agent.config.shipped_files import shipped_path
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.files.validation import build
@@ -19,7 +20,6 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 MAX_CONFIG_BYTES: Final = 1_000_000
 
 _SECRET_KEY: Final = re.compile(r"api_?key|passw|secret|credential|token|^key$|^auth(orization)?$", re.IGNORECASE)
-_PACKAGE: Final = Path(__file__).parent.parent
 
 
 class _Issue(NamedTuple):
@@ -75,6 +75,19 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         secrets=_secrets(config.mcp, environment),
         source=source.file,
     )
+
+
+def built_in_files(config: Config, cwd: Path | None = None) -> list[str]:
+    """Which of `config`, `instructions` and `scenarios` come with the package, and are none of the user's folder."""
+    cwd = Path(os.path.abspath(cwd or Path.cwd()))
+    found = ["config"] if config.source is None else []
+    for name, shipped, used in (
+        ("instructions", "instructions/main.md", config.instructions.main),
+        ("scenarios", "evals/scenarios", config.eval.test_suite_path),
+    ):
+        if used == shipped_path(shipped) and not used.is_relative_to(cwd):
+            found.append(name)
+    return found
 
 
 def _find(path: Path | None, environment: Mapping[str, str], cwd: Path) -> tuple[Path | None, str]:
@@ -134,12 +147,12 @@ def _default_or_given_paths(data: Mapping[Any, Any], folder: Path, cwd: Path) ->
     """Where the files are: as the user says, else in `cwd`, else as they come with the package."""
     local = cwd / "instructions"
     has_local = (local / "main.md").exists() or (local / "scenarios").exists()
-    instructions = local if has_local else _shipped("instructions") or local
+    instructions = local if has_local else shipped_path("instructions") or local
     suite = cwd / "evals" / "scenarios"
     paths = {
         "main": instructions / "main.md",
         "scenarios_dir": instructions / "scenarios",
-        "test_suite_path": suite if suite.is_dir() else _shipped("evals/scenarios") or suite,
+        "test_suite_path": suite if suite.is_dir() else shipped_path("evals/scenarios") or suite,
     }
     for section, key in _PATH_KEYS:
         if (given := _given(data, section, key)) is not None:
@@ -154,16 +167,6 @@ def _given(data: Mapping[Any, Any], section: str, key: str) -> Path | None:
     settings = data.get(section)
     value = settings.get(key) if isinstance(settings, dict) else None
     return Path(value) if isinstance(value, str) and value and "\0" not in value else None
-
-
-def _shipped(name: str) -> Path | None:
-    """What comes with the package: beside the code in a wheel, at the top of a checkout."""
-    packaged = _PACKAGE / "defaults" / name
-    if packaged.is_dir():
-        return packaged
-    checkout = _PACKAGE.parent.parent
-    folder = checkout / name
-    return folder if folder.is_dir() and (checkout / "pyproject.toml").is_file() else None
 
 
 def _missing_instructions(paths: Mapping[str, Path], source: _Source, cwd: Path) -> Iterator[_Issue]:

@@ -243,6 +243,10 @@ class EvalTestCase:
     created: str = field(metadata={"doc": "The day it was written: 2026-01-18.", "check": not_blank})
     input: EvalInput
     expected_output: EvalExpectedOutput
+    review: bool = field(
+        default=False,
+        metadata={"doc": "true: what is expected was recorded, and nobody has looked at it yet; the run counts these."},
+    )
     test: str | None = field(
         default=None,
         metadata={"doc": "A Python file beside this one that judges the run too.", "check": _check_test_file},
@@ -286,6 +290,11 @@ class EvalResult:
     def invalid(self) -> bool:
         """Whether there was no scenario to run, since its file cannot be used."""
         return isinstance(self.test_case, InvalidScenario)
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether nobody has decided yet that what the scenario expects is right."""
+        return isinstance(self.test_case, EvalTestCase) and self.test_case.review
 
     @property
     def outcome(self) -> Outcome:

@@ -48,6 +48,7 @@ class EvalReporter(RunReporter[EvalResult]):
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold)
         self._cost = cost
+        self._needing_review = 0
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
@@ -72,10 +73,12 @@ class EvalReporter(RunReporter[EvalResult]):
         for result in results:
             _warn_if_slow(result)
         self.totals = _totals(results)
+        self._needing_review = sum(result.needs_review for result in results)
         self._print_totals(duration_s)
 
     def add(self, result: EvalResult) -> None:
         _warn_if_slow(result)
+        self._needing_review += result.needs_review
         self._add(result.outcome, result.format_for_display())
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
@@ -90,6 +93,11 @@ class EvalReporter(RunReporter[EvalResult]):
         if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
         super()._print_totals(duration_s, planned)
+        if count := self._needing_review:
+            verb = "needs" if count == 1 else "need"
+            self._terminal.line(
+                f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
+            )
 
     def _print_conclusion(self) -> None:
         passed, total = self.totals.passed, self.totals.total

@@ -1,0 +1,41 @@
+"""`init` as its users meet it, and what other commands say of files that nobody has copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import Run
+
+
+def test_a_new_folder_ends_in_0_and_is_used_by_eval(run: Run, tmp_path: Path) -> None:
+    assert run("init").returncode == 0
+    done = run("eval", "--only", "missing_info_001")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "instructions" / "scenarios" / "missing-info.md").write_text("no instruction")
+    assert run("eval", "--only", "missing_info_001").returncode == 2
+
+
+def test_an_edited_file_is_named_and_ends_in_1(run: Run, tmp_path: Path) -> None:
+    run("init", "mine")
+    (tmp_path / "mine" / "config.yaml").write_text("")
+    done = run("init", "mine")
+    assert done.returncode == 1
+    assert "kept, differs from this version's: mine/config.yaml\n" in done.stdout
+
+
+def test_a_file_in_the_folders_place_is_one_line_and_ends_in_2(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("init", "file")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "guarantee-email-agent: file is no folder. Name another one\n"
+
+
+def test_check_says_that_the_instructions_are_the_built_in_ones(run: Run) -> None:
+    assert ", built-in\n" in run("check").stdout
+
+
+def test_run_says_which_files_are_the_built_in_ones(run: Run) -> None:
+    done = run("run", "--once")
+    assert "Using the built-in config, instructions and scenarios; 'guarantee-email-agent init'" in (
+        done.stdout + done.stderr
+    )
