@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
-from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
@@ -141,7 +141,7 @@ def _run_one_by_one(config: Config, files: Sequence[str], options: EvalOptions) 
     runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model)
     for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
-        yield _run_without_event_loop(runner.run_entry(entry, options.repeat))
+        yield run_without_event_loop(runner.run_entry(entry, options.repeat))
 
 
 def _replayed_model_factory(config: Config, options: EvalOptions) -> ScenarioModelFactory:
@@ -149,20 +149,6 @@ def _replayed_model_factory(config: Config, options: EvalOptions) -> ScenarioMod
 
     recordings = _recordings(config, options)
     return lambda case: ReplayedModel(recordings.of_scenario(case))
-
-
-def _run_without_event_loop(coroutine: Coroutine[Any, Any, EvalResult]) -> EvalResult:
-    """The result of a coroutine that never waits, as all are whose clients are mocks or recordings.
-
-    An event loop would add nothing here but 50 ms of imports, a fifth of what fifty scenarios may take.
-    """
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        result: EvalResult = stop.value
-        return result
-    coroutine.close()
-    raise AssertionError("an offline scenario waited for something outside the process")
 
 
 def _run_in_processes(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:

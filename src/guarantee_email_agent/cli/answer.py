@@ -1,0 +1,98 @@
+"""`answer`: what the agent would do with one mail file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
+from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.answer_command import LookUpSource
+
+_EXIT_CODES = """\
+exit codes:
+  0    the mail comes to an outcome: answered, not answered, or handed over to a person
+  1    the mail cannot be read, or the agent stopped before an outcome
+  2    configuration error: bad configuration or instruction file, missing key of the model, bad usage
+  3    with --look-up: the warranty system cannot be reached
+  130  interrupted
+"""
+_FACTS = ("status", "until", "coverage")
+
+
+def add_answer(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "answer",
+        _run,
+        purpose="what the agent would do with one mail file, step by step; nothing is sent",
+        description="Show step by step what the agent would do with a mail. Nothing is sent or stored, and no ticket "
+        "is opened. No configuration is needed: the warranty system says what the options say.",
+        exit_codes=_EXIT_CODES,
+    )
+    parser.add_argument("mail", metavar="MAIL", help="a mail saved as .eml; - reads it from stdin")
+    add_look_up_options(parser)
+    parser.add_argument(
+        "--llm",
+        choices=("offline", "live"),
+        default="offline",
+        help="who answers as the language model: offline, the instructions alone; live, the API (default: offline)",
+    )
+    parser.add_argument(
+        "--json", dest="json_file", type=Path, metavar="FILE", help="also write everything as JSON; - is stdout"
+    )
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def add_look_up_options(parser: arguments.Parser) -> None:
+    parser.add_argument(
+        "--status", choices=("valid", "expired", "not_found", "other"), help="what the warranty system says"
+    )
+    parser.add_argument("--until", metavar="DATE", help="the warranty's last day, as the system writes it: 2027-01-31")
+    parser.add_argument("--coverage", metavar="WORD", help="what the warranty covers, such as full")
+    parser.add_argument("--look-up", action="store_true", help="ask the configured warranty system instead")
+
+
+def look_up_source(options: argparse.Namespace) -> LookUpSource:
+    """Raises ConfigurationError for options that contradict each other, or an answer that no system could give."""
+    from guarantee_email_agent.eval.answer_command import LookUpSource
+    from guarantee_email_agent.integrations.ports import parse_warranty_answer
+
+    given = {name: value for name in _FACTS if (value := getattr(options, name)) is not None}
+    if options.look_up and given:
+        raise ConfigurationError(
+            f"--look-up asks the warranty system. Leave out it, or --{next(iter(given))}", "cli_bad_usage"
+        )
+    if given and options.status is None:
+        raise ConfigurationError(f"--{next(iter(given))} needs --status beside it", "cli_bad_usage")
+    answer = {"expiration_date" if name == "until" else name: value for name, value in given.items()}
+    if answer:
+        try:
+            parse_warranty_answer(answer)
+        except IntegrationError:
+            raise ConfigurationError(
+                f"--until {options.until!r} is no date that a warranty system could give. Write it as 2027-01-31",
+                "cli_bad_usage",
+            ) from None
+    return LookUpSource(answer=answer, ask=options.look_up)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.eval.answer_command import AnswerOptions, answer_mail
+    from guarantee_email_agent.reporting.report_files import is_stdout
+
+    source = look_up_source(options)
+    config = arguments.load_config_and_log(options.config, options.verbose)
+    to_stdout = options.json_file is not None and is_stdout(options.json_file)
+    return answer_mail(
+        AnswerOptions(mail=options.mail, look_up=source, json_file=options.json_file, llm=options.llm),
+        config,
+        BrokenPipeSafeStream(sys.stderr if to_stdout else sys.stdout),
+        read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",
+    )

@@ -1,0 +1,78 @@
+"""One mail through the production pipeline with mocks in place of whatever it could change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
+from guarantee_email_agent.eval.mocks import create_mock_clients
+from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.trace import RunTrace
+from guarantee_email_agent.integrations.ports import WarrantyApi
+from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.utils.clock import Clock, SkippingClock
+
+MockAnswers = Mapping[str, Mapping[str, object]]
+"""What the services answer, as `mock_responses` of a scenario has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What the agent would have done. reply, ticket: what the mocks captured; None where nothing was."""
+
+    email: Email
+    report: ProcessingResult
+    reply: Mapping[str, Any] | None
+    ticket: Mapping[str, Any] | None
+    trace: RunTrace
+
+    @property
+    def outcome(self) -> str:
+        """answered, not_answered, handed_over or failed."""
+        if not self.report.success:
+            return "failed"
+        if self.report.hand_over_reasons:
+            return "handed_over"
+        return "answered" if self.reply is not None else "not_answered"
+
+
+async def dry_run(
+    email: Email,
+    config: Config,
+    answers: MockAnswers,
+    *,
+    policy: AnswerPolicy,
+    warranty: WarrantyApi | None = None,
+    model: LanguageModel | None = None,
+    clock: Clock | None = None,
+) -> DryRun:
+    """Process one mail; nothing is sent, stored or marked, and no ticket is opened.
+
+    answers: of the mocked services. warranty, model: real ones in place of the mocks; then clock has to be a real one.
+    """
+    mocks = create_mock_clients(_case(answers))
+    mocks |= {"warranty": warranty} if warranty is not None else {}
+    mocks |= {"anthropic": model} if model is not None else {}
+    trace = RunTrace(mocks)
+    processor = EvalRunner(config).create_processor(trace.clients, clock or SkippingClock(), policy)
+    report = await processor.process_email(email)
+    sent, tickets = mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets
+    return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace)
+
+
+def _case(answers: MockAnswers) -> EvalTestCase:
+    """Carries the answers to the mocks; they read nothing else of it."""
+    nothing = EvalEmail(subject="", body="", from_address="", received="")
+    return EvalTestCase(
+        scenario_id="mail",
+        description="mail",
+        category="mail",
+        created="",
+        input=EvalInput(nothing, answers),
+        expected_output=EvalExpectedOutput(False, False, "none"),
+    )
