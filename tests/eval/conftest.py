@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,8 +24,18 @@ def server() -> Iterator[MessagesServer]:
         yield server
 
 
+def mail_with_body(body: str) -> EvalInput:
+    return EvalInput(
+        EvalEmail(subject="Hi", body=body, from_address="customer@example.com", received="2026-01-18T10:00:00Z")
+    )
+
+
+def in_letters(number: int) -> str:
+    """A word for each number that holds no digit."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
 def make_scenario(**changes: Any) -> EvalTestCase:
-    email = EvalEmail(subject="Hi", body="SN12345", from_address="customer@example.com", received="2026-01-18")
     expected = EvalExpectedOutput(email_sent=True, ticket_created=True, scenario_instruction_used="valid-warranty")
     return EvalTestCase(
         **{
@@ -32,7 +43,7 @@ def make_scenario(**changes: Any) -> EvalTestCase:
             "description": "Customer asks",
             "category": "valid-warranty",
             "created": "2026-01-18",
-            "input": EvalInput(email),
+            "input": mail_with_body("SN12345"),
             "expected_output": expected,
             "file": "evals/scenarios/valid_warranty_001.yaml",
         }
@@ -48,10 +59,15 @@ def scenario() -> Callable[..., EvalTestCase]:
 
 @pytest.fixture
 def outcome() -> Callable[..., EvalResult]:
-    """Makes a result: passed where no failures are given; further arguments are fields of the scenario."""
+    """Makes a result: passed where no failures are given; further arguments are fields of the scenario.
+
+    Its mail is distinct from all others, unless the scenario's `input` is given.
+    """
+    numbers = count()
 
     def make(*failures: str, took_ms: int = 3, **changes: Any) -> EvalResult:
-        return EvalResult(make_scenario(**changes), not failures, list(failures), {"email_sent": True}, took_ms)
+        scenario = make_scenario(**{"input": mail_with_body(f"Mail {in_letters(next(numbers))}")} | changes)
+        return EvalResult(scenario, not failures, list(failures), {"email_sent": True}, took_ms)
 
     return make
 

@@ -27,7 +27,7 @@ def exported(results: list[EvalResult]) -> dict[str, Any]:
 
 class TestJson:
     def test_the_whole_report(self, outcome: Outcome) -> None:
-        report = exported([outcome()] * 34 + [outcome(MISS)])
+        report = exported([outcome() for _ in range(34)] + [outcome(MISS)])
         results = report.pop("results")
         assert report == {
             "schema_version": 1,
@@ -38,7 +38,7 @@ class TestJson:
             "model": "interpreter",
             "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
             "cost_usd": 0.0,
-            "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0, "needs_review": 0},
+            "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0, "needs_review": 0, "distinct": 35},
             "pass_rate": 97.14,
             "threshold": 99.0,
             "lower_bound_95": 87.1,
@@ -63,7 +63,14 @@ class TestJson:
 
     def test_invalid_files_are_results_too(self, outcome: Outcome, invalid: EvalResult) -> None:
         report = exported([outcome(), invalid])
-        assert report["totals"] == {"total": 2, "passed": 1, "failed": 1, "invalid": 1, "needs_review": 0}
+        assert report["totals"] == {
+            "total": 2,
+            "passed": 1,
+            "failed": 1,
+            "invalid": 1,
+            "needs_review": 0,
+            "distinct": 2,
+        }
         assert report["results"][1]["file"] == "evals/a_1.yaml"
         assert report["results"][1]["failures"] == ["Invalid eval file: a_1.yaml - Missing field: created"]
 

@@ -121,7 +121,7 @@ def test_the_api_failing_is_a_failed_scenario_with_its_reason_alone(suite: LiveS
 def test_the_api_failing_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.server.replies = [error_reply(529)]
-    (result,) = suite.results("live", only=FAILING_WARRANTY_SYSTEM)
+    (result,) = suite.results("live", only=(FAILING_WARRANTY_SYSTEM,))
     assert not result["passed"]
     assert len(result["failures"]) == 1
     assert "HTTP 529" in result["failures"][0]
@@ -147,7 +147,7 @@ def test_waiting_that_the_api_asks_for_is_real(suite: LiveSuite) -> None:
 
 def test_waiting_for_mocked_services_is_skipped_but_counts(suite: LiveSuite) -> None:
     suite.take(FAILING_WARRANTY_SYSTEM)
-    (result,) = suite.report(llm="live", only=FAILING_WARRANTY_SYSTEM)["results"]
+    (result,) = suite.report(llm="live", only=(FAILING_WARRANTY_SYSTEM,))["results"]
     assert result["passed"]
     assert result["processing_time_ms"] >= 3_000
 
@@ -212,7 +212,7 @@ def test_only_the_scenarios_that_run_are_recorded_anew(suite: LiveSuite) -> None
     suite.evaluate("record")
     first = suite.recorded()
     suite.configure(max_tokens=999)
-    suite.evaluate("record", only="missing_*")
+    suite.evaluate("record", only=("missing_*",))
     kept = {name for name in suite.recorded() if name in first}
     assert kept == {name for name in first if name.startswith("valid_warranty_001/")}
     assert len(suite.recorded()) == len(first)
@@ -370,7 +370,7 @@ def test_a_miss_is_a_failure_even_where_no_reply_is_expected(suite: LiveSuite) -
     suite.take(FAILING_WARRANTY_SYSTEM)
     suite.evaluate("record")
     shutil.rmtree(suite.recordings / FAILING_WARRANTY_SYSTEM)
-    (result,) = suite.results("replay", only=FAILING_WARRANTY_SYSTEM)
+    (result,) = suite.results("replay", only=(FAILING_WARRANTY_SYSTEM,))
     assert not result["passed"]
     assert "nothing else of this scenario" in result["failures"][0]
 

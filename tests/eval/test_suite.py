@@ -133,7 +133,7 @@ def test_a_run_is_told_in_the_log(suite: ScenarioFolder, caplog: pytest.LogCaptu
 def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
     for number in (1, 2, 12):
         suite.write(number)
-    _, printed = suite.evaluate(only="*_01?")
+    _, printed = suite.evaluate(only=("*_01?",))
     assert "(1 scenario)" in printed
     assert "valid_warranty_012" in printed
 
@@ -141,16 +141,36 @@ def test_only_runs_what_its_glob_matches(suite: ScenarioFolder) -> None:
 def test_only_counts_an_invalid_file_that_matches(suite: ScenarioFolder) -> None:
     suite.write(1, broken)
     suite.write(2)
-    assert suite.evaluate(only="*_001")[0] == 4
-    assert suite.evaluate(only="*_002")[0] == 0
+    assert suite.evaluate(only=("*_001",))[0] == 4
+    assert suite.evaluate(only=("*_002",))[0] == 0
 
 
-def test_only_that_matches_nothing_fails_with_a_warning(
-    suite: ScenarioFolder, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_only_that_matches_nothing_is_an_error(suite: ScenarioFolder) -> None:
     suite.write(1)
-    assert suite.evaluate(only="nothing_*")[0] == 4
-    assert "--only nothing_* matches none of the 1 scenario files" in caplog.messages
+    with pytest.raises(EvalError, match="--only nothing_"):
+        suite.evaluate(only=("*_001", "nothing_*"))
+
+
+# What it proves ------------------------------------------------------------------------------------------------------
+
+
+def test_copies_of_a_mail_prove_no_more_than_one(suite: ScenarioFolder) -> None:
+    for number in range(1, 4):
+        suite.write(number, lambda text, number=number: text.replace("SN12345", f"SN{number}2345"))
+    code, printed = suite.evaluate()
+    assert code == 0
+    assert "Pass rate: 3/3 (100%)" in printed
+    assert "Distinct mails: 1/1 (a copy proves nothing).\n" in printed
+    assert "the agent passes at least 5.0%.\nA proof of 99% takes 298 more scenarios without a failure" in printed
+
+
+def test_a_proof_can_be_required(suite: ScenarioFolder) -> None:
+    suite.write(1)
+    code, printed = suite.evaluate(require_proof=True)
+    assert code == 4
+    assert "⚠️  Eval failed (99% is not proven)" in printed
+    assert suite.report(require_proof=True)["gate"] == "failed"
+    assert suite.evaluate(require_proof=True, threshold=5)[0] == 0
 
 
 def test_repeat_runs_each_scenario_as_often_and_counts_it_once(

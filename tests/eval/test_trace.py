@@ -125,7 +125,7 @@ class TestCommand:
         options = EvalOptions(
             directory=ROOT / "evals" / "scenarios",
             threshold=99,
-            only="no_reply_00[1-4]",
+            only=("no_reply_00[1-4]",),
             jobs=jobs,
             records_dir=tmp_path / "new" / "records",
         )

@@ -24,9 +24,22 @@ def add_eval(commands: arguments.Commands) -> None:
     )
     arguments.add_config_option(parser)
     parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
-    parser.add_argument("--only", metavar="GLOB", help="run only the scenarios whose id matches, e.g. 'missing_info_*'")
+    parser.add_argument(
+        "--only",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="GLOB",
+        help="run only these scenarios: ids, files or categories, e.g. 'missing_info_*' or hand-over; may be repeated",
+    )
     parser.add_argument(
         "--threshold", type=arguments.percentage, metavar="PERCENT", help="pass rate to reach (default: 99)"
+    )
+    parser.add_argument(
+        "--require-proof",
+        action="store_true",
+        help="pass only if the pass rate is proven: its lower bound (95%% confidence, distinct mails) is at the "
+        "threshold, too",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="scenarios at a time (default: 1)")
     parser.add_argument(
@@ -60,6 +73,7 @@ def _run(options: argparse.Namespace) -> int:
             options,
             directory=options.eval_dir or config.eval.test_suite_path,
             threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
+            only=tuple(options.only),
             run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
             started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         ),

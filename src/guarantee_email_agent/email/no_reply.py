@@ -111,7 +111,7 @@ def no_reply_reason(
     is_form = recipient != email.sender
     if email.headers and (reason := _header_reason(email.headers, own_addresses, is_form=is_form)):
         return reason
-    if reason := _sender_reason(recipient, own_addresses):
+    if reason := sender_reason(recipient, own_addresses):
         return reason
     if is_form:
         return None
@@ -160,7 +160,7 @@ def _machine_header_reason(headers: Mapping[str, tuple[str, ...]], own_addresses
     return None
 
 
-def _sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
+def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
     local = address.lower().partition("@")[0]
     if any(part in local for part in _SENDER_PARTS):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):

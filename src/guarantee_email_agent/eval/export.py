@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from guarantee_email_agent.eval.distinct_mails import DistinctMails
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.reporter import passes_gate
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.reporting.report_files import JUnitCase
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     lower_bound_95,
-    meets_threshold,
     rounded_bound,
     rounded_percentage,
     threshold_text,
@@ -30,15 +31,18 @@ def json_report(
     llm: str,
     model: str,
     threshold: Threshold,
+    require_proof: bool = False,
     tokens: TokenUsage = NO_TOKENS,
     cost_usd: float | None = 0.0,
 ) -> dict[str, Any]:
     """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
 
+    require_proof: as `EvalReporter` takes it.
     tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
     """
     totals = Totals.of(result.outcome for result in results)
     passed, total = totals.passed, totals.total
+    mails = DistinctMails.of(results)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_id,
@@ -54,11 +58,12 @@ def json_report(
             "failed": totals.failed,
             "invalid": totals.invalid,
             "needs_review": sum(result.needs_review for result in results),
+            "distinct": mails.total,
         },
         "pass_rate": rounded_percentage(passed, total, threshold),
         "threshold": float(threshold_text(threshold)),
-        "lower_bound_95": rounded_bound(lower_bound_95(passed, total), threshold),
-        "gate": "passed" if meets_threshold(passed, total, threshold) else "failed",
+        "lower_bound_95": rounded_bound(lower_bound_95(mails.passed, mails.total), threshold),
+        "gate": "passed" if passes_gate(totals, mails, threshold, require_proof=require_proof) else "failed",
         "results": [_json_result(result) for result in results],
     }
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from guarantee_email_agent.eval.distinct_mails import DistinctMails, MailCounter
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.reporting.run_report import RunReporter
 from guarantee_email_agent.reporting.statistics import (
@@ -40,15 +41,19 @@ class EvalReporter(RunReporter[EvalResult]):
         ascii_only: bool | None = None,
         threshold: Threshold = 99.0,
         cost: Callable[[], str] | None = None,
+        require_proof: bool = False,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
-        cost: what the run took of the API, as the last line says it.
+        cost: what the run took of the API, as the last line says it. require_proof: whether the gate is passed only
+        where the lower bound of the pass rate reaches the threshold, too.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold)
         self._cost = cost
         self._needing_review = 0
+        self._require_proof = require_proof
+        self._mails = MailCounter()
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
@@ -74,11 +79,15 @@ class EvalReporter(RunReporter[EvalResult]):
             _warn_if_slow(result)
         self.totals = _totals(results)
         self._needing_review = sum(result.needs_review for result in results)
+        self._mails = MailCounter()
+        for result in results:
+            self._mails.add(result)
         self._print_totals(duration_s)
 
     def add(self, result: EvalResult) -> None:
         _warn_if_slow(result)
         self._needing_review += result.needs_review
+        self._mails.add(result)
         self._add(result.outcome, result.format_for_display())
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
@@ -99,24 +108,48 @@ class EvalReporter(RunReporter[EvalResult]):
                 f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
             )
 
+    def passes_gate(self) -> bool:
+        return passes_gate(self.totals, self._mails.count(), self.threshold, require_proof=self._require_proof)
+
     def _print_conclusion(self) -> None:
         passed, total = self.totals.passed, self.totals.total
         wanted = threshold_text(self.threshold)
-        if meets_threshold(passed, total, self.threshold):
-            self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
+        if not meets_threshold(passed, total, self.threshold):
+            self._print_failed_gate(f"<{wanted}% threshold")
+        elif not self.passes_gate():
+            self._print_failed_gate(f"{wanted}% is not proven")
         else:
-            sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
-            self._terminal.line(self._terminal.red(f"{sign} Eval failed (<{wanted}% threshold)"))
-        for sentence in describe_confidence(passed, total, self.threshold):
+            self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
+        mails = self._mails.count()
+        if mails.total != total:
+            self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy proves nothing).")
+        for sentence in describe_confidence(mails.passed, mails.total, self.threshold):
             self._terminal.line(sentence)
+
+    def _print_failed_gate(self, why: str) -> None:
+        sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
+        self._terminal.line(self._terminal.red(f"{sign} Eval failed ({why})"))
 
 
 def _totals(results: Iterable[EvalResult]) -> Totals:
     return Totals.of(result.outcome for result in results)
 
 
+def passes_gate(totals: Totals, mails: DistinctMails, threshold: Threshold, *, require_proof: bool) -> bool:
+    """Whether the pass rate reaches `threshold` percent and, if a proof is required, its lower bound does."""
+    if not meets_threshold(totals.passed, totals.total, threshold):
+        return False
+    if not require_proof:
+        return True
+    needed = clean_runs_needed(mails.total - mails.passed, threshold)
+    return needed is not None and 0 < mails.total >= needed
+
+
 def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[str]:
-    """One or two sentences: the lower bound of the pass rate, and what a proof of the threshold still takes."""
+    """One or two sentences: the lower bound of the pass rate, and what a proof of the threshold still takes.
+
+    passed, total: of distinct mails.
+    """
     wanted, failed = f"{threshold_text(threshold)}%", total - passed
     needed = clean_runs_needed(failed, threshold)
     if total:

@@ -39,13 +39,15 @@ _Results = Generator[EvalResult, None, None]
 class EvalOptions(RunOptions):
     """What the command line decides.
 
-    threshold: percent. only: a glob over file names without ending. repeat: runs of each scenario. records_dir: a
+    threshold: percent. require_proof: whether the gate asks for the lower bound, too. only: what `select_scenarios`
+    takes; empty for all. repeat: runs of each scenario. records_dir: a
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
     8601). llm: who answers as the language model.
     """
 
     threshold: float
-    only: str | None = None
+    require_proof: bool = False
+    only: tuple[str, ...] = ()
     repeat: int = 1
     records_dir: Path | None = None
     run_id: str = ""
@@ -79,7 +81,8 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live_evaluation(config, options)
-    reporter = EvalReporter(stream, threshold=options.threshold, cost=None if live is None else live.cost)
+    cost = None if live is None else live.cost
+    reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live) if options.report_paths else None
     return run_and_report(title, _results(config, files, options, live), len(files), reporter, write, began=began)
@@ -87,14 +90,11 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
 
 def _scenario_files(options: EvalOptions) -> list[str]:
     files = EvalLoader().scenario_files(options.directory)
-    if options.only is None:
+    if not options.only:
         return files
-    from fnmatch import fnmatchcase
+    from guarantee_email_agent.eval.selection import select_scenarios
 
-    matching = [file for file in files if fnmatchcase(Path(file).stem, options.only)]
-    if not matching:
-        logger.warning("--only %s matches none of the %d scenario files", options.only, len(files))
-    return matching
+    return select_scenarios(files, options.only, options.directory)
 
 
 def _live_evaluation(config: Config, options: EvalOptions) -> LiveEvaluation | None:
@@ -215,6 +215,7 @@ def _write_reports(
             llm=options.llm,
             model=OFFLINE_MODEL if options.llm == "offline" else config.llm.model,
             threshold=options.threshold,
+            require_proof=options.require_proof,
             tokens=NO_TOKENS if live is None else live.meter.usage,
             cost_usd=0.0 if live is None else live.meter.cost_usd,
         )

@@ -67,6 +67,10 @@ class RunReporter(ABC, Generic[Result]):
         else:
             (self._errors if outcome == "error" else self._failed).append(text)
 
+    def passes_gate(self) -> bool:
+        """Whether what came until now is good enough for exit code 0."""
+        return meets_threshold(self.totals.passed, self.totals.total, self.threshold)
+
     def print_title(self, text: str) -> None:
         self._terminal.line(text)
 
@@ -111,7 +115,7 @@ def run_and_report(
 ) -> int:
     """Consume `results`, print them, write the reports; the exit code.
 
-    0 if the pass rate reaches the reporter's threshold, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary of
+    0 if the reporter's gate is passed, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary of
     what came until then and in no report. planned: how many results there will be. write_reports: gets the results and
     the duration in seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None.
     Raises what `write_reports` raises.
@@ -140,8 +144,7 @@ def run_and_report(
         return EXIT_INTERRUPTED
     if write_reports is not None:
         write_reports(kept, duration_s)
-    totals = reporter.totals
-    return EXIT_SUCCESS if meets_threshold(totals.passed, totals.total, reporter.threshold) else EXIT_EVALUATION
+    return EXIT_SUCCESS if reporter.passes_gate() else EXIT_EVALUATION
 
 
 @contextmanager

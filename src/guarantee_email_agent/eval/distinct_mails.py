@@ -1,0 +1,104 @@
+"""Which scenarios are copies of each other, so that what a suite proves is counted in distinct mails.
+
+Two scenarios are copies where the agent meets the same: the same mail and the same answers of the services. What a
+copying hand changes does not count: case, white space, every number (serial numbers, dates, amounts), the name and
+address of a sender who may be a person, and a name as signature. Nor does what is expected of the agent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from guarantee_email_agent.email.no_reply import sender_reason
+from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.eval.models import EvalInput, EvalResult, InvalidScenario
+
+_DIGIT: Final = re.compile(r"\d")
+_WORDS: Final = re.compile(r"\w+")
+_IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
+_MAX_NAME_WORDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctMails:
+    """How many distinct mails there are, and of how many every copy passed."""
+
+    total: int
+    passed: int
+
+    @classmethod
+    def of(cls, results: Iterable[EvalResult]) -> DistinctMails:
+        mails = MailCounter()
+        for result in results:
+            mails.add(result)
+        return mails.count()
+
+
+class MailCounter:
+    """Counts distinct mails as results come; it keeps 16 bytes of each."""
+
+    def __init__(self) -> None:
+        self._passed: dict[bytes, bool] = {}
+
+    def add(self, result: EvalResult) -> None:
+        mail = mail_fingerprint(result)
+        self._passed[mail] = result.passed and self._passed.get(mail, True)
+
+    def count(self) -> DistinctMails:
+        return DistinctMails(len(self._passed), sum(self._passed.values()))
+
+
+def mail_fingerprint(result: EvalResult) -> bytes:
+    """16 bytes that are the same for copies; a file that cannot be used is a copy of none."""
+    scenario = result.test_case
+    met = ("invalid", scenario.file) if isinstance(scenario, InvalidScenario) else _what_the_agent_meets(scenario.input)
+    return hashlib.blake2b(repr(met).encode(errors="backslashreplace"), digest_size=16).digest()
+
+
+def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
+    mail = met.email
+    address = parse_address(mail.from_address)
+    display_name = mail.from_address.partition("<")[0].strip(' "')
+    names = {word.casefold() for word in _WORDS.findall(display_name)}
+    if address is not None:
+        names.update(word.casefold() for word in _WORDS.findall(address.partition("@")[0]))
+    is_name = len(display_name.split()) <= _MAX_NAME_WORDS
+    headers = sorted((name.casefold(), _fold(value)) for name, value in mail.headers.items())
+    return (
+        _fold(mail.subject, names),
+        _fold(_without_signature(mail.body), names),
+        address if address is None or sender_reason(address, frozenset()) else "a person",
+        "" if is_name else _fold(display_name),
+        [(name, value) for name, value in headers if name not in _IGNORED_HEADERS],
+        [_fold(name) for name in mail.attachments],
+        _fold(repr(_ordered(met.mock_responses))),
+        met.previous_reply and _fold(repr(met.previous_reply)),
+        met.agent and _fold(repr(met.agent)),
+    )
+
+
+def _fold(text: str, names: Iterable[str] = ()) -> str:
+    words = " ".join(["0" if _DIGIT.search(word) else word for word in text.casefold().split()])
+    for name in sorted(names):
+        if name in words:
+            words = re.sub(rf"\b{re.escape(name)}\b", "name", words)
+    return words
+
+
+def _without_signature(body: str) -> str:
+    """Without a last line of one to three capitalised words, a name by all appearance, below other text."""
+    text, line_break, last = body.rstrip().rpartition("\n")
+    words = last.strip(" ,.-").split()
+    is_name = 0 < len(words) <= _MAX_NAME_WORDS and all(word[0].isupper() and word[-1].isalpha() for word in words)
+    return text if line_break and is_name else body
+
+
+def _ordered(value: object) -> object:
+    """Mappings as lists in the order of their keys."""
+    if isinstance(value, dict):
+        return [(key, _ordered(value[key])) for key in sorted(value, key=str)]
+    return [_ordered(item) for item in value] if isinstance(value, (list, tuple)) else value

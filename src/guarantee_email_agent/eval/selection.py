@@ -1,0 +1,50 @@
+"""Which scenarios of a suite run: those whose id, file or category somebody named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.utils.errors import EvalError
+from guarantee_email_agent.utils.text import printable
+
+
+def select_scenarios(files: Sequence[str], patterns: Sequence[str], directory: Path) -> list[str]:
+    """Those of a suite's files that any pattern matches, in their order.
+
+    patterns: globs over scenario ids, file names with or without `.yaml`, paths, and categories (`hand-over`).
+    Raises EvalError(code="eval_nothing_selected") where one of them matches nothing.
+    """
+    names = {file: list(_names(file)) for file in files}
+    selected: set[str] = set()
+    for pattern in patterns:
+        wanted = os.path.abspath(pattern) if os.path.dirname(pattern) else pattern
+        matching = [file for file in files if any(fnmatchcase(name, wanted) for name in names[file])]
+        if not matching:
+            raise _nothing_selected(pattern, names, directory)
+        selected.update(matching)
+    return [file for file in files if file in selected]
+
+
+def _names(file: str) -> Iterator[str]:
+    yield os.path.abspath(file)
+    name = os.path.basename(file)
+    yield name
+    stem = name.rpartition(".")[0]  # which is the id
+    yield stem
+    yield stem.rpartition("_")[0].replace("_", "-")  # which is the category
+
+
+def _nothing_selected(pattern: str, names: dict[str, list[str]], directory: Path) -> EvalError:
+    folder = printable(str(directory))
+    if os.path.dirname(pattern) and os.path.exists(pattern):
+        remedy = f"; it is no scenario file of {folder}. Name its folder with --eval-dir"
+    else:
+        word = os.path.basename(pattern)
+        choices = dict.fromkeys(name for each in names.values() for name in reversed(each[1:]))
+        remedy = suggestion(word.removesuffix(".yaml"), choices) or f"; {folder} lists what there is"
+    problem = f"--only {printable(pattern)} matches none of the {len(names)} scenarios in {folder}{remedy}"
+    return EvalError(problem, "eval_nothing_selected", {"pattern": pattern})
