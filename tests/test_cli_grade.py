@@ -219,7 +219,7 @@ class TestFolder:
             done = grade(task, *arguments)
             assert done.returncode == 2
             assert "the report would take the place of a record" in done.stderr
-        for name in ("six.json", "seven.json"):
+        for name in ("six.json", "seven.json", "seven.jsonl"):
             assert grade(task.parent, "--results", results, "--json", results / name).returncode == 2
         assert record.read_text(encoding="utf-8") == '{"task_result": "42"}'
         assert grade(task.parent, "--results", results, "--json", results / "_report.json").returncode == 0

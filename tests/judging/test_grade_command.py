@@ -29,7 +29,7 @@ class Folders:
             (self.records / name).touch()
 
     def grade(self, jobs: int = 1) -> list[dict[str, Any]]:
-        options = GradeOptions(directory=self.tasks, results_dir=self.records, jobs=jobs, json_file=self.report)
+        options = GradeOptions(directory=self.tasks, results=self.records, jobs=jobs, json_file=self.report)
         assert grade_command(options, io.StringIO(), io.StringIO(), bytes) == 4
         results: list[dict[str, Any]] = json.loads(self.report.read_bytes())["results"]
         return results
@@ -64,3 +64,30 @@ def test_a_folder_of_records_that_is_not_there(folders: Folders) -> None:
     with pytest.raises(TaskError, match="the folder of records does not exist") as caught:
         folders.grade()
     assert (caught.value.code, caught.value.exit_code) == ("task_results_not_found", 2)
+
+
+def test_several_records_of_a_task_are_judged_each_and_the_task_passed_where_all_did(folders: Folders) -> None:
+    (folders.records / "b.2.json").write_text('{"task_result": "41"}')
+    lines = [{"task_name": name, "task_result": "42"} for name in ("f", "b", "f", "dd")]
+    (folders.records / "more.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n{")
+    results = folders.grade(jobs=2)
+    assert [(each["index"], each["verdict"]) for each in results if each["task_name"] == "b"] == [
+        (1, "passed"),
+        (2, "failed"),
+        (3, "passed"),
+    ]
+    report = json.loads(folders.report.read_bytes())
+    assert report["totals"] == {"total": 11, "passed": 4, "failed": 2, "error": 5}
+    summed_up = {each.pop("task_name"): each for each in report["tasks"]}
+    assert summed_up["b"] == {"passed": False, "records_passed": 2, "records": 3}
+    assert summed_up["f"] == {"passed": True, "records_passed": 2, "records": 2}
+    assert "index" not in next(each for each in results if each["task_name"] == "d")
+    assert "more.jsonl:4 – did you mean 'd'?" in next(each["error"] for each in results if each["task_name"] == "dd")
+    assert results[-1]["task_name"] == f"{folders.records}/more.jsonl:5"
+
+
+def test_a_folder_of_records_among_the_tasks_may_be_a_file_of_lines(folders: Folders) -> None:
+    folders.records = folders.tasks / "results" / "runs.jsonl"
+    folders.records.parent.mkdir()
+    folders.records.write_text('{"task_name": "b", "task_result": "42"}\n')
+    assert [result["task_name"] for result in folders.grade()] == ["b", "c", "d", "e", "f"]

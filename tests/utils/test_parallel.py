@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import threading
+from itertools import count, islice
 
 import pytest
 
-from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.parallel import LOOKAHEAD, map_in_order
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 9])
@@ -42,3 +43,11 @@ def test_the_rest_is_not_begun_once_nobody_wants_it(jobs: int) -> None:
     results.close()
     may_go_on.set()
     assert len(begun) <= 3
+
+
+def test_items_are_taken_as_they_are_needed_however_many_there_are() -> None:
+    taken = count()
+    results = map_in_order(lambda item: item, taken, 2)
+    assert list(islice(results, 5_000)) == list(range(5_000))
+    results.close()
+    assert next(taken) <= 5_000 + LOOKAHEAD

@@ -25,10 +25,9 @@ def add_grade(commands: arguments.Commands) -> None:
     )
     what.add_argument(
         "--results",
-        dest="results_dir",
         type=Path,
-        metavar="DIR",
-        help="judge a folder with a <task_name>.json for each task",
+        metavar="PATH",
+        help="judge a folder with a <task_name>.json for each task, or a .jsonl file with a record on each line",
     )
     what.add_argument(
         "--validate", action="store_true", help="judge nothing; check that each test.py rejects what is no solution"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,18 @@ from guarantee_email_agent.judging.record import (
     MAX_RECORD_BYTES,
     RECORD_ENDING,
     Record,
-    is_record_name,
-    parse_record,
-    read_record_to_judge,
+    parse_json,
     record_of_answer,
     refuse_misplaced_reports,
+)
+from guarantee_email_agent.judging.record_files import (
+    Extent,
+    RecordIndex,
+    RecordPlace,
+    SingleRecordFile,
+    converted,
+    find_records,
+    no_such_task,
 )
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
@@ -37,8 +43,16 @@ logger = logging.getLogger(__name__)
 STDIN: Final = "-"
 ReadStdin = Callable[[int], bytes]
 """At most so many bytes of stdin."""
-_Pending = tuple[str, Callable[[], Verdict]]
-"""The name of a task, and what gives the verdict on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A verdict that is still to be given. index, of: as `Graded` has them."""
+
+    task_name: str
+    judge: Callable[[], Verdict]
+    index: int = 1
+    of: int = 1
 
 
 class _Terms(TypedDict):
@@ -52,14 +66,14 @@ class _Terms(TypedDict):
 class GradeOptions(RunOptions):
     """What the command line decides.
 
-    directory: a task, or with `results_dir` a folder of tasks. Exactly one of `answer`, `result_file`, `results_dir`
-    and `validate` is given; "-" for the first two is stdin. timeout_s: seconds for each judge. allowed: the most that
-    a task may ask for.
+    directory: a task, or with `results` a folder of tasks. Exactly one of `answer`, `result_file`, `results` and
+    `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
+    timeout_s: seconds for each judge. allowed: the most that a task may ask for.
     """
 
     answer: str | None = None
     result_file: str | None = None
-    results_dir: Path | None = None
+    results: Path | None = None
     validate: bool = False
     timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
@@ -72,39 +86,62 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     single record that cannot be used, and ConfigurationError for a report that cannot be written, or not there.
     """
     check_report_paths(options.report_paths, UNWRITABLE)
-    file = None if options.result_file == STDIN else options.result_file
-    refuse_misplaced_reports(options.report_paths, folder=options.results_dir, file=file, tasks=options.directory)
-    pending = _pending_verdicts(options, read_stdin)
+    place = options.results
+    folder, file = (place, options.result_file) if place is None or place.is_dir() else (None, str(place))
+    refuse_misplaced_reports(
+        options.report_paths, folder=folder, file=None if file == STDIN else file, tasks=options.directory
+    )
+    count, pending = _pending_verdicts(options, read_stdin)
     return run_and_report(
-        f"Validating {pluralize(len(pending), 'task')}..."
-        if options.validate
-        else f"Grading {pluralize(len(pending), 'result')}...",
+        f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
         _results(pending, options.jobs),
-        len(pending),
+        count,
         GradeReporter(stream, measures_agent=not options.validate),
         partial(write_task_reports, "grade", options) if options.report_paths else None,
-        progress=Progress(console, len(pending), "judged"),
+        progress=Progress(console, count, "judged"),
     )
 
 
-def _results(pending: Sequence[_Pending], jobs: int) -> Generator[Graded, None, None]:
-    for graded in map_in_order(lambda each: Graded(each[0], each[1]()), pending, jobs):
-        logger.info("Judged %s: %s", graded.task_name, graded.verdict.verdict)
+def _results(pending: Iterator[_Pending], jobs: int) -> Generator[Graded, None, None]:
+    def judge(each: _Pending) -> Graded:
+        return Graded(each.task_name, each.judge(), each.index, each.of)
+
+    for graded in map_in_order(judge, pending, jobs):
+        logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
         yield graded
 
 
-def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> list[_Pending]:
+def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[_Pending]]:
+    """How many verdicts there will be, and each as it is wanted."""
     terms = _Terms(timeout_s=options.timeout_s, allowed=options.allowed)
     if options.validate:
-        return [(task.name, partial(_validate, task, terms)) for task in load_tasks(options.directory)]
-    if options.results_dir is not None:
-        tasks = {task.name: task for task in discover_tasks(options.directory, options.results_dir)}
-        records = _record_files(options.results_dir)
-        names = sorted({*tasks, *records}, key=os.fsencode)
-        return [(name, partial(_grade, tasks.get(name), records.get(name), name, terms)) for name in names]
+        loaded = load_tasks(options.directory)
+        return len(loaded), (_Pending(task.name, partial(_validate, task, terms)) for task in loaded)
+    if options.results is not None:
+        tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
+        index = find_records(options.results, tasks)
+        missing = sum(not index.count_of(name) for name in tasks)
+        return index.count + len(index.problems) + missing, _pending_records(tasks, index, terms)
     task = load_task(options.directory)
     record = _read_single_record(options, read_stdin)
-    return [(task.name, partial(grade_task, task, record, **terms))]
+    return 1, iter([_Pending(task.name, partial(grade_task, task, record, **terms))])
+
+
+def _pending_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, terms: _Terms) -> Iterator[_Pending]:
+    """Every record of every task, in the order of the tasks' names; then the records that name no task."""
+    for name in sorted({*tasks, *index.task_names}, key=lambda name: name.encode("utf-8", "surrogatepass")):
+        of = index.count_of(name)
+        if not of:
+            problem = f"there is no record {printable(name)}{RECORD_ENDING} for this task"
+            task = tasks[name]
+            error = task.message if isinstance(task, InvalidTask) else problem
+            yield _Pending(name, partial(Verdict, "error", error=error))
+        for number, place in enumerate(index.places(name), 1):
+            yield _Pending(name, partial(_grade, tasks, name, place, terms), number, of)
+    for place in index.places(None):
+        yield _Pending(place.name, partial(_grade, tasks, None, place, terms))
+    for name, problem in index.problems.items():
+        yield _Pending(name, partial(Verdict, "error", error=problem))
 
 
 def _validate(task: Task | InvalidTask, terms: _Terms) -> Verdict:
@@ -113,31 +150,20 @@ def _validate(task: Task | InvalidTask, terms: _Terms) -> Verdict:
     return validate_task(task, **terms)
 
 
-def _grade(task: Task | InvalidTask | None, record_file: Path | None, name: str, terms: _Terms) -> Verdict:
-    """The verdict on one record of a folder; a task without a record, or a record without a task, is an error."""
-    if task is None:
-        problem = f"there is no task for the record {printable(str(record_file))}"
-        return Verdict("error", error=f"{problem}. Name the record after its task, or remove it")
+def _grade(tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace, terms: _Terms) -> Verdict:
+    """The verdict on one record of many; a record without a task is an error."""
+    task = None if task_name is None else tasks.get(task_name)
     if isinstance(task, InvalidTask):
         return Verdict("error", error=task.message)
-    if record_file is None:
-        return Verdict("error", error=f"there is no record {printable(name)}{RECORD_ENDING} for this task")
+    if task is None and task_name is not None:
+        return Verdict("error", error=no_such_task(task_name, place, tasks))
     try:
-        record = read_record_to_judge(record_file)
+        record = place.read()
     except TaskError as error:
         return Verdict("error", error=error.message)
+    if task is None:
+        return Verdict("error", error=f"{printable(place.name)}: the file was changed while it was judged")
     return grade_task(task, record, **terms)
-
-
-def _record_files(folder: Path) -> dict[str, Path]:
-    try:
-        names = os.listdir(folder)
-    except OSError as error:
-        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-        problem = f"the folder of records {reason}. Name the one that has a <task_name>.json for each task"
-        path = str(folder)
-        raise TaskError(f"{printable(path)}: {problem}", "task_results_not_found", {"path": path}) from None
-    return {name.removesuffix(RECORD_ENDING): folder / name for name in names if is_record_name(name)}
 
 
 def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> Record:
@@ -147,8 +173,9 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> Record:
         # As the shell's $(…) does it: the line break that ends a program's output is not part of its answer.
         return record_of_answer(_text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r"))
     if options.result_file == STDIN:
-        return parse_record(_text_of_stdin(read_stdin), "stdin")
-    return read_record_to_judge(options.result_file or "")
+        return converted(parse_json(_text_of_stdin(read_stdin), "stdin"), None, "stdin")
+    file = Path(options.result_file or "")
+    return RecordPlace(SingleRecordFile(file, ""), Extent()).read()
 
 
 def _text_of_stdin(read_stdin: ReadStdin) -> str:

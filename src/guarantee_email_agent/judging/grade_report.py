@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
@@ -30,19 +31,42 @@ class GradeReporter(RunReporter[Graded]):
 
     def __init__(self, stream: TextStream, *, measures_agent: bool = True) -> None:
         super().__init__(Terminal(stream), _WANTED_PERCENT, measures_agent=measures_agent)
+        self._by_task: dict[str, _TaskTotals] = {}
 
     def add(self, result: Graded) -> None:
         self._add(result.verdict.verdict, format_graded(result))
+        _count(self._by_task, result)
 
     def _print_conclusion(self) -> None:
-        if self._measures_agent and self.totals.total > 1:
-            bound = rounded_bound(lower_bound_95(self.totals.passed, self.totals.total), self.threshold)
-            self._terminal.line(f"Proven with 95% confidence: of tasks like these, the agent solves at least {bound}%.")
+        """What the run says of the agent. Records of one task are no independent tasks, so tasks are counted."""
+        repeated = [(name, totals) for name, totals in self._by_task.items() if totals.total > 1]
+        passed = sum(totals.passed == totals.total for totals in self._by_task.values())
+        if repeated:
+            self._terminal.line(f"Tasks passed every time: {passed}/{len(self._by_task)}")
+            for name, totals in repeated:
+                self._terminal.line(f"{_INDENT}{printable(name)}: {totals.passed} of {totals.total}")
+        if self._measures_agent and len(self._by_task) > 1:
+            bound = rounded_bound(lower_bound_95(passed, len(self._by_task)), self.threshold)
+            how = " every time" if repeated else ""
+            solves = f"of tasks like these, the agent solves at least {bound}%{how}."
+            self._terminal.line(f"Proven with 95% confidence: {solves}")
+
+
+@dataclass(slots=True)
+class _TaskTotals:
+    passed: int = 0
+    total: int = 0
+
+
+def _count(by_task: dict[str, _TaskTotals], graded: Graded) -> None:
+    totals = by_task.setdefault(graded.task_name, _TaskTotals())
+    totals.passed += graded.verdict.verdict == "passed"
+    totals.total += 1
 
 
 def format_graded(graded: Graded) -> str:
     """One verdict for people: a line, and for what is no pass the reason and what the judge printed, indented."""
-    verdict, name = graded.verdict, printable(graded.task_name)
+    verdict, name = graded.verdict, printable(graded.name)
     if verdict.verdict == "passed":
         feedback = printable(" ".join(verdict.feedback[:_MAX_CHARACTERS].split()))
         return f"✓ {name}: {feedback}" if feedback else f"✓ {name}"
@@ -54,11 +78,23 @@ def format_graded(graded: Graded) -> str:
 
 
 def json_report(results: Sequence[Graded]) -> dict[str, Any]:
-    """The results as JSON holds them. duration_ms: wall time of the judge."""
+    """The results as JSON holds them. duration_ms: wall time of the judge.
+
+    Where a task has several records, each result says which it is about, and `tasks` sums them up: a task passed
+    where every one of its records did.
+    """
     totals = Totals.of(graded.verdict.verdict for graded in results)
+    by_task: dict[str, _TaskTotals] = {}
+    for graded in results:
+        _count(by_task, graded)
+    tasks = [
+        {"task_name": name, "passed": each.passed == each.total, "records_passed": each.passed, "records": each.total}
+        for name, each in by_task.items()
+    ]
     return {
         "schema_version": SCHEMA_VERSION,
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
+        **({"tasks": tasks} if len(tasks) < totals.total else {}),
         "results": [_json_result(graded) for graded in results],
     }
 
@@ -77,7 +113,7 @@ def junit_case(graded: Graded) -> JUnitCase:
     verdict = graded.verdict
     reason = verdict.error or verdict.feedback
     return JUnitCase(
-        graded.task_name,
+        graded.name,
         "tasks",
         verdict.duration_ms / 1000,
         verdict.verdict,
@@ -92,6 +128,7 @@ def _json_result(graded: Graded) -> dict[str, Any]:
     returned = {"passed": verdict.verdict == "passed", "feedback": verdict.feedback, "details": dict(verdict.details)}
     return {
         "task_name": graded.task_name,
+        **({"index": graded.index} if graded.of > 1 else {}),
         "verdict": verdict.verdict,
         "eval": None if verdict.verdict == "error" else returned,
         "error": verdict.error,

@@ -25,6 +25,8 @@ RECORD_DIR: Final = "record_dir"
 
 MAX_RECORD_BYTES: Final = 100_000_000
 RECORD_ENDING: Final = ".json"
+LINES_ENDING: Final = ".jsonl"
+"""Of a file with a record on each line (https://jsonlines.org)."""
 
 
 def complete_record(raw: Mapping[str, Any], task: Task | None) -> Record:
@@ -64,18 +66,18 @@ def read_record(path: str | Path) -> Record:
     Raises TaskError with one line: `task_record_not_found`, `task_record_unreadable`, `task_record_not_utf8`,
     `task_record_too_large`, `task_record_invalid`.
     """
+    return as_record(read_json(path), str(path))
+
+
+def read_json(path: str | Path) -> object:
+    """The JSON in a file of at most 100 MB. Raises TaskError as `read_record` does."""
     try:
         text = read_text(path, MAX_RECORD_BYTES)
     except InputFileError as error:
         code = f"task_record_{error.code.removeprefix('document_')}"
         remedy = ". Correct the path" if error.code == "document_not_found" else ""
-        raise _error(str(path), error.message + remedy, code) from None
-    return parse_record(text, str(path))
-
-
-def read_record_to_judge(path: str | Path) -> Record:
-    """The same with `record_dir`, for a judge that looks at the files beside it."""
-    return read_record(path) | {RECORD_DIR: os.path.dirname(os.path.abspath(path))}
+        raise record_error(str(path), error.message + remedy, code) from None
+    return parse_json(text, str(path))
 
 
 def parse_record(text: str, name: str) -> Record:
@@ -83,23 +85,42 @@ def parse_record(text: str, name: str) -> Record:
 
     Raises TaskError(code="task_record_invalid").
     """
+    return as_record(parse_json(text, name), name)
+
+
+def parse_json(text: str, name: str, *, is_line: bool = False) -> object:
+    """The JSON in a text. is_line: `name` has the number of the line that the text is.
+
+    Raises TaskError(code="task_record_invalid").
+    """
     try:
-        data = json.loads(text, object_pairs_hook=_without_duplicates)
+        return json.loads(text, object_pairs_hook=_without_duplicates)
     except _DuplicateKeyError as error:
         problem = f"has the key {truncate(json.dumps(error.key), 80)} twice in one object. Remove one of them"
-        raise _error(name, problem, "task_record_invalid") from None
+        raise record_error(name, problem, "task_record_invalid") from None
     except json.JSONDecodeError as error:
         remedy = "A record is a JSON object" if text.strip() else 'The text is empty; write at least {"task_result": …}'
-        problem = f"no JSON (line {error.lineno}, column {error.colno}): {error.msg}. {remedy}"
-        raise _error(name, problem, "task_record_invalid") from None
+        column = f"column {error.colno}"
+        place = column if is_line else f"line {error.lineno}, {column}"
+        problem = f"no JSON ({place}): {error.msg}. {remedy}{' on one line' * is_line}"
+        raise record_error(name, problem, "task_record_invalid") from None
     except RecursionError:
-        raise _error(name, "nested too deep for a record; flatten it", "task_record_invalid") from None
+        raise record_error(name, "nested too deep for a record; flatten it", "task_record_invalid") from None
     except ValueError as error:  # an integer of thousands of digits
-        raise _error(name, f"holds a number that is too long ({error})", "task_record_invalid") from None
+        raise record_error(name, f"holds a number that is too long ({error})", "task_record_invalid") from None
+
+
+def as_record(data: object, name: str) -> Record:
+    """Raises TaskError(code="task_record_invalid") where the JSON is no record. name: what the error calls it."""
     if not isinstance(data, dict):
         problem = f'a record is a JSON object such as {{"task_result": …}}, not {_kind(data)}'
-        raise _error(name, problem, "task_record_invalid")
+        raise record_error(name, problem, "task_record_invalid")
     return data
+
+
+def with_record_dir(record: Record, path: str | Path) -> Record:
+    """The record with the folder of the file that it comes from, for a judge that looks at the files beside it."""
+    return record | {RECORD_DIR: os.path.dirname(os.path.abspath(path))}
 
 
 class _DuplicateKeyError(Exception):
@@ -128,14 +149,14 @@ def check_record(record: Mapping[str, Any], name: str) -> None:
         for key in given:
             if not isinstance(key, str):
                 problem = f"the record has the key {truncate(repr(key), 80)}, which is no text. Pass 'task_result'"
-                raise _error(name, problem, "task_record_invalid")
+                raise record_error(name, problem, "task_record_invalid")
         json.dumps(given, default=_as_text)
     except TaskError:
         raise
     except Exception as error:  # noqa: BLE001 - the record may hold any object
         reason = "nested too deep" if isinstance(error, RecursionError) else truncate(str(error), 200)
         problem = f"the record is no JSON: {reason}. Pass texts, numbers, lists and mappings"
-        raise _error(name, problem, "task_record_invalid") from None
+        raise record_error(name, problem, "task_record_invalid") from None
 
 
 def _as_text(value: object) -> str:
@@ -152,7 +173,9 @@ def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
     try:
         content = as_json(record)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _error(str(path), f"the record cannot be written as JSON ({error})", "task_record_unwritable") from None
+        raise record_error(
+            str(path), f"the record cannot be written as JSON ({error})", "task_record_unwritable"
+        ) from None
     try:
         write_whole(path, content)
     except (OSError, ValueError) as error:
@@ -197,8 +220,8 @@ def refuse_misplaced_reports(
 
 
 def is_record_name(name: str) -> bool:
-    """Whether a file of this name in a folder of records is one."""
-    return name[0] not in "._" and name.endswith(RECORD_ENDING)
+    """Whether a file of this name in a folder of records holds one or many."""
+    return name[0] not in "._" and name.endswith((RECORD_ENDING, LINES_ENDING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +277,9 @@ def _kind(data: object) -> str:
 
 def _unwritable(path: str | Path, reason: str) -> TaskError:
     problem = f"the record cannot be written ({reason}). Remove what is there, or name a folder that can be written to"
-    return _error(str(path), problem, "task_record_unwritable")
+    return record_error(str(path), problem, "task_record_unwritable")
 
 
-def _error(name: str, problem: str, code: str) -> TaskError:
+def record_error(name: str, problem: str, code: str) -> TaskError:
+    """The error of a record in one line. name: of its file, with the line if it has one."""
     return TaskError(f"{printable(name)}: {printable(problem)}", code, {"path": name})

@@ -47,10 +47,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The verdict on the work on one task."""
+    """The verdict on the work on one task.
+
+    index, of: which of the task's records it is about, from 1, and how many there are.
+    """
 
     task_name: str
     verdict: Verdict
+    index: int = 1
+    of: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the task, with the record's number where there are several: `inventory (2 of 3)`."""
+        return self.task_name if self.of == 1 else f"{self.task_name} ({self.index} of {self.of})"
 
 
 def verdict_of(
