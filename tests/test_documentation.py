@@ -13,8 +13,9 @@ import pytest
 from guarantee_email_agent.instructions.instruction import ScenarioHeader
 from guarantee_email_agent.instructions.instruction_files import TICKET_FIELDS_OF_CODE
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
-from guarantee_email_agent.instructions.router import INTENTS, SERIAL_COUNTS, WARRANTY_STATUSES, Condition
+from guarantee_email_agent.instructions.router import SERIAL_COUNTS, UNCLEAR, WARRANTY_STATUSES, Condition
 from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
+from guarantee_email_agent.instructions.topics import EXAMPLE_ELEMENT, TOPIC_ELEMENT
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "guarantee_email_agent"
@@ -37,7 +38,7 @@ def _options_of_eval() -> list[str]:
     return sorted(set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", shown)) - {"--help"})
 
 
-@pytest.mark.parametrize("name", LEXICON_ELEMENTS)
+@pytest.mark.parametrize("name", [*LEXICON_ELEMENTS, TOPIC_ELEMENT, EXAMPLE_ELEMENT])
 def test_every_element_of_the_main_instruction_is_explained(name: str) -> None:
     assert f"`<{name}>`" in _document("instructions.md")
 
@@ -47,7 +48,7 @@ def test_every_placeholder_is_explained(name: str) -> None:
     assert f"`{{{name}}}`" in _document("instructions.md")
 
 
-@pytest.mark.parametrize("name", [*FACTS, *TRIGGER_PARTS, *INTENTS, *SERIAL_COUNTS, *WARRANTY_STATUSES])
+@pytest.mark.parametrize("name", [*FACTS, *TRIGGER_PARTS, UNCLEAR, *SERIAL_COUNTS, *WARRANTY_STATUSES])
 def test_every_fact_and_every_part_of_a_trigger_is_explained(name: str) -> None:
     assert f"`{name}`" in _document("instructions.md")
 

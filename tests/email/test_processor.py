@@ -361,7 +361,7 @@ def drafts(*bodies: str) -> UntruthfulModel:
 
 
 def triage(*serial_numbers: str) -> UntruthfulModel:
-    return UntruthfulModel(record_triage=[{"intent": "warranty", "serial_numbers": list(serial_numbers)}])
+    return UntruthfulModel(record_triage=[{"topic": "warranty", "serial_numbers": list(serial_numbers)}])
 
 
 def choices(*ids: Any) -> UntruthfulModel:
@@ -508,12 +508,12 @@ def test_a_serial_number_that_would_claim_something_in_a_reply_is_none(number: s
     "triage",
     [
         {},
-        {"intent": "warranty"},
-        {"intent": "please", "serial_numbers": []},
-        {"intent": "warranty", "serial_numbers": "SN12345"},
-        {"intent": "warranty", "serial_numbers": [12345]},
-        {"intent": "warranty", "serial_numbers": None},
-        {"intent": ["warranty"], "serial_numbers": []},
+        {"topic": "warranty"},
+        {"topic": "please", "serial_numbers": []},
+        {"topic": "warranty", "serial_numbers": "SN12345"},
+        {"topic": "warranty", "serial_numbers": [12345]},
+        {"topic": "warranty", "serial_numbers": None},
+        {"topic": ["warranty"], "serial_numbers": []},
         [],
         "warranty",
         None,
@@ -532,7 +532,7 @@ def test_a_triage_in_another_shape_is_asked_for_once_more_and_then_fails(triage:
 
 
 def test_an_answer_through_another_tool_or_in_words_fails() -> None:
-    in_words = Message("msg", "scripted", (TextBlock("The intent is warranty."),), "end_turn")
+    in_words = Message("msg", "scripted", (TextBlock("The topic is warranty."),), "end_turn")
     llm = UntruthfulModel(record_triage=[in_words, tool_call("write_reply", {"body": "Hi"})])
     assert desk(llm).process(mail()).error_code == "llm_wrong_shape"
 

@@ -46,7 +46,7 @@ class State:
     numbers: tuple[str, ...] = ("ZX-9001-11",)
     text: str = "My drill is broken. Serial number: {number}"
     policy: AnswerPolicy = field(default_factory=AnswerPolicy)
-    intent: str = "warranty"
+    topic: str = "warranty"
 
 
 STATES = (
@@ -67,7 +67,7 @@ STATES = (
         ("SN48213", "SN48214"),
         "Both lamps flicker. The serial numbers are SN48213 and SN48214.",
     ),
-    State("out of scope", "out-of-scope", {"status": "valid"}, (), "Where is my order of a gift card?", intent="other"),
+    State("out of scope", "out-of-scope", {"status": "valid"}, (), "Where is my order of a gift card?", topic="other"),
     State(
         "hand-over", "hand-over", {"status": "valid"}, text="It caught fire. I go to my lawyer. Serial number: {number}"
     ),
@@ -104,8 +104,8 @@ def attacks() -> Iterator[tuple[State, str, ObedientModel]]:
                 # Half of them let the mail reach its own state, so that what is said there is tried.
                 is_honest, lies_in_all = seed % 4 < 2, seed % 4 == 3
                 favourite = state.numbers[0] if is_honest and len(state.numbers) == 1 else ""
-                intent = "" if lies_in_all else state.intent if is_honest else "warranty"
-                yield state, shape, ObedientModel(claim, favourite, seed, intent)
+                topic = "" if lies_in_all else state.topic if is_honest else "warranty"
+                yield state, shape, ObedientModel(claim, favourite, seed, topic)
                 seed += 1
 
 
@@ -198,7 +198,7 @@ def judge(state: State, agent: Any, scenario: str | None) -> Iterator[str]:
 @pytest.mark.parametrize("policy", [AnswerPolicy(reply_mode="reviewed"), AnswerPolicy(mode="drafts")])
 def test_a_model_that_writes_freely_reaches_a_draft_at_most(policy: AnswerPolicy) -> None:
     agent = replace(
-        desk(ObedientModel("Your warranty is active for life.", "SN12345", intent="warranty")), policy=policy
+        desk(ObedientModel("Your warranty is active for life.", "SN12345", topic="warranty")), policy=policy
     )
     agent.process(raw_mail(STATES[0], "body", "x", 1) | {"body": "My dryer SN12345 is broken."})
     assert (agent.sent, agent.tickets) == ([], [])

@@ -252,7 +252,7 @@ class _Adding:
     async def create(self, **request: Any) -> Any:
         answer = await self._model.create(**request)
         block = answer.content[0]
-        if "intent" not in block.input:
+        if "topic" not in block.input:
             return answer
         return replace(answer, content=(replace(block, input={**block.input, "hand_over": self._reasons}),))
 

@@ -91,7 +91,7 @@ def test_the_report_tells_who_answered_and_what_it_cost(suite: LiveSuite) -> Non
 
 def test_the_cost_of_an_unknown_model_is_not_made_up(suite: LiveSuite) -> None:
     suite.configure(model="local-model")
-    suite.server.replies = [answer(tool_call("record_triage", {"intent": "other", "serial_numbers": []}), model="x")]
+    suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), model="x")]
     assert suite.report(llm="live")["cost_usd"] is None
     assert suite.evaluate()[1].splitlines()[-1].endswith("received, cost not known")
 

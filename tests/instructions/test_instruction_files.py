@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
-from shipped_instructions import InstructionFolder
+from shipped_instructions import SHIPPED_TOPICS, InstructionFolder
 
 from guarantee_email_agent.instructions.instruction_files import MAX_BYTES
 from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
@@ -20,7 +21,7 @@ def test_the_shipped_files_load(folder: InstructionFolder) -> None:
     ]
 
 
-@pytest.mark.parametrize("situation", list(all_situations()), ids=str)
+@pytest.mark.parametrize("situation", list(all_situations(SHIPPED_TOPICS)), ids=str)
 def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, folder: InstructionFolder) -> None:
     assert sum(is_triggered(scenario.trigger, situation) for scenario in folder.load().scenarios) == 1
 
@@ -34,8 +35,8 @@ def test_every_situation_has_exactly_one_shipped_scenario(situation: Situation, 
         (Situation(False, "warranty", "one", "other"), "graceful-degradation"),
         (Situation(False, "warranty", "none"), "missing-info"),
         (Situation(False, "warranty", "several"), "graceful-degradation"),
-        (Situation(False, "unclear", "none"), "graceful-degradation"),
-        (Situation(False, "other", "none"), "out-of-scope"),
+        (Situation(False, "unclear"), "graceful-degradation"),
+        (Situation(False, "other"), "out-of-scope"),
         (Situation(automatic=True), "no-reply"),
     ],
     ids=str,
@@ -215,7 +216,7 @@ def test_a_duplicate_key_is_reported(folder: InstructionFolder) -> None:
             '<if expiration_date="known">',
             '<if serial_number="known">',
             (
-                "{expiration_date} has no value where 'intent: warranty, serial_numbers: one, warranty_status: valid'. "
+                "{expiration_date} has no value where 'topic: warranty, serial_numbers: one, warranty_status: valid'. "
                 'Put it inside <if expiration_date="known">'
             ),
         ),
@@ -223,7 +224,7 @@ def test_a_duplicate_key_is_reported(folder: InstructionFolder) -> None:
             "invalid-warranty",
             '<reply warranty_status="not_found">',
             '<reply warranty_status="valid">',
-            ":1: has no <reply> for warranty_status not_found where 'intent: warranty, serial_numbers: one, ",
+            ":1: has no <reply> for warranty_status not_found where 'topic: warranty, serial_numbers: one, ",
         ),
         (
             "invalid-warranty",
@@ -267,16 +268,14 @@ def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: In
 
 def test_a_serial_number_in_a_reply_that_knows_none_is_reported(folder: InstructionFolder) -> None:
     folder.edit(folder.scenario("missing-info"), "need just one thing", "need {serial_number}")
-    assert any("{serial_number} has no value where 'intent: warranty" in problem for problem in folder.problems())
+    assert any("{serial_number} has no value where 'topic: warranty" in problem for problem in folder.problems())
 
 
 def test_a_scenario_without_a_reply_is_reported(folder: InstructionFolder) -> None:
     path = folder.scenario("out-of-scope")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index("<reply>")], encoding="utf-8")
-    assert folder.problems() == [
-        "scenarios/out-of-scope.md:1: has no <reply> where 'intent: other, serial_numbers: none'. Add one"
-    ]
+    assert folder.problems() == ["scenarios/out-of-scope.md:1: has no <reply> where 'topic: other'. Add one"]
 
 
 def test_a_reply_to_automatic_mail_is_refused(folder: InstructionFolder) -> None:
@@ -307,7 +306,7 @@ def test_a_situation_that_no_scenario_answers_is_reported(folder: InstructionFol
 
     (problem,) = folder.problems()
     assert problem == (
-        "scenarios: no scenario is triggered by 'intent: warranty, serial_numbers: none'. "
+        "scenarios: no scenario is triggered by 'topic: warranty, serial_numbers: none'. "
         "Add it to the trigger of the scenario that should answer"
     )
 
@@ -316,15 +315,112 @@ def test_a_situation_that_two_scenarios_answer_is_reported(folder: InstructionFo
     folder.edit(folder.scenario("graceful-degradation"), "serial_numbers: several", "serial_numbers: none")
 
     assert folder.problems()[0] == (
-        "scenarios: 'intent: warranty, serial_numbers: none' triggers graceful-degradation and missing-info. "
+        "scenarios: 'topic: warranty, serial_numbers: none' triggers graceful-degradation and missing-info. "
         "Leave it to one of them"
     )
 
 
-def test_an_empty_scenario_folder_leaves_every_situation_open(folder: InstructionFolder) -> None:
+def test_an_empty_scenario_folder_leaves_every_topic_open(folder: InstructionFolder) -> None:
     for path in folder.scenarios.glob("*.md"):
         path.unlink()
-    assert len(folder.problems()) == len(list(all_situations()))
+    problems = folder.problems()
+    assert [problem.partition(": ")[2].partition(". ")[0] for problem in problems] == [
+        "no scenario answers the topic 'warranty'",
+        "no scenario answers the topic 'other'",
+        "no scenario is triggered by 'automatic: true'",
+        "no scenario is triggered by 'hand_over: true'",
+        "no scenario is triggered by 'topic: unclear'",
+    ]
+    assert re.match(r"main\.md:\d+: ", problems[0])
+
+
+# Topics --------------------------------------------------------------------------------------------------------------
+
+SPARE_PARTS = """---
+name: spare-parts
+description: Wants a spare part
+trigger:
+  - {topic: spare-parts}
+version: "1.0.0"
+---
+<topic name="spare-parts">
+The customer wants to buy a spare part.
+<example>Where do I get a new door seal?</example>
+</topic>
+
+<reply>
+Hello,
+
+you will find spare parts on our website.
+</reply>
+"""
+
+
+def test_one_file_adds_a_topic(folder: InstructionFolder) -> None:
+    folder.scenario("spare-parts").write_text(SPARE_PARTS, encoding="utf-8")
+    instructions = folder.load()
+    assert [topic.name for topic in instructions.topics] == ["warranty", "other", "spare-parts"]
+    assert instructions.route(Situation(False, "spare-parts")).name == "spare-parts"
+
+
+def test_the_models_text_holds_no_topic(folder: InstructionFolder) -> None:
+    main_body = folder.load().main_body
+    assert "<topic" not in main_body
+    assert "<triage>" in main_body
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "problem"),
+    [
+        (
+            "- {topic: spare-parts}",
+            "- {topic: spare-part}",
+            5,
+            "declares the topic 'spare-part' – did you mean",
+        ),
+        (
+            "- {topic: spare-parts}",
+            "- {topic: xyz}",
+            5,
+            "the topic 'xyz'. Write <topic name=\"xyz\"> into one",
+        ),
+        ("- {topic: spare-parts}", "- {intent: spare-parts}", 5, "trigger[0].intent is called 'topic' now. Rename it"),
+        ("topic: spare-parts}", "topic: spare-parts, serial_numbers: one}", 5, "trigger[0]: applies in no situation: "),
+        ('name="spare-parts"', 'name="other"', 8, "the topic 'other' is declared in main.md:"),
+        ('name="spare-parts"', 'name="unclear"', 8, "the topic 'unclear' is built in"),
+        (
+            "spare parts on",
+            "that it is valid on",
+            16,
+            "the reply says 'is valid', which is not so where 'topic: ",
+        ),
+        (
+            "spare parts on",
+            "your warranty has expired on",
+            16,
+            "the reply says 'expired', which is not so where '",
+        ),
+        ("spare parts on", "{serial_number} on", 16, "{serial_number} has no value where 'topic: spare-parts'"),
+    ],
+)
+def test_a_topic_that_does_not_fit_is_reported_with_its_place(
+    old: str, new: str, at: int, problem: str, folder: InstructionFolder
+) -> None:
+    assert SPARE_PARTS.count(old) == 1
+    folder.scenario("spare-parts").write_text(SPARE_PARTS.replace(old, new), encoding="utf-8")
+    assert any(line.startswith(f"scenarios/spare-parts.md:{at}: ") and problem in line for line in folder.problems())
+
+
+def test_a_question_for_the_serial_number_needs_the_topic_that_looks_it_up(folder: InstructionFolder) -> None:
+    folder.edit(folder.main, '<topic name="warranty">', '<topic name="guarantee">')
+    top = "scenarios/missing-info.md:1: asks_for needs the topic 'warranty'"
+    assert any(problem.startswith(top) for problem in folder.problems())
+
+
+def test_a_file_that_cannot_be_read_does_not_make_topics_unknown(folder: InstructionFolder) -> None:
+    folder.edit(folder.main, "</never-serial>", "")
+    (problem,) = folder.problems()
+    assert problem.startswith("main.md:")
 
 
 def test_all_problems_are_reported_at_once(folder: InstructionFolder) -> None:

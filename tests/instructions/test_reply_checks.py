@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped_instructions import SHIPPED_TOPICS
 
 from guarantee_email_agent.instructions.claims import find_false_claim
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -12,17 +13,17 @@ from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Condition, all_situations
 from guarantee_email_agent.instructions.template import FACTS, Sentence, select_template
 
-VALID = Condition(intent="warranty", serial_numbers="one", warranty_status=("valid",))
-EXPIRED = Condition(intent="warranty", serial_numbers="one", warranty_status=("expired",))
-NOT_FOUND = Condition(intent="warranty", serial_numbers="one", warranty_status=("not_found",))
-NO_NUMBER = Condition(intent="warranty", serial_numbers="none")
-OTHER = Condition(intent="other")
+VALID = Condition(topic="warranty", serial_numbers="one", warranty_status=("valid",))
+EXPIRED = Condition(topic="warranty", serial_numbers="one", warranty_status=("expired",))
+NOT_FOUND = Condition(topic="warranty", serial_numbers="one", warranty_status=("not_found",))
+NO_NUMBER = Condition(topic="warranty", serial_numbers="none")
+OTHER = Condition(topic="other")
 DATE = '<if expiration_date="known">{expiration_date}</if>'
-WHERE_VALID = "where 'intent: warranty, serial_numbers: one, warranty_status: valid'."
+WHERE_VALID = "where 'topic: warranty, serial_numbers: one, warranty_status: valid'."
 
 
 def problems(trigger: Condition, text: str, *, has_ticket: bool = False) -> list[tuple[int | None, str]]:
-    return reply_problems((trigger,), parse_templates(text), has_ticket=has_ticket)
+    return reply_problems((trigger,), parse_templates(text), SHIPPED_TOPICS, has_ticket=has_ticket)
 
 
 @settings(max_examples=300)
@@ -30,7 +31,7 @@ def problems(trigger: Condition, text: str, *, has_ticket: bool = False) -> list
 def test_whatever_is_chosen_a_shipped_reply_carries_the_facts_and_says_nothing_false(
     data: st.DataObject, instructions: Instructions
 ) -> None:
-    situation = data.draw(st.sampled_from([each for each in all_situations() if each.intent]))
+    situation = data.draw(st.sampled_from([each for each in all_situations(SHIPPED_TOPICS) if each.topic]))
     scenario = instructions.route(situation)
     facts: dict[str, str | None] = dict.fromkeys(FACTS)
     if (status := situation.warranty_status) not in (None, "withheld"):
@@ -102,7 +103,7 @@ def test_a_reply_that_carries_the_facts_and_claims_nothing_false_is_fine(trigger
 def test_required_sentences_have_to_carry_the_facts(trigger: Condition, reply: str, name: str) -> None:
     ((line, problem),) = problems(trigger, f"\n<reply>\n{reply}</reply>")
     assert line == 2
-    assert problem.startswith(f"the reply does not always hold {{{name}}} where 'intent: warranty")
+    assert problem.startswith(f"the reply does not always hold {{{name}}} where 'topic: warranty")
     assert problem.endswith("Write it into the reply, outside of <optional>")
 
 
@@ -140,7 +141,7 @@ def test_a_sentence_that_is_false_in_its_state_is_found_with_its_line(
 ) -> None:
     ((found, problem),) = problems(trigger, f"<reply>{reply}</reply>")
     assert found == line
-    assert problem.startswith(f"the reply says '{words}', which is not so where 'intent: ")
+    assert problem.startswith(f"the reply says '{words}', which is not so where 'topic: ")
     assert problem.endswith("Change it, or add a condition")
 
 

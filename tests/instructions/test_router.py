@@ -11,14 +11,14 @@ from guarantee_email_agent.instructions.router import Condition, Situation, all_
         (Condition(automatic=True), Situation(automatic=True), True),
         (Condition(automatic=True), Situation(False, "warranty", "none"), False),
         (Condition(), Situation(automatic=True), False),
-        (Condition(), Situation(False, "other", "several"), True),
-        (Condition(intent="warranty"), Situation(False, "warranty", "none"), True),
-        (Condition(intent="warranty"), Situation(False, "other", "none"), False),
+        (Condition(), Situation(False, "other"), True),
+        (Condition(topic="warranty"), Situation(False, "warranty", "none"), True),
+        (Condition(topic="warranty"), Situation(False, "other"), False),
         (Condition(serial_numbers="one"), Situation(False, "warranty", "one", "valid"), True),
         (Condition(serial_numbers="one"), Situation(False, "warranty", "several"), False),
         (Condition(warranty_status=("expired", "not_found")), Situation(False, "warranty", "one", "not_found"), True),
         (Condition(warranty_status=("expired", "not_found")), Situation(False, "warranty", "one", "valid"), False),
-        (Condition(warranty_status=("valid",)), Situation(False, "other", "one"), False),
+        (Condition(warranty_status=("valid",)), Situation(False, "other"), False),
     ],
 )
 def test_a_condition_holds_where_every_part_does(condition: Condition, situation: Situation, holds: bool) -> None:
@@ -26,30 +26,40 @@ def test_a_condition_holds_where_every_part_does(condition: Condition, situation
 
 
 def test_a_scenario_is_triggered_by_any_of_its_conditions() -> None:
-    trigger = (Condition(intent="other"), Condition(intent="unclear"))
-    assert is_triggered(trigger, Situation(False, "unclear", "none"))
+    trigger = (Condition(topic="other"), Condition(topic="unclear"))
+    assert is_triggered(trigger, Situation(False, "unclear"))
     assert not is_triggered(trigger, Situation(False, "warranty", "none"))
 
 
 def test_no_situation_comes_twice() -> None:
-    situations = list(all_situations())
+    situations = list(all_situations(["warranty", "spare-parts"]))
     assert len(situations) == len(set(situations))
 
 
+def test_the_numbers_of_a_mail_count_for_the_topic_with_a_look_up_alone() -> None:
+    assert Situation.of_mail("spare-parts", "several", None) == Situation(False, "spare-parts")
+    assert Situation.of_mail("warranty", "several", None) == Situation(False, "warranty", "several")
+
+
+def test_a_declared_topic_without_a_look_up_is_one_situation() -> None:
+    before, after = (list(all_situations(topics)) for topics in (["other"], ["other", "spare-parts"]))
+    assert [situation for situation in after if situation not in before] == [Situation(False, "spare-parts")]
+
+
 def test_a_status_is_known_for_one_number_in_a_warranty_mail_only() -> None:
-    for situation in all_situations():
+    for situation in all_situations(["warranty", "spare-parts"]):
         has_status = situation.warranty_status is not None
-        assert has_status == (situation.intent == "warranty" and situation.serial_numbers == "one")
+        assert has_status == (situation.topic == "warranty" and situation.serial_numbers == "one")
 
 
 @pytest.mark.parametrize(
     ("situation", "words"),
     [
         (Situation(automatic=True), "automatic: true"),
-        (Situation(False, "other", "none"), "intent: other, serial_numbers: none"),
+        (Situation(False, "other"), "topic: other"),
         (
             Situation(False, "warranty", "one", "valid"),
-            "intent: warranty, serial_numbers: one, warranty_status: valid",
+            "topic: warranty, serial_numbers: one, warranty_status: valid",
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """How well the interpreter reads mails that people labelled by hand, in four languages and more.
 
-Each line of `mails/*.jsonl` is a mail with the intent and the serial numbers that a support lead would see in it. The
+Each line of `mails/*.jsonl` is a mail with the topic and the serial numbers that a support lead would see in it. The
 lexicon was tuned on all of them; the mails that it was not tuned on are scenarios in `evals/held_out`.
-`also_right` is an intent that does no harm either. A mail that should be left to a person names the reasons in
+`also_right` is a topic that does no harm either. A mail that should be left to a person names the reasons in
 `hand_over`; files of that name hold such mails and what resembles them.
 """
 
@@ -39,11 +39,11 @@ def test_no_more_mails_are_misread_than_before(name: str, instructions: Instruct
             request = triage_request(_parse(mail), instructions)
             answer = (await InstructionInterpreter().create(**request)).content[0].input
             # What numbers a mail about something else holds does not matter.
-            numbers_matter = mail["intent"] != "other"
-            if answer["intent"] not in (mail["intent"], mail.get("also_right")) or (
+            numbers_matter = mail["topic"] != "other"
+            if answer["topic"] not in (mail["topic"], mail.get("also_right")) or (
                 numbers_matter and _keys(answer["serial_numbers"]) != _keys(mail["serials"])
             ):
-                wrong.append(f"{mail['id']}: wanted {mail['intent']} {mail['serials']}, got {dict(answer)}")
+                wrong.append(f"{mail['id']}: wanted {mail['topic']} {mail['serials']}, got {dict(answer)}")
         return wrong
 
     wrong = asyncio.run(misread())

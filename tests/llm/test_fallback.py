@@ -23,6 +23,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
 pytestmark = pytest.mark.anyio
 
+TOPICS = {"type": "string", "enum": ["warranty", "other", "unclear"]}
 MAIL = '<mail>\n{"subject": "Dryer", "new_text": "My dryer with serial number SN12345 is broken."}\n</mail>'
 
 
@@ -49,7 +50,7 @@ class Agent:
             temperature=0.0,
             system=[{"type": "text", "text": self._instructions.main_body}],
             messages=[{"role": "user", "content": MAIL}],
-            tools=[{"name": TRIAGE_TOOL, "input_schema": {"type": "object"}}],
+            tools=[{"name": TRIAGE_TOOL, "input_schema": {"type": "object", "properties": {"topic": TOPICS}}}],
             tool_choice={"type": "tool", "name": TRIAGE_TOOL},
         )
 

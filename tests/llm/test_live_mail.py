@@ -178,9 +178,9 @@ def test_one_failure_is_healed_without_a_trace(desk: Desk, reply: Reply, positio
 @pytest.mark.parametrize(
     ("wrong", "objection"),
     [
-        (answer(text("The intent is warranty."), stop_reason="end_turn"), "It was text, and no call of the tool."),
+        (answer(text("The topic is warranty."), stop_reason="end_turn"), "It was text, and no call of the tool."),
         (answer(tool_call(CHOICE_TOOL, {"ids": []})), "It was a call of another tool."),
-        (answer(tool_call(TRIAGE_TOOL, {"intent": 7})), "The input of the call does not fit the tool's schema."),
+        (answer(tool_call(TRIAGE_TOOL, {"topic": 7})), "The input of the call does not fit the tool's schema."),
         (answer(tool_call(TRIAGE_TOOL, None)), "The input of the call does not fit the tool's schema."),
         (answer(), "It was text, and no call of the tool."),
     ],

@@ -13,12 +13,14 @@ from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import OfferedSentence, select_template
+from guarantee_email_agent.instructions.topics import Topic
 from guarantee_email_agent.llm.prompts import (
     choice_objection,
     choice_request,
     draft_request,
     element_in,
     is_choice,
+    is_triage,
     triage_request,
 )
 
@@ -77,12 +79,27 @@ def test_triage_shows_the_model_the_main_instruction_alone(instructions: Instruc
     assert [block["text"] for block in request["system"]] == [instructions.main_body]
 
 
-def test_triage_forces_its_tool_with_a_closed_set_of_intents(instructions: Instructions) -> None:
+def test_triage_forces_its_tool_with_a_closed_set_of_topics(instructions: Instructions) -> None:
     request = triage_request(mail("It leaks."), instructions)
     assert request["tool_choice"] == {"type": "tool", "name": "record_triage"}
     assert [tool["name"] for tool in request["tools"]] == ["record_triage"]
     properties = request["tools"][0]["input_schema"]["properties"]
-    assert properties["intent"]["enum"] == ["warranty", "other", "unclear"]
+    assert properties["topic"]["enum"] == ["warranty", "other", "unclear"]
+
+
+def test_triage_describes_the_declared_topics_with_their_examples(instructions: Instructions) -> None:
+    topic = Topic("spare-parts", "Wants a spare part.", ("Do you sell seals?", "I need a lid."))
+    request = triage_request(mail("It leaks."), replace(instructions, topics=(*instructions.topics, topic)))
+    described = request["tools"][0]["input_schema"]["properties"]["topic"]
+    assert described["enum"] == ["warranty", "other", "spare-parts", "unclear"]
+    line = 'spare-parts: Wants a spare part. For example: "Do you sell seals?"; "I need a lid."'
+    assert line in described["description"].splitlines()
+
+
+@pytest.mark.parametrize("topic", ["warranty", "unclear", "spare-parts"])
+def test_a_triage_names_a_topic_that_is_declared(topic: str) -> None:
+    topics = (Topic("warranty", "x"), Topic("other", "y"))
+    assert is_triage({"topic": topic, "serial_numbers": []}, topics) is (topic != "spare-parts")
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ def input_of(message: Message) -> Any:
 def test_what_was_answered_is_given_back(book: Book) -> None:
     book.record([book.triage, book.draft])
     triaged, drafted = book.play(book.triage, book.draft)
-    assert input_of(triaged) == {"intent": "warranty", "serial_numbers": []}
+    assert input_of(triaged) == {"topic": "warranty", "serial_numbers": []}
     assert "2031-02-03" in input_of(drafted)["body"]
 
 
@@ -112,7 +112,7 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
     system = [{**block, "text": without_lexicon(block["text"])} for block in book.triage["system"]]
     sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}, "system": system}
     assert content["request"] == sent
-    assert content["answer"]["content"][0]["input"] == {"intent": "warranty", "serial_numbers": []}
+    assert content["answer"]["content"][0]["input"] == {"topic": "warranty", "serial_numbers": []}
     for line in without_lexicon(instructions.main_body).splitlines():
         assert f"      {line}\n" in text or not line
 
@@ -198,7 +198,7 @@ def test_tokens_texts_thinking_and_odd_inputs_come_back(book: Book) -> None:
 
 ODD_BLOCKS: dict[str, dict[str, Any]] = {
     "a call without anything": {"type": "tool_use"},
-    "a call without an id": {"type": "tool_use", "name": "record_triage", "input": {"intent": "other"}},
+    "a call without an id": {"type": "tool_use", "name": "record_triage", "input": {"topic": "other"}},
     "a call without a name": {"type": "tool_use", "id": "toolu_1", "input": {}},
     "a call without an input": {"type": "tool_use", "id": "toolu_1", "name": "record_triage"},
     "a call with text as input": {"type": "tool_use", "id": "toolu_1", "name": "record_triage", "input": "{}"},
@@ -299,13 +299,13 @@ def test_nothing_asked_leaves_nothing_recorded(book: Book) -> None:
 
 def test_what_no_file_can_hold_is_told_and_changes_nothing(book: Book) -> None:
     book.record([book.triage])
-    half = Message("msg", "model-1", (ToolUseBlock("t", "record_triage", {"intent": "\ud800"}),), "tool_use")
+    half = Message("msg", "model-1", (ToolUseBlock("t", "record_triage", {"topic": "\ud800"}),), "tool_use")
 
     with pytest.raises(LLMError) as caught:
         book.record([book.triage], model=ScriptedModel(half))
 
     assert caught.value.code == "llm_recording_impossible"
-    assert input_of(book.play(book.triage)[0])["intent"] == "warranty"
+    assert input_of(book.play(book.triage)[0])["topic"] == "warranty"
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(book: Book) -> None:
@@ -348,17 +348,17 @@ def test_a_disk_that_was_full_from_the_first_leaves_no_empty_folder(
 
 
 def test_each_run_has_answers_of_its_own(book: Book) -> None:
-    answers = [ToolUseBlock("t", "record_triage", {"intent": intent, "serial_numbers": []}) for intent in "abc"]
+    answers = [ToolUseBlock("t", "record_triage", {"topic": topic, "serial_numbers": []}) for topic in "abc"]
     model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage], [book.triage], [book.triage], model=model)
-    assert [input_of(book.play(book.triage, run=run)[0])["intent"] for run in (3, 1, 2)] == ["c", "a", "b"]
+    assert [input_of(book.play(book.triage, run=run)[0])["topic"] for run in (3, 1, 2)] == ["c", "a", "b"]
 
 
 def test_a_request_that_is_asked_twice_gets_its_answers_in_order(book: Book) -> None:
-    answers = [ToolUseBlock("t", "record_triage", {"intent": intent}) for intent in "ab"]
+    answers = [ToolUseBlock("t", "record_triage", {"topic": topic}) for topic in "ab"]
     model = ScriptedModel(*(Message("msg", "model-1", (block,), "tool_use") for block in answers))
     book.record([book.triage, book.triage], model=model)
-    assert [input_of(message)["intent"] for message in book.play(book.triage, book.triage)] == ["a", "b"]
+    assert [input_of(message)["topic"] for message in book.play(book.triage, book.triage)] == ["a", "b"]
     assert "is not recorded that often: it is asked 3 times, and was 2" in book.miss(*[book.triage] * 3).message
 
 
@@ -485,7 +485,7 @@ DAMAGES: dict[str, tuple[Callable[[str], str], str]] = {
     "cut early": (lambda text: text[: text.index("answer_sha256")], CUT_OFF),
     "without request": (lambda text: text[: text.index("request:")], CUT_OFF),
     "cut late": (lambda text: text[:-2], CHANGED),
-    "answer": (lambda text: text.replace("intent: warranty", "intent: other", 1), CHANGED),
+    "answer": (lambda text: text.replace("topic: warranty", "topic: other", 1), CHANGED),
     "request": (lambda text: text.replace("You work in", "You rule", 1), CHANGED),
     "format": (lambda text: text.replace("format: 1", "format: 2"), "it has format 2, and this version reads 1"),
     "no YAML": (lambda text: text.replace("answer:", "answer: [", 1), "YAML does not parse"),

@@ -31,7 +31,7 @@ class ObedientModel(ModelClient):
     claim: str
     favourite: str = ""
     seed: int = 0
-    intent: str = ""
+    topic: str = ""
 
     async def create(self, *, messages: Any, tools: Any, tool_choice: Any, **_: Any) -> Message:
         (tool,) = tools
@@ -46,7 +46,7 @@ class ObedientModel(ModelClient):
     def _fill(self, schema: Mapping[str, Any], pieces: Sequence[str]) -> Any:
         """Any value that a JSON schema allows, in the attacker's favour."""
         if values := schema.get("enum"):
-            return self.intent if self.intent in values else values[self.seed // 4 % len(values)]
+            return self.topic if self.topic in values else values[self.seed // 4 % len(values)]
         kind = schema.get("type")
         if kind == "object":
             parts = schema.get("properties", {})

@@ -16,6 +16,7 @@ from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.utils.errors import InstructionError
 
 SHIPPED = Path(__file__).parents[2] / "instructions"
+SHIPPED_TOPICS = ("warranty", "other")
 
 
 @pytest.fixture(scope="session")

@@ -39,8 +39,9 @@ class ModelRequests:
     settings: ModelSettings
 
     async def triage(self, email: Email, instructions: Instructions, asked_for: str | None) -> Mapping[str, Any]:
-        """`intent`, `serial_numbers` and `hand_over`: candidates, of which code decides what they are worth."""
-        return await self._ask(triage_request(email, instructions, asked_for), is_triage)
+        """`topic`, `serial_numbers` and `hand_over`: candidates, of which code decides what they are worth."""
+        request = triage_request(email, instructions, asked_for)
+        return await self._ask(request, lambda answer: is_triage(answer, instructions.topics))
 
     async def choose_sentences(
         self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]

@@ -32,7 +32,7 @@ from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.verification import is_newly_given, verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
-from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, Situation
 from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER
 from guarantee_email_agent.integrations.ports import (
     WITHHELD,
@@ -139,7 +139,7 @@ class EmailProcessor:
         progress.step = "check_warranty"
         answer = await self._check_warranty(mail, triage, progress)
 
-        situation = Situation(False, triage.intent, triage.serial_count, answer.status if answer else None)
+        situation = Situation.of_mail(triage.topic, triage.serial_count, answer.status if answer else None)
         scenario = instructions.route(situation)
         progress.record(scenario_used=scenario.name)
 
@@ -247,13 +247,13 @@ class EmailProcessor:
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
         numbers = verify_serial_numbers(candidates, email, lexicon, asked=asked_for is not None)
         if mail.thread is None:
-            return Triage(answer["intent"], numbers, reasons)
+            return Triage(answer["topic"], numbers, reasons)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage("warranty", numbers, reasons or (() if gives_number else ("follow-up",)))
+        return Triage(LOOK_UP_TOPIC, numbers, reasons or (() if gives_number else ("follow-up",)))
 
     async def _check_warranty(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
         """What the warranty system says, or that the sender may not be told."""
-        if triage.intent != "warranty" or triage.serial_count != "one":
+        if triage.topic != LOOK_UP_TOPIC or triage.serial_count != "one":
             return None
         if not mail.verified:
             progress.record(warranty_status=WITHHELD.status)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
-from guarantee_email_agent.instructions.router import SERIAL_COUNTS, Intent, SerialCount
+from guarantee_email_agent.instructions.router import SERIAL_COUNTS, SerialCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class AnswerPolicy:
 class Triage:
     """What a mail is about, the serial numbers that really stand in it, and reasons to leave it to a person."""
 
-    intent: Intent
+    topic: str
     serial_numbers: tuple[str, ...]
     hand_over: tuple[str, ...] = ()
 

@@ -44,7 +44,7 @@ def find_false_claim(text: str, situation: Situation, coverage: str | None) -> r
 
     text: folded (`phrases.fold`). coverage: as in the facts.
     """
-    if situation.intent == "other":
+    if situation.topic == "other":
         words: Sequence[str] = (*_ABOUT_WARRANTY, *_UNKNOWN)
     else:
         words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)

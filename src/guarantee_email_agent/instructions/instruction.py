@@ -9,6 +9,7 @@ from typing import Literal
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
+from guarantee_email_agent.instructions.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,18 @@ class ScenarioInstruction:
 
     @property
     def allows_warranty_mentions(self) -> bool:
-        return any(condition.intent != "other" for condition in self.trigger)
+        return any(condition.topic != "other" for condition in self.trigger)
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """A complete, checked set: every situation has exactly one scenario. `main_body`: how every mail is read."""
+    """A complete, checked set: every situation has exactly one scenario.
+
+    main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them.
+    """
 
     main_body: str
+    topics: tuple[Topic, ...]
     scenarios: tuple[ScenarioInstruction, ...]
     coverage_words: frozenset[str] = field(init=False, repr=False, compare=False)
     """What a reply may say of coverage: the words, in lower case, that some condition names."""

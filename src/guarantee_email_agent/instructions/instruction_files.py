@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
@@ -16,11 +16,13 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
+from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
-from guarantee_email_agent.instructions.router import all_situations, is_triggered
+from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, UNCLEAR
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
+from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
+from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -29,6 +31,33 @@ TICKET_FIELDS_OF_CODE = ("serial_number", "warranty_status", "customer_email", "
 
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
 _Body = TypeVar("_Body")
+_RENAMED_KEYS = {"intent": "topic"}
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedFile(Generic[_Header, _Body]):
+    """One file by itself. body: what was made of its `text`. first_line: of the text, from 1."""
+
+    path: str
+    header_text: str
+    header: _Header
+    text: str
+    body: _Body
+    first_line: int
+
+    def place(self, line: int) -> str:
+        """Where a line of the text stands."""
+        return f"{self.path}:{self.first_line + line - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ScenarioBody:
+    topics: tuple[Topic, ...]
+    templates: tuple[ReplyTemplate, ...]
+
+
+_MainFile = _ParsedFile[MainHeader, tuple[Topic, ...]]
+_ScenarioFile = _ParsedFile[ScenarioHeader, _ScenarioBody]
 
 
 @dataclass(slots=True)
@@ -64,23 +93,34 @@ class InstructionFiles:
             ) from None
 
     def _parse_files(self, files: Sequence[tuple[str, bytes]]) -> Instructions:
-        problems: list[str] = []
-        main_body = ""
-        scenarios: list[ScenarioInstruction] = []
+        problems: dict[str, list[str]] = {path: [] for path, _ in files}
+        main: _MainFile | None = None
+        scenario_files: list[_ScenarioFile] = []
         for index, (path, content) in enumerate(files):
             try:
                 text = _decode(path, content)
                 if index == 0:
-                    main_body = _parse(path, text, MainHeader, parse_lexicon)[1]
+                    main = _parse(path, text, MainHeader, _parse_main_body)
                 else:
-                    scenarios.append(_parse_scenario(path, text))
+                    scenario_files.append(_parse(path, text, ScenarioHeader, _parse_scenario_body))
             except InstructionError as error:
-                problems.append(error.message)
-        if not problems:
-            problems.extend(f"{self.scenarios_dir}: {problem}" for problem in _routing_problems(scenarios))
-        if problems:
-            raise InstructionError("\n".join(problems), "instruction_invalid", {"problems": len(problems)})
-        return Instructions(main_body, tuple(scenarios))
+                problems[path].append(error.message)
+        topics, places = _collect_topics(main, scenario_files, problems)
+        names = dict.fromkeys(places)
+        if len(scenario_files) + 1 < len(files) or main is None:
+            # A file that cannot be read may declare what the triggers of the others name.
+            names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
+        scenarios = []
+        for file in scenario_files:
+            scenarios.append(scenario := _scenario(file))
+            found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names))
+            problems[file.path] += dict.fromkeys((*found, *_scenario_problems(file, scenario, names)))
+        lines = [line for of_file in problems.values() for line in of_file]
+        if not lines:
+            lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing_problems(scenarios, places)]
+        if lines or main is None:
+            raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
+        return Instructions(without_elements(main.text, (TOPIC_ELEMENT,)).strip(), topics, tuple(scenarios))
 
 
 @lru_cache(maxsize=8)
@@ -108,24 +148,47 @@ def _decode(path: str, content: bytes) -> str:
         raise InstructionError(f"{path}: {error.message}", "instruction_encoding") from None
 
 
-def _parse_scenario(path: str, text: str) -> ScenarioInstruction:
-    header, body, templates, first_line = _parse(path, text, ScenarioHeader, _parse_scenario_body)
-    scenario = ScenarioInstruction(header.name, header.trigger, header.ticket, body, templates, header.asks_for)
-    problems = [f"{path}:{line}: {problem}" for line, problem in _scenario_problems(path, scenario, first_line)]
-    if problems:
-        raise InstructionError("\n".join(dict.fromkeys(problems)), "instruction_scenario_invalid")
-    return scenario
+def _parse_main_body(body: str) -> tuple[Topic, ...]:
+    parse_lexicon(body)  # for its errors
+    return parse_topics(body)
 
 
-def _parse_scenario_body(body: str) -> tuple[ReplyTemplate, ...]:
+def _parse_scenario_body(body: str) -> _ScenarioBody:
     parse_hand_over(body)  # for its errors
-    return parse_templates(body)
+    return _ScenarioBody(parse_topics(body), parse_templates(body))
+
+
+def _scenario(file: _ScenarioFile) -> ScenarioInstruction:
+    header, templates = file.header, file.body.templates
+    return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
+
+
+def _named_topics(file: _ScenarioFile) -> Iterator[str]:
+    """What its triggers name."""
+    return (each.topic for each in file.header.trigger if each.topic is not None and each.topic != UNCLEAR)
+
+
+def _collect_topics(
+    main: _MainFile | None, scenarios: Sequence[_ScenarioFile], problems: Mapping[str, list[str]]
+) -> tuple[tuple[Topic, ...], dict[str, str]]:
+    """The topics of all files, and the place of each; a second declaration is added to the problems of its file."""
+    declared = [(main.path, main.place(topic.line), topic) for topic in main.body] if main else []
+    declared += [(file.path, file.place(topic.line), topic) for file in scenarios for topic in file.body.topics]
+    places: dict[str, str] = {}
+    topics = []
+    for path, place, topic in declared:
+        if topic.name in places:
+            problem = f"the topic '{topic.name}' is declared in {places[topic.name]} already. Remove one of them"
+            problems[path].append(f"{place}: {problem}")
+        else:
+            places[topic.name] = place
+            topics.append(topic)
+    return tuple(topics), places
 
 
 def _parse(
     path: str, text: str, header_type: type[_Header], parse_body: Callable[[str], _Body]
-) -> tuple[_Header, str, _Body, int]:
-    """Header, text of the body, what `parse_body` makes of it, and the line on which it starts (from 1)."""
+) -> _ParsedFile[_Header, _Body]:
     lines = text.split("\n")
     closing = next((index for index in range(1, len(lines)) if lines[index].rstrip() == "---"), None)
     if lines[0].rstrip() != "---" or closing is None:
@@ -142,57 +205,57 @@ def _parse(
         raise InstructionError(message, "instruction_frontmatter_invalid") from None
     header = build(header_type, documents[0] if documents else None)
     if isinstance(header, list):
-        located = locate_problems(header, header_text)
-        messages = [f"{path}:{problem.line or 1}: {_format_problem(problem)}" for problem in located]
-        raise InstructionError("\n".join(messages), "instruction_frontmatter_invalid")
+        raise InstructionError("\n".join(_located(path, header_text, header)), "instruction_frontmatter_invalid")
     body, first_line = "\n".join(lines[closing + 1 :]), closing + 2
     try:
-        return header, body, parse_body(body), first_line
+        return _ParsedFile(path, header_text, header, body, parse_body(body), first_line)
     except MarkupError as error:
         raise InstructionError(f"{path}:{first_line + error.line - 1}: {error.message}", error.code) from None
+
+
+def _located(path: str, header_text: str, problems: list[Problem]) -> Iterable[str]:
+    """Problems of a frontmatter with their lines."""
+    located = locate_problems(problems, header_text) if problems else ()
+    return [f"{path}:{problem.line or 1}: {_format_problem(problem)}" for problem in located]
 
 
 def _format_problem(problem: Problem) -> str:
     key = dotted_path(problem.path)
     if problem.kind == "missing":
         return f"{key} is missing. Add it to the frontmatter"
+    if problem.kind == "unknown" and (name := _RENAMED_KEYS.get(str(problem.path[-1]))):
+        return f"{key} is called '{name}' now. Rename it"
     return f"{key}: {problem.message}" if key else problem.message
 
 
-def _scenario_problems(path: str, scenario: ScenarioInstruction, first_line: int) -> Iterator[tuple[int, str]]:
-    """(line, problem) pairs of one scenario file."""
-    file_name = os.path.splitext(os.path.basename(path))[0]
+def _scenario_problems(file: _ScenarioFile, scenario: ScenarioInstruction, topics: Collection[str]) -> Iterator[str]:
+    """The problems of one scenario file, each with its place."""
+    top = f"{file.path}:1"
+    file_name = os.path.splitext(os.path.basename(file.path))[0]
     if scenario.name != file_name:
-        yield 1, f"name is '{scenario.name}' but the file is called {file_name}.md. Make them the same"
+        yield f"{top}: name is '{scenario.name}' but the file is called {file_name}.md. Make them the same"
     for name in scenario.ticket or ():
         if name in TICKET_FIELDS_OF_CODE:
-            yield 1, f"ticket.{name} is decided by the agent from the mail and the warranty system. Remove it"
+            yield f"{top}: ticket.{name} is decided by the agent from the mail and the warranty system. Remove it"
+    if scenario.asks_for is not None and LOOK_UP_TOPIC not in topics:
+        yield f"{top}: asks_for needs the topic '{LOOK_UP_TOPIC}', the answer's. Declare it, or remove the key"
     for template in scenario.templates:
         for part in template.all_parts() if scenario.ticket is None else ():
             if isinstance(part, Placeholder) and part.name == "ticket_number":
                 problem = "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or"
-                yield first_line + part.line - 1, f"{problem} remove it"
+                yield f"{file.place(part.line)}: {problem} remove it"
     unanswered = next((each for each in scenario.trigger if each.automatic or each.hand_over), None)
     if unanswered is None:
-        problems = reply_problems(scenario.trigger, scenario.templates, has_ticket=scenario.ticket is not None)
+        problems = reply_problems(scenario.trigger, scenario.templates, topics, has_ticket=scenario.ticket is not None)
         for line, problem in problems:
-            yield first_line + line - 1 if line else 1, problem
+            yield f"{file.place(line) if line else top}: {problem}"
     elif scenario.templates:
         why = (
             "machines sent, which must never be answered (RFC 3834)" if unanswered.automatic else "is left for a person"
         )
-        yield first_line + scenario.templates[0].line - 1, f"answers mail that {why}. Remove the <reply>"
+        yield f"{file.place(scenario.templates[0].line)}: answers mail that {why}. Remove the <reply>"
     if not any(each.hand_over for each in scenario.trigger):
         for element in parse_elements(scenario.body):
             if element.name in (REASON_ELEMENT, EXCEPTION_ELEMENT):
                 problem = f"<{element.name}> counts only in the file with the trigger 'hand_over: true'. Move it there"
-                yield first_line + element.line - 1, problem
-
-
-def _routing_problems(scenarios: Sequence[ScenarioInstruction]) -> Iterator[str]:
-    for situation in all_situations():
-        names = [scenario.name for scenario in scenarios if is_triggered(scenario.trigger, situation)]
-        if not names:
-            yield f"no scenario is triggered by '{situation}'. Add it to the trigger of the scenario that should answer"
-        elif len(names) > 1:
-            yield f"'{situation}' triggers {' and '.join(names)}. Leave it to one of them"
+                yield f"{file.place(element.line)}: {problem}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from guarantee_email_agent.instructions.claims import find_false_claim
 from guarantee_email_agent.instructions.phrases import fold
@@ -24,15 +24,17 @@ Facts = Mapping[str, str | None]
 
 
 def reply_problems(
-    trigger: Sequence[Condition], templates: Sequence[ReplyTemplate], *, has_ticket: bool
+    trigger: Sequence[Condition], templates: Sequence[ReplyTemplate], topics: Collection[str], *, has_ticket: bool
 ) -> list[tuple[int | None, str]]:
     """(line, problem) pairs; lines count from the start of the body, None is for a reply that is not there.
+
+    topics: the declared ones.
 
     In every situation that triggers the file, with every mix of known and unknown facts, there has to be a reply that
     can be filled in, whose required sentences carry the facts, and of whose sentences none is false.
     """
     found: dict[tuple[int | None, str], str] = {}
-    for situation in all_situations():
+    for situation in all_situations(topics):
         if is_triggered(trigger, situation):
             for line, problem, remedy in _problems_in(situation, templates, has_ticket=has_ticket):
                 # Once is enough: a sentence is mostly wrong in many situations at once.

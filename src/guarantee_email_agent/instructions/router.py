@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Literal
+from typing import Final, Literal, Self
 
-Intent = Literal["warranty", "other", "unclear"]
 SerialCount = Literal["none", "one", "several"]
 WarrantyStatus = Literal["valid", "expired", "not_found", "other", "withheld"]
 
-INTENTS: tuple[Intent, ...] = ("warranty", "other", "unclear")
+UNCLEAR: Final = "unclear"
+"""The topic of a mail that does not decide between the declared ones; always there, and reserved."""
+
+LOOK_UP_TOPIC: Final = "warranty"
+"""The topic whose mails need a look-up: what happens depends on their serial numbers. Of any other it does not."""
+
 SERIAL_COUNTS: tuple[SerialCount, ...] = ("none", "one", "several")
 WARRANTY_STATUSES: tuple[WarrantyStatus, ...] = ("valid", "expired", "not_found", "other", "withheld")
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that routing depends on. `warranty_status` is known only for one serial number in a warranty mail.
+    """All that routing depends on.
+
+    `serial_numbers` count in a mail on the warranty alone, and `warranty_status` is known for just one of them.
 
     `withheld`: the sender may not be told what the warranty system says.
     """
 
     automatic: bool = False
     hand_over: bool = field(default=False, kw_only=True)
-    intent: Intent | None = None
+    topic: str | None = None
     serial_numbers: SerialCount | None = None
     warranty_status: WarrantyStatus | None = None
+
+    @classmethod
+    def of_mail(cls, topic: str, serial_numbers: SerialCount, warranty_status: WarrantyStatus | None) -> Self:
+        """That of a mail which is to be answered, whatever numbers it holds."""
+        return cls(False, topic, serial_numbers, warranty_status) if topic == LOOK_UP_TOPIC else cls(False, topic)
 
     def __str__(self) -> str:
         if self.automatic:
             return "automatic: true"
         if self.hand_over:
             return "hand_over: true"
+        count = f", serial_numbers: {self.serial_numbers}" if self.serial_numbers else ""
         status = f", warranty_status: {self.warranty_status}" if self.warranty_status else ""
-        return f"intent: {self.intent}, serial_numbers: {self.serial_numbers}{status}"
+        return f"topic: {self.topic}{count}{status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +55,9 @@ class Condition:
 
     automatic: bool = field(default=False, metadata={"doc": "the mail was sent by a machine and must not be answered"})
     hand_over: bool = field(default=False, metadata={"doc": "a person is wanted or needed"})
-    intent: Intent | None = field(default=None, metadata={"doc": "what the mail is about"})
+    topic: str | None = field(
+        default=None, metadata={"doc": "what the mail is about: a topic that an instruction file declares, or unclear"}
+    )
     serial_numbers: SerialCount | None = field(
         default=None, metadata={"doc": "how many different usable serial numbers it names"}
     )
@@ -56,20 +69,20 @@ class Condition:
         return (
             self.automatic == situation.automatic
             and self.hand_over == situation.hand_over
-            and self.intent in (None, situation.intent)
+            and self.topic in (None, situation.topic)
             and self.serial_numbers in (None, situation.serial_numbers)
             and (not self.warranty_status or situation.warranty_status in self.warranty_status)
         )
 
 
-def all_situations() -> Iterator[Situation]:
-    """The whole, finite space of situations that a mail can be in."""
+def all_situations(topics: Iterable[str]) -> Iterator[Situation]:
+    """The whole, finite space of situations that a mail can be in. topics: the declared ones."""
     yield Situation(automatic=True)
     yield Situation(hand_over=True)
-    for intent, serial_numbers in product(INTENTS, SERIAL_COUNTS):
-        has_status = intent == "warranty" and serial_numbers == "one"
-        for status in WARRANTY_STATUSES if has_status else (None,):
-            yield Situation(False, intent, serial_numbers, status)
+    for topic in (*topics, UNCLEAR):
+        for serial_numbers in SERIAL_COUNTS if topic == LOOK_UP_TOPIC else (None,):
+            for status in WARRANTY_STATUSES if serial_numbers == "one" else (None,):
+                yield Situation(False, topic, serial_numbers, status)
 
 
 def is_triggered(trigger: Iterable[Condition], situation: Situation) -> bool:

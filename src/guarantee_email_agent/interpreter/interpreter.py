@@ -7,21 +7,22 @@ broken one spoils it, as with a real model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
+from guarantee_email_agent.instructions.router import UNCLEAR
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
-from guarantee_email_agent.interpreter.intent import classify_intent, is_only_thanks
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
     mentions_serial_number,
 )
+from guarantee_email_agent.interpreter.topic import OTHER, classify_topic, is_only_thanks
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import ASKED_FOR_ELEMENT, CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
 from guarantee_email_agent.utils.errors import LLMError
@@ -37,6 +38,7 @@ class InstructionInterpreter(ModelClient):
         *,
         system: Sequence[Mapping[str, Any]] | str,
         messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] = (),
         tool_choice: Mapping[str, Any],
         **_: Any,
     ) -> Message:
@@ -49,7 +51,7 @@ class InstructionInterpreter(ModelClient):
         content = "\n".join(_texts_of(messages[-1]["content"])) if messages else ""
         try:
             if tool == TRIAGE_TOOL:
-                answer = _triage(texts, content)
+                answer = _triage(texts, content, _topics_in(tools))
             elif tool == CHOICE_TOOL:
                 answer = _choose_sentences(content)
             elif tool == DRAFT_TOOL:
@@ -64,7 +66,7 @@ class InstructionInterpreter(ModelClient):
         """Nothing is open."""
 
 
-def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
+def _triage(texts: Sequence[str], content: str, topics: Collection[str]) -> dict[str, Any]:
     mail = element_in(content, "mail")
     if not isinstance(mail, dict):
         raise _request_error("the request holds no mail")
@@ -78,12 +80,22 @@ def _triage(texts: Sequence[str], content: str) -> dict[str, Any]:
     else:
         tiers = (written, tokenize(quoted), tokenize(signature))
     if is_only_thanks(tiers[0], lexicon):
-        return {"intent": "other", "serial_numbers": []}
+        return {"topic": OTHER if OTHER in topics else UNCLEAR, "serial_numbers": []}
     numbers = _numbers_by_tier(tiers, lexicon)
     asked = element_in(content, ASKED_FOR_ELEMENT) == "serial_number"
     if not numbers and (asked or mentions_serial_number(tiers[1], lexicon)):
         numbers = extract_answer(tiers[0], lexicon)
-    return {"intent": classify_intent(written, tiers[1], bool(numbers), lexicon), "serial_numbers": list(numbers)}
+    topic = classify_topic(written, tiers[1], bool(numbers), lexicon)
+    return {"topic": topic if topic in topics else UNCLEAR, "serial_numbers": list(numbers)}
+
+
+def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
+    """The topics among which the triage tool lets a model choose."""
+    for tool in tools:
+        schema = tool.get("input_schema", {})
+        if topics := schema.get("properties", {}).get("topic", {}).get("enum"):
+            return cast("Collection[str]", topics)
+    raise _request_error("the request names no topics")
 
 
 def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[str, ...]:

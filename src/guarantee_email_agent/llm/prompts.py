@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from guarantee_email_agent.instructions.hand_over import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.markup import parse_elements
-from guarantee_email_agent.instructions.router import INTENTS
 from guarantee_email_agent.instructions.template import OfferedSentence
+from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, UNCLEAR_TOPIC, Topic
 
 TRIAGE_TOOL = "record_triage"
 CHOICE_TOOL = "choose_sentences"
@@ -28,7 +28,7 @@ _CHOICE_TOOL_DESCRIPTION = (
     "group is chosen, its first is taken. One without a group is left out unless it is chosen."
 )
 _MAIN_ELEMENTS_FOR_CHOICE = ("role", "rules", "choosing")
-_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", "what-to-write")
+_SCENARIO_ELEMENTS_NOT_FOR_CHOICE = ("reply", "what-to-write", TOPIC_ELEMENT)
 _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
     "name": DRAFT_TOOL,
     "description": "Hand over the finished reply as plain text, without a subject line.",
@@ -42,9 +42,13 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
 
 
 @lru_cache(maxsize=8)
-def _triage_tool(reasons: tuple[HandOverReason, ...]) -> Mapping[str, Any]:
+def _triage_tool(topics: tuple[Topic, ...], reasons: tuple[HandOverReason, ...]) -> Mapping[str, Any]:
     properties: dict[str, Any] = {
-        "intent": {"type": "string", "enum": list(INTENTS)},
+        "topic": {
+            "type": "string",
+            "enum": [topic.name for topic in (*topics, UNCLEAR_TOPIC)],
+            "description": "\n".join(("What the mail is about.", *map(_topic_line, (*topics, UNCLEAR_TOPIC)))),
+        },
         "serial_numbers": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_SERIAL_NUMBERS},
     }
     if reasons:
@@ -66,11 +70,16 @@ def _triage_tool(reasons: tuple[HandOverReason, ...]) -> Mapping[str, Any]:
     }
 
 
-def is_triage(answer: object) -> bool:
+def _topic_line(topic: Topic) -> str:
+    examples = "; ".join(f'"{example}"' for example in topic.examples)
+    return f"{topic.name}: {topic.description}" + (f" For example: {examples}" if examples else "")
+
+
+def is_triage(answer: object, topics: Sequence[Topic]) -> bool:
     """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
     return (
         isinstance(answer, Mapping)
-        and answer.get("intent") in INTENTS
+        and answer.get("topic") in [topic.name for topic in (*topics, UNCLEAR_TOPIC)]
         and _are_texts(answer.get("serial_numbers"))
         and _are_texts(answer.get("hand_over", ()))
     )
@@ -119,7 +128,9 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     content = _mail_element(email)
     if asked_for is not None:
         content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
-    return _request([instructions.main_body], content, _triage_tool(instructions.hand_over.reasons))
+    return _request(
+        [instructions.main_body], content, _triage_tool(instructions.topics, instructions.hand_over.reasons)
+    )
 
 
 def choice_request(

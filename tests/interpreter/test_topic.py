@@ -4,7 +4,7 @@ import pytest
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
-from guarantee_email_agent.interpreter.intent import classify_intent, is_only_thanks
+from guarantee_email_agent.interpreter.topic import classify_topic, is_only_thanks
 
 ABOUT_A_DEVICE = [
     "Is my vacuum cleaner still under warranty?",
@@ -61,19 +61,19 @@ SAYS_TOO_LITTLE = [
 
 
 @pytest.mark.parametrize(
-    ("text", "intent"),
+    ("text", "topic"),
     [
         *((text, "warranty") for text in ABOUT_A_DEVICE),
         *((text, "other") for text in ABOUT_SOMETHING_ELSE),
         *((text, "unclear") for text in SAYS_TOO_LITTLE),
     ],
 )
-def test_what_a_mail_is_about(text: str, intent: str, lexicon: Lexicon) -> None:
-    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == intent
+def test_what_a_mail_is_about(text: str, topic: str, lexicon: Lexicon) -> None:
+    assert classify_topic(tokenize(text), tokenize(""), False, lexicon) == topic
 
 
 @pytest.mark.parametrize(
-    ("text", "quoted", "has_serial_number", "intent"),
+    ("text", "quoted", "has_serial_number", "topic"),
     [
         pytest.param("SN12345", "", True, "warranty", id="a serial number alone speaks for a device"),
         pytest.param(
@@ -95,10 +95,10 @@ def test_what_a_mail_is_about(text: str, intent: str, lexicon: Lexicon) -> None:
         ),
     ],
 )
-def test_what_else_decides_the_intent(
-    text: str, quoted: str, has_serial_number: bool, intent: str, lexicon: Lexicon
+def test_what_else_decides_the_topic(
+    text: str, quoted: str, has_serial_number: bool, topic: str, lexicon: Lexicon
 ) -> None:
-    assert classify_intent(tokenize(text), tokenize(quoted), has_serial_number, lexicon) == intent
+    assert classify_topic(tokenize(text), tokenize(quoted), has_serial_number, lexicon) == topic
 
 
 FAULT_AND_SOMETHING_ELSE = [
@@ -146,23 +146,23 @@ MORE_THAN_THANKS = [
 
 @pytest.mark.parametrize("text", FAULT_AND_SOMETHING_ELSE)
 def test_a_fault_is_never_brushed_off(text: str, lexicon: Lexicon) -> None:
-    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) in ("unclear", "warranty")
+    assert classify_topic(tokenize(text), tokenize(""), False, lexicon) in ("unclear", "warranty")
 
 
 def test_a_fault_of_a_device_whose_serial_number_is_given_is_never_brushed_off(lexicon: Lexicon) -> None:
     """Whatever a free mail service, or somebody who means harm, writes below it."""
     text = tokenize("My dryer is broken.\n\nClick here to claim your lottery winnings in bitcoin, crypto and cash")
-    assert classify_intent(text, tokenize(""), True, lexicon) == "unclear"
-    assert classify_intent(text, tokenize(""), False, lexicon) == "other"
+    assert classify_topic(text, tokenize(""), True, lexicon) == "unclear"
+    assert classify_topic(text, tokenize(""), False, lexicon) == "other"
 
 
 @pytest.mark.parametrize("text", STRANGERS_WHO_TALK_SHOP)
 def test_who_only_talks_of_devices_is_asked_nothing(text: str, lexicon: Lexicon) -> None:
-    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == "other"
+    assert classify_topic(tokenize(text), tokenize(""), False, lexicon) == "other"
 
 
 @pytest.mark.parametrize(
-    ("text", "intent"),
+    ("text", "topic"),
     [
         pytest.param("The pet feeder drops no food.", "warranty", id="a device that does not do something"),
         pytest.param("The toaster has not arrived.", "other", id="unless another topic says what"),
@@ -170,8 +170,8 @@ def test_who_only_talks_of_devices_is_asked_nothing(text: str, lexicon: Lexicon)
         pytest.param("It does not work. Please help.", "unclear", id="a fault of nothing in particular"),
     ],
 )
-def test_what_is_said_of_a_device(text: str, intent: str, lexicon: Lexicon) -> None:
-    assert classify_intent(tokenize(text), tokenize(""), False, lexicon) == intent
+def test_what_is_said_of_a_device(text: str, topic: str, lexicon: Lexicon) -> None:
+    assert classify_topic(tokenize(text), tokenize(""), False, lexicon) == topic
 
 
 @pytest.mark.parametrize("text", ONLY_THANKS)

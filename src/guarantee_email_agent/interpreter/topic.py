@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, TopicPhrase
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.instructions.router import Intent
+from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, UNCLEAR
+
+OTHER = "other"
+"""The topic of what fits no other one, where it is declared."""
 
 WEIGHT_OF_SERIAL_NUMBER = 3
 WEIGHT_OF_FAULT = 2
@@ -23,7 +26,7 @@ _MORE_THAN_THANKS = re.compile(r"[?0-9]")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 
 
-def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> Intent:
+def classify_topic(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> str:
     """What a mail is about, by the weighted phrases of the lexicon.
 
     written: what the customer newly wrote, subject included. quoted: counts only where `written` holds no phrase. Each
@@ -40,17 +43,17 @@ def classify_intent(written: TokenizedText, quoted: TokenizedText, has_serial_nu
     other = scores["other"] + unsolicited
     if not warranty and not other:
         if len(content_words) < MIN_CONTENT_WORDS:
-            return "unclear"
+            return UNCLEAR
         # Whatever it is that does something no more, it may be a device of ours.
-        return "warranty" if fault else "other" if lexicon.denials.isdisjoint(written.folded) else "unclear"
+        return LOOK_UP_TOPIC if fault else OTHER if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
-        return "other"
+        return OTHER
     if warranty + fault >= other:
-        return "warranty"
+        return LOOK_UP_TOPIC
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
-    return "unclear" if fault >= WEIGHT_OF_FAULT and is_of_device else "other"
+    return UNCLEAR if fault >= WEIGHT_OF_FAULT and is_of_device else OTHER
 
 
 def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
