@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from guarantee_email_agent import __version__
 from guarantee_email_agent.cli.answer import add_answer
 from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser
+from guarantee_email_agent.cli.capture import add_capture
 from guarantee_email_agent.cli.check import add_check
 from guarantee_email_agent.cli.eval import add_eval
 from guarantee_email_agent.cli.grade import add_grade
@@ -86,6 +87,6 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_eval, add_run, add_check, add_grade, add_solve, add_answer, add_init):
+    for add in (add_eval, add_run, add_check, add_grade, add_solve, add_answer, add_capture, add_init):
         add(commands)
     return parser

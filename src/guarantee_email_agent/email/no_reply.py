@@ -96,6 +96,10 @@ _AUTORESPONDER_VALUES = {
 }
 _MACHINE_HEADERS = _AUTORESPONDER_HEADERS | _TICKET_SYSTEM_HEADERS | _AUTORESPONDER_VALUES.keys() | {"x-loop"}
 
+_DECIDING_HEADERS = frozenset(
+    {"auto-submitted", "precedence", "x-auto-response-suppress", "in-reply-to", "references", "reply-to"}
+)
+
 
 def no_reply_reason(
     email: Email, own_addresses: frozenset[str], trusted_forms: frozenset[str] = frozenset()
@@ -160,7 +164,17 @@ def _machine_header_reason(headers: Mapping[str, tuple[str, ...]], own_addresses
     return None
 
 
+def decides_reply(name: str, value: str) -> bool:
+    """Whether a header, by its lower-case name, has a part in what becomes of a mail; all others may be left out."""
+    if name == "return-path":
+        return strip_comments(value).replace(" ", "") == "<>"
+    if name == "content-type":
+        return _keyword(value) in _REPORT_TYPES
+    return name.startswith("list-") or name in _DECIDING_HEADERS or name in _MACHINE_HEADERS
+
+
 def sender_reason(address: str, own_addresses: frozenset[str]) -> str | None:
+    """Why nobody reads what is sent to this address; None where somebody may."""
     local = address.lower().partition("@")[0]
     if any(part in local for part in _SENDER_PARTS):
         if re.search(_NO_READER, local) or re.fullmatch(_NOTIFIER, local):

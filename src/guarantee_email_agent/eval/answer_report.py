@@ -43,7 +43,7 @@ def json_report(run: DryRun, steps: list[Step]) -> dict[str, Any]:
         "failed_step": report.failed_step,
         "error": report.error_message,
         "reply": None if reply is None else {name: reply[name] for name in ("to", "subject", "body")},
-        "ticket": None if run.ticket is None else _ticket_fields(run.ticket),
+        "ticket": None if run.ticket is None else ticket_fields(run.ticket),
         "steps": [{"step": step.name, "text": step.text, "lines": list(step.lines)} for step in steps],
         "conversation": run.trace.conversation,
         "calls": run.trace.execution_trace,
@@ -62,8 +62,8 @@ def _steps(run: DryRun, instructions: Instructions, source: str) -> Iterator[Ste
         yield Step("scenario", report.scenario_used, tuple(_trigger_lines(instructions, report.scenario_used)))
     yield from _sentences(run)
     if run.ticket is not None:
-        fields_of_ticket = _ticket_fields(run.ticket)
-        yield Step("ticket", "would be opened", tuple(f"{name}: {value}" for name, value in fields_of_ticket.items()))
+        lines = tuple(f"{name}: {value}" for name, value in ticket_fields(run.ticket).items())
+        yield Step("ticket", "would be opened", lines)
     if run.reply is not None:
         lines = (f"Subject: {run.reply['subject']}", "", *str(run.reply["body"]).splitlines())
         yield Step("reply", f"to {run.reply['to']}", lines)
@@ -143,7 +143,8 @@ def _tool_calls(run: DryRun) -> Iterator[tuple[str, Mapping[str, Any], str]]:
                 yield function["name"], answer, request
 
 
-def _ticket_fields(ticket: Mapping[str, Any]) -> dict[str, Any]:
+def ticket_fields(ticket: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a captured ticket that the agent decided."""
     return {name: value for name, value in ticket.items() if name not in ("idempotency_key", "ticket_id")}
 
 

@@ -1,0 +1,75 @@
+"""`capture`: turn a real mail into a new scenario file."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.answer import add_look_up_options, look_up_source
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+_EXIT_CODES = """\
+exit codes:
+  0    the file was written
+  1    the mail cannot be read or found, or the agent comes to no outcome with it
+  2    configuration error: the file is there already or cannot be written, bad configuration, bad usage
+  3    the mailbox or, with --look-up, the warranty system cannot be reached
+  130  interrupted
+"""
+
+
+def add_capture(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "capture",
+        _run,
+        purpose="turn a real mail into a new scenario file",
+        description="Write a scenario from a real mail: personal data replaced by the same thing everywhere, and what "
+        "the agent does now as what is expected, marked review: true. Nothing is sent, and no file is replaced.",
+        exit_codes=_EXIT_CODES,
+    )
+    parser.add_argument("mail", metavar="MAIL", help="a mail saved as .eml; - reads it from stdin")
+    parser.add_argument(
+        "--id", dest="scenario_id", metavar="ID", help="such as valid_warranty_083 (default: next free)"
+    )
+    parser.add_argument("--eval-dir", type=Path, metavar="DIR", help="folder with the scenario files")
+    add_look_up_options(parser)
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from guarantee_email_agent.config.loader import built_in_files
+    from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail
+    from guarantee_email_agent.eval.mail_file import read_mail_file
+
+    if options.scenario_id is not None and not re.fullmatch(r"[a-z0-9_]{1,80}_\d{1,6}", options.scenario_id):
+        raise ConfigurationError(
+            f"--id {options.scenario_id!r} is no category with a number. Write it as valid_warranty_083",
+            "cli_bad_usage",
+        )
+    source = look_up_source(options)
+    config = arguments.load_config_and_log(options.config, options.verbose)
+    if options.eval_dir is None and "scenarios" in built_in_files(config):
+        raise ConfigurationError(
+            f"The scenarios in use are the built-in ones. Run '{arguments.PROGRAM} init' to have them here, or name a "
+            "folder with --eval-dir",
+            "capture_built_in_suite",
+        )
+    return capture_mail(
+        CaptureOptions(
+            directory=options.eval_dir or config.eval.test_suite_path,
+            look_up=source,
+            today=f"{datetime.now(UTC):%Y-%m-%d}",
+            scenario_id=options.scenario_id,
+        ),
+        config,
+        BrokenPipeSafeStream(sys.stdout),
+        lambda: read_mail_file(options.mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b""),
+    )

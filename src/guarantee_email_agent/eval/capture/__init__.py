@@ -1,0 +1,1 @@
+"""A new scenario from a real mail: personal data replaced, what happens now recorded."""

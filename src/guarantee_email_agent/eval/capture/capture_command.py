@@ -1,0 +1,184 @@
+"""The whole of `capture`: read a mail, replace what is personal in it, record what happens, write a scenario file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.eval.answer_command import LookUpSource, run_dry
+from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
+from guarantee_email_agent.eval.capture.scenario_file import (
+    anonymizer_for,
+    anonymous_mail,
+    expected_output,
+    file_text,
+    next_id,
+    usual_phrases,
+)
+from guarantee_email_agent.eval.dry_run import DryRun, dry_run
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.mocks import build_raw_email
+from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.runner import run_without_event_loop
+from guarantee_email_agent.files.new_file import write_new_file
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
+from guarantee_email_agent.utils.text import printable
+
+NOT_FOUND: Final = (
+    "Not found by any program: names in running text, companies, places without a postal code, and what a story tells "
+    "of somebody. Read the file before it leaves your hands."
+)
+_PLAIN_FACTS: Final = frozenset({"status", "expiration_date", "coverage"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureOptions:
+    """What the command line decides. directory: of the scenarios. today: when the file is written, ISO 8601.
+
+    scenario_id: None for the category's next free one.
+    """
+
+    directory: Path
+    look_up: LookUpSource
+    today: str
+    scenario_id: str | None = None
+
+
+def capture_mail(
+    options: CaptureOptions, config: Config, stream: TextStream, read: Callable[[], tuple[bytes, Email]]
+) -> int:
+    """Write one new scenario file, whole or not at all, and print what was replaced; the exit code. read: the mail.
+
+    Raises EvalError for a scenario folder that cannot be read, ProcessingError for what is no mail or comes to no
+    outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
+    """
+    suite = EvalLoader().scenario_files(options.directory)
+    InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+    raw, email = read()
+    # As `eval` judges it: no mail server has vouched for the sender of a file.
+    policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
+    original = run_dry(email, config, policy, options.look_up)
+    if not original.report.success:
+        report = original.report
+        raise ProcessingError(
+            f"The agent stopped in step {report.failed_step}: {report.error_message}. Capture the mail once that works",
+            "capture_no_outcome",
+        )
+    anonymizer = anonymizer_for(email, hashlib.sha256(raw).digest(), policy.own_addresses)
+    category = original.report.scenario_used or "none"
+    scenario_id = options.scenario_id or next_id(options.directory, category)
+    path = options.directory / f"{scenario_id}.yaml"
+    category = scenario_id.rpartition("_")[0].replace("_", "-") or category
+    data: dict[str, Any] = {
+        "scenario_id": scenario_id,
+        "description": f"A captured mail: {original.outcome.replace('_', ' ')}, {category}. Say here what it guards",
+        "category": category,
+        "created": options.today,
+        "review": True,
+        "input": {"email": anonymous_mail(email, anonymizer, f"{options.today}T00:00:00Z")},
+        "expected_output": {"email_sent": False, "ticket_created": False, "scenario_instruction_used": category},
+    }
+    answer = _recorded_answer(original, anonymizer)
+    if answer:
+        data["input"]["mock_responses"] = {"warranty_api": answer}
+    captured = _run_scenario(data, path, config, policy)
+    data["expected_output"] = expected_output(captured, _facts(captured, answer), _phrases(suite, category))
+    change = _difference(original, captured, anonymizer)
+    _write(path, file_text(data, None if change is None else _note(change)))
+    _print_outcome(Terminal(stream), path, anonymizer, captured, change)
+    return EXIT_SUCCESS
+
+
+def _recorded_answer(run: DryRun, anonymizer: Anonymizer) -> dict[str, Any]:
+    """What the warranty system said, without anybody's data; empty where it was not asked. Dates stay."""
+    for entry in run.trace.execution_trace:
+        if entry["action"]["action_type"] == "check_warranty":
+            answer = json.loads(entry["feedback"]["message"])
+            return {
+                name: anonymizer.replace(value) if isinstance(value, str) and name not in _PLAIN_FACTS else value
+                for name, value in answer.items()
+            }
+    return {}
+
+
+def _run_scenario(data: Mapping[str, Any], path: Path, config: Config, policy: AnswerPolicy) -> DryRun:
+    """What comes of the mail as it stands in the file."""
+    case = EvalLoader().validate_test_case(data, path)
+    email = parse_email(build_raw_email(case))
+    return run_without_event_loop(dry_run(email, config, case.input.mock_responses, policy=policy))
+
+
+def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
+    cases = (entry for entry in EvalLoader().iter_entries(files) if isinstance(entry, EvalTestCase))
+    return usual_phrases(cases, category)
+
+
+def _facts(run: DryRun, answer: Mapping[str, Any]) -> list[str]:
+    """What a reply should tell, where it tells it: the number that was looked up, and the date."""
+    return [str(fact) for fact in (run.report.serial_number, answer.get("expiration_date")) if fact]
+
+
+def _difference(before: DryRun, after: DryRun, anonymizer: Anonymizer) -> str | None:
+    """What the replacement changed about the outcome, in words without customer text; None where nothing."""
+    number = before.report.serial_number
+    pairs = (
+        ("the scenario", before.report.scenario_used, after.report.scenario_used),
+        ("the outcome", before.outcome, after.outcome),
+        ("the reason", before.report.skip_reason, after.report.skip_reason),
+        ("the reasons", before.report.hand_over_reasons, after.report.hand_over_reasons),
+        ("the warranty status", before.report.warranty_status, after.report.warranty_status),
+    )
+    for what, first, second in pairs:
+        if first != second:
+            return f"{what} was {_words(first)} and is {_words(second)}"
+    if (None if number is None else anonymizer.replace(number)) != after.report.serial_number:
+        return "another number is looked up"
+    return None
+
+
+def _words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _note(change: str) -> str:
+    return f"Replacing personal data changed what happens with this mail: {change}.\nCorrect the mail by hand."
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        if write_new_file(path, text.encode()):
+            return
+    except OSError as error:
+        raise ConfigurationError(
+            f"{printable(str(path))} cannot be written ({error.strerror}). Name another folder with --eval-dir",
+            "capture_unwritable",
+        ) from None
+    raise ConfigurationError(
+        f"{printable(str(path))} is there already, and stays. Name another number with --id", "capture_file_exists"
+    )
+
+
+def _print_outcome(terminal: Terminal, path: Path, anonymizer: Anonymizer, run: DryRun, change: str | None) -> None:
+    terminal.outcome(f"✓ wrote {printable(str(path))}")
+    counts = [_pluralize_kind(count, kind) for kind, count in sorted(anonymizer.counts.items())]
+    terminal.line(f"Replaced: {', '.join(counts) or 'nothing'}")
+    terminal.line(NOT_FOUND)
+    terminal.line(f"Outcome: {run.outcome.replace('_', ' ')} ({run.report.scenario_used})")
+    if change is not None:
+        terminal.outcome(f"✗ the replacement changed what happens: {change}. Correct the mail by hand")
+    terminal.line("Look at what the file expects and say what it guards, then remove 'review: true'.")
+    terminal.flush()
+
+
+def _pluralize_kind(count: int, kind: str) -> str:
+    return f"{count} addresses" if kind == "address" and count != 1 else pluralize(count, kind)

@@ -1,0 +1,121 @@
+"""Names of people in a mail, by the places where people write them; no list of names, and no guess at running text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from guarantee_email_agent.email.parsing.email import Email
+
+_WORD: Final = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
+_NAME: Final = r"(?-i:[A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĘĚĞĽŁŃŇŐŘŚŞŠŤŮŰŹŻŽ])[\w'’-]{0,30}"
+_FULL_NAME: Final = rf"{_NAME}\.?(?:[ \t]+{_NAME}\.?){{0,3}}"
+
+_BEFORE_ADDRESS: Final = re.compile(
+    rf"[\"']?({_NAME}(?:,?[ \t]+{_NAME}\.?){{0,3}})[\"']?[ \t]*[<(\[][^<>()\[\]\s]{{1,64}}@"
+)
+_TITLE: Final = re.compile(
+    r"(?i:\b(?:mrs?|ms|miss|dr|prof|herrn?|frau|familie|pan|pani|pana|panu|państwo|monsieur|madame|mme|mlle|señora?|"
+    rf"sra?|signora?|sig|mevrouw|meneer|mevr|dhr))\b\.?[ \t]+({_FULL_NAME})"
+)
+_INTRODUCTION: Final = re.compile(
+    r"(?i:\b(?:my name is|my name's|i am|i'm|this is|mein name ist|ich hei(?:ß|ss)e|ich bin|nazywam się|mam na imię|"
+    r"je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|mijn naam is|ik ben))[ \t]+"
+    rf"({_FULL_NAME})"
+)
+_SALUTATION: Final = re.compile(
+    rf"(?im)^[ \t>]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|moin|cześć|drog[ia]|bonjour|cher|chère|hola|estimad[oa]|ciao|"
+    rf"gentile|beste)[ \t]+({_FULL_NAME})[ \t]*[,!.:]?[ \t]*$"
+)
+_FORM_FIELD: Final = re.compile(
+    r"(?im)^[ \t>*-]*(?:(?:first|last|full|family|your|customer|contact)?[ -]?(?:name|surname)|"
+    r"(?:vor|nach|familien)?name|kunde|ansprechpartner|imię(?: i nazwisko)?|nazwisko|nom(?: de famille)?|prénom|"
+    r"nombre|apellidos?|nome|cognome|naam|voornaam|achternaam)[ \t]*[:=][ \t]*(\S[^\n]{0,60})$"
+)
+_CLOSING: Final = re.compile(
+    r"(?i)^[ \t>]*(?:(?:(?:with |kind |best |warm |many )*(?:regards|wishes|thanks|thank you|cheers|sincerely|"
+    r"greetings)|yours(?: \w+)?|"
+    r"(?:mit )?(?:freundliche[nr]?|beste[n]?|viele[n]?|schöne[n]?|liebe[n]?|herzliche[n]?)?[ ]?"
+    r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|dank)|mfg|lg|vg|z poważaniem|pozdrawiam|pozdrowienia|dziękuję|cordialement|"
+    r"merci|bien à vous|salutations|saludos|un saludo|atentamente|gracias|(?:cordiali|distinti) saluti|saluti|grazie|"
+    r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)(?: in advance| im voraus| z góry)?)"
+    r"[ \t]*[,.!–-]*[ \t]*(.{0,60})$"
+)
+_WORDS_BESIDE_NAMES: Final = """
+support team service customer customers kunde kunden kundenservice info sent from my your our the a an and und i et y of
+for gmbh ag ltd inc llc mail email office iphone ipad android outlook hello hi dear thanks thank you regards kind best
+sir madam damen herren all everyone together zusammen warranty warranties garantie serial number there mr mrs ms dr herr
+herrn frau pan pani państwo szanowni monsieur madame messieurs señores im in is it not no yes only just so happy sorry
+sure writing glad unhappy having looking trying afraid mit freundlichen grüßen von gesendet meinem envoyé mon enviado
+desde équipe equipo on monday tuesday wednesday thursday friday saturday sunday am montag dienstag mittwoch donnerstag
+freitag samstag sonntag january february march april june july august september october november december le el il op
+"""
+_NO_NAMES: Final = frozenset(_WORDS_BESIDE_NAMES.split())
+
+
+def find_names(email: Email, headers: Iterable[str]) -> list[str]:
+    """The words that are names, in order, each once, as they are written. headers: decoded From, To, Cc, Reply-To."""
+    body = "".join(span.text for span in email.spans)
+    text = "\n".join((*headers, email.subject, body))
+    found: dict[str, None] = {}
+    for name in _names(text, email):
+        for word in re.findall(_WORD, name):
+            if len(word) > 1 and word.casefold() not in _NO_NAMES:
+                found.setdefault(word)
+    return list(found)
+
+
+def spellings(word: str) -> Iterator[str]:
+    """A name as it may stand in an address or a file name, too: `Müller`, `Mueller`, `Muller`."""
+    yield word
+    written_out = word
+    for letter, letters in (("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss"), ("ł", "l"), ("ø", "o"), ("Ł", "L")):
+        written_out = written_out.replace(letter, letters)
+    yield written_out
+    yield "".join(
+        sign
+        for sign in unicodedata.normalize("NFKD", word.replace("ł", "l").replace("Ł", "L"))
+        if not unicodedata.combining(sign)
+    )
+
+
+def _names(text: str, email: Email) -> Iterator[str]:
+    for pattern in (_BEFORE_ADDRESS, _TITLE, _INTRODUCTION, _SALUTATION, _FORM_FIELD):
+        yield from (match[1] for match in pattern.finditer(text))
+    for span in email.spans:
+        yield from _signed(span.text.splitlines())
+    yield from _of_local_parts(text)
+
+
+def _signed(lines: list[str]) -> Iterator[str]:
+    """Who signed: behind a closing, on the line below it, or alone on the last line."""
+    filled = [line.strip(" \t>") for line in lines if line.strip(" \t>")]
+    for number, line in enumerate(filled):
+        if (closing := _CLOSING.match(line)) is not None:
+            yield from filter(_looks_like_name, (closing[1], *filled[number + 1 : number + 3]))
+        elif line == "--" and number + 1 < len(filled) and _looks_like_name(filled[number + 1]):
+            yield filled[number + 1]
+    if len(filled) > 1 and _looks_like_name(filled[-1]) and filled[-1][-1].isalpha():
+        yield filled[-1]
+
+
+def _looks_like_name(line: str) -> bool:
+    """One to four words without digits and signs, with capitals, or one word alone."""
+    words = line.strip(" ,.!-–").split()
+    if not 1 <= len(words) <= 4 or not all(re.fullmatch(rf"{_WORD}\.?", word) for word in words):
+        return False
+    return all(word[0].isupper() for word in words) or len(words) == 1
+
+
+def _of_local_parts(text: str) -> Iterator[str]:
+    """Words of an address that stand in the mail with a capital, too."""
+    for local in re.findall(r"([\w.+-]{1,64})@[\w-]", text):
+        for word in re.split(r"[._+\d-]+", local):
+            if len(word) > 2 and (match := re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)):
+                capitalized = re.search(rf"\b{re.escape(word.capitalize())}\b", text)
+                if capitalized is not None:
+                    yield capitalized[0]
+                elif match[0].isupper():
+                    yield match[0]

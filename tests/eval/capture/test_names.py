@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.eval.capture.names import find_names, spellings
+
+
+def names(body: str, *headers: str) -> list[str]:
+    email = parse_email({"from": "a@example.com", "subject": "", "body": body, "received": "", "message_id": "<1@x.y>"})
+    return find_names(email, headers)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("Hello,\nit is broken.\n\nKind regards,\nAnna Smith", ["Anna", "Smith"]),
+        ("Hello,\nit is broken.\nThanks, Anna", ["Anna"]),
+        ("Es ist kaputt.\n\nMit freundlichen Grüßen\nJürgen Groß\n", ["Jürgen", "Groß"]),
+        ("Nie działa.\n\nPozdrawiam,\nŁucja Żak", ["Łucja", "Żak"]),
+        ("My name is Mary O'Neil and it broke.", ["Mary", "O'Neil"]),
+        ("Ich heiße Karla Meyer.", ["Karla", "Meyer"]),
+        ("Sehr geehrte Frau Schulz,\nes geht nicht.", ["Schulz"]),
+        ("Dear Mr. Brown,\nit broke.", ["Brown"]),
+        ("First name: Ida\nSurname: Lund\nSerial: SN12345", ["Ida", "Lund"]),
+        ("On Monday Peter Parker <p@example.com> wrote:\n> Hello", ["Peter", "Parker"]),
+        ("It broke.\n\nanna", ["anna"]),
+    ],
+)
+def test_names_are_found_where_people_write_them(body: str, found: list[str]) -> None:
+    assert names(body) == found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Is the warranty of SN12345 still valid?",
+        "Hello Support Team,\nthank you.\nKind regards",
+        "I am so happy.\nIs it covered?",
+        "Sent from my iPhone",
+    ],
+)
+def test_what_is_no_name_is_left(body: str) -> None:
+    assert names(body) == []
+
+
+def test_names_of_headers_count() -> None:
+    assert names("Hello", "Jane Doe <jane@example.com>") == ["Jane", "Doe"]
+
+
+def test_an_address_tells_a_name_that_the_text_has_too() -> None:
+    assert names("Please call Robert, robert.x@example.com, about it.") == ["Robert"]
+
+
+def test_umlauts_are_known_as_addresses_and_file_names_have_them() -> None:
+    assert set(spellings("Müller")) == {"Müller", "Mueller", "Muller"}

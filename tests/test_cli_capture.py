@@ -1,0 +1,61 @@
+"""`capture` as its users meet it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+MAIL = "From: Ida Lund <ida@firm.de>\nSubject: Dryer\n\nIs SN48213 still covered?\n"
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Path:
+    (tmp_path / "evals" / "scenarios").mkdir(parents=True)
+    (tmp_path / "mail.eml").write_text(MAIL, encoding="utf-8")
+    return tmp_path / "mail.eml"
+
+
+def test_a_captured_scenario_runs_and_is_counted_for_review(mail: Path, run: Run) -> None:
+    done = run("capture", mail, "--status", "valid", "--until", "2027-01-31")
+    assert (done.returncode, done.stderr) == (0, "")
+    evaluated = run("eval")
+    assert evaluated.returncode == 0, evaluated.stdout
+    assert "1 scenario needs review" in evaluated.stdout
+
+
+def test_the_recorded_answer_is_that_of_the_configured_system(mail: Path, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "warranties.csv").write_text(
+        "serial_number,expiration_date,coverage\nSN48213,2099-06-30,full\n", encoding="utf-8"
+    )
+    assert run("capture", mail, "--look-up").returncode == 0
+    written = (tmp_path / "evals" / "scenarios" / "valid_warranty_001.yaml").read_text(encoding="utf-8")
+    assert "2099-06-30" in written
+    assert "48213" not in written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nowhere.eml"], 1, "nowhere.eml: the file does not exist"),
+        (["."], 1, ".: this is a folder, not a file"),
+        (["mail.eml", "--id", "x"], 2, "--id 'x' is no category with a number"),
+        (["mail.eml", "--eval-dir", "nowhere"], 2, "nowhere: the scenario folder does not exist"),
+        (["mail.eml", "--look-up"], 3, "warranties.csv: cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: list[str], code: int, message: str, mail: Path, run: Run, tmp_path: Path
+) -> None:
+    done = run("capture", *arguments)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (code, "", 1)
+    assert message in done.stderr
+    assert list((tmp_path / "evals" / "scenarios").iterdir()) == []
+
+
+def test_the_built_in_scenarios_are_not_written_to(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mail.eml").write_text(MAIL, encoding="utf-8")
+    done = run("capture", "mail.eml")
+    assert done.returncode == 2
+    assert "Run 'guarantee-email-agent init' to have them here" in done.stderr
