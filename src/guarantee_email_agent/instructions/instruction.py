@@ -20,6 +20,9 @@ class MainHeader:
     description: str = field(metadata={"doc": "what it is for, for the person who edits it"})
     trigger: str = field(metadata={"doc": "when it applies, in words"})
     version: str = field(metadata={"doc": "version of the text, quoted"})
+    link_hosts: tuple[str, ...] = field(
+        default=(), metadata={"doc": "hosts that replies may name in links and mail addresses"}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,10 @@ from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REAS
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
+from guarantee_email_agent.instructions.phishing import phishing_problems
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
+from guarantee_email_agent.instructions.required_rules import check_required_rules
 from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, UNCLEAR
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
@@ -115,6 +117,9 @@ class InstructionFiles:
             scenarios.append(scenario := _scenario(file))
             found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names))
             problems[file.path] += dict.fromkeys((*found, *_scenario_problems(file, scenario, names)))
+            if main is not None:
+                risks = phishing_problems(scenario.templates, main.header.link_hosts)
+                problems[file.path] += [f"{file.place(line)}: {problem}" for line, problem in risks]
         lines = [line for of_file in problems.values() for line in of_file]
         if not lines:
             lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing_problems(scenarios, places)]
@@ -150,6 +155,7 @@ def _decode(path: str, content: bytes) -> str:
 
 def _parse_main_body(body: str) -> tuple[Topic, ...]:
     parse_lexicon(body)  # for its errors
+    check_required_rules(body)
     return parse_topics(body)
 
 
