@@ -11,7 +11,7 @@ import pytest
 from tasks_and_sandboxes import write_task
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
-from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 
 class Folders:
@@ -91,3 +91,40 @@ def test_a_folder_of_records_among_the_tasks_may_be_a_file_of_lines(folders: Fol
     folders.records.parent.mkdir()
     folders.records.write_text('{"task_name": "b", "task_result": "42"}\n')
     assert [result["task_name"] for result in folders.grade()] == ["b", "c", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(
+    ("transcript", "content"),
+    [
+        ("openai", [{"role": "assistant", "content": "42"}]),
+        ("langchain", {"messages": [["human", "Say 42"], ["ai", "42"]]}),
+        ("inspect", {"samples": [{"id": 1, "messages": [{"role": "assistant", "content": "42"}]}]}),
+    ],
+)
+def test_transcripts_of_other_programs(tmp_path: Path, transcript: str, content: object) -> None:
+    tasks, file, lines = tmp_path / "tasks", tmp_path / "run.json", tmp_path / "runs.jsonl"
+    write_task(tasks / "1", "instruction: Say 42\n")
+    file.write_text(json.dumps(content))
+
+    def code(**what: Any) -> int:
+        options = GradeOptions(transcript=transcript, **what)
+        return grade_command(options, io.StringIO(), io.StringIO(), lambda _: file.read_bytes())
+
+    assert code(directory=tasks / "1", result_file=str(file)) == 0
+    if transcript == "inspect":
+        assert code(directory=tasks, results=file) == 0
+        return
+    assert code(directory=tasks / "1", result_file="-") == 0
+    messages = content["messages"] if isinstance(content, dict) else content
+    line = json.dumps({"task_name": "1", "messages": messages})
+    lines.write_text(f"{line}\n{line}\n")
+    assert code(directory=tasks, results=lines) == 0
+    lines.write_text(f"{line}\n{{}}\n")
+    assert code(directory=tasks, results=lines) == 4
+
+
+def test_an_answer_is_no_transcript(tmp_path: Path) -> None:
+    write_task(tmp_path / "b", "instruction: Say 42\n")
+    options = GradeOptions(directory=tmp_path / "b", answer="42", transcript="openai")
+    with pytest.raises(ConfigurationError, match="--from says what --result or --results holds"):
+        grade_command(options, io.StringIO(), io.StringIO(), bytes)

@@ -29,6 +29,12 @@ def add_grade(commands: arguments.Commands) -> None:
         metavar="PATH",
         help="judge a folder with a <task_name>.json for each task, or a .jsonl file with a record on each line",
     )
+    parser.add_argument(
+        "--from",
+        dest="transcript",
+        choices=("openai", "langchain", "inspect"),
+        help="the results are no records but transcripts: messages of OpenAI's APIs or of LangChain, logs of Inspect",
+    )
     what.add_argument(
         "--validate", action="store_true", help="judge nothing; check that each test.py rejects what is no solution"
     )

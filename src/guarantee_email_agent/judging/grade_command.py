@@ -21,6 +21,7 @@ from guarantee_email_agent.judging.record import (
     refuse_misplaced_reports,
 )
 from guarantee_email_agent.judging.record_files import (
+    Convert,
     Extent,
     RecordIndex,
     RecordPlace,
@@ -34,13 +35,14 @@ from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import check_report_paths
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
-from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
 STDIN: Final = "-"
+INSPECT: Final = "inspect"
 ReadStdin = Callable[[int], bytes]
 """At most so many bytes of stdin."""
 
@@ -69,6 +71,7 @@ class GradeOptions(RunOptions):
     directory: a task, or with `results` a folder of tasks. Exactly one of `answer`, `result_file`, `results` and
     `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
+    transcript: whose the results are, `openai`, `langchain` or `inspect`; None: they are records.
     """
 
     answer: str | None = None
@@ -77,6 +80,7 @@ class GradeOptions(RunOptions):
     validate: bool = False
     timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
+    transcript: str | None = None
 
 
 def grade_command(options: GradeOptions, stream: TextStream, console: TextStream, read_stdin: ReadStdin) -> int:
@@ -85,6 +89,8 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     0 if there is a verdict and every one is a pass, else 4; 130 after Ctrl-C. Raises TaskError for a directory or a
     single record that cannot be used, and ConfigurationError for a report that cannot be written, or not there.
     """
+    if options.transcript is not None and options.result_file is None and options.results is None:
+        raise ConfigurationError("--from says what --result or --results holds. Name one of them", "cli_bad_usage")
     check_report_paths(options.report_paths, UNWRITABLE)
     place = options.results
     folder, file = (place, options.result_file) if place is None or place.is_dir() else (None, str(place))
@@ -119,7 +125,12 @@ def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int
         return len(loaded), (_Pending(task.name, partial(_validate, task, terms)) for task in loaded)
     if options.results is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
-        index = find_records(options.results, tasks)
+        if options.transcript == INSPECT:
+            from guarantee_email_agent.judging.inspect_log import find_inspect_samples  # few have such logs
+
+            index = find_inspect_samples(options.results)
+        else:
+            index = find_records(options.results, tasks, _converter(options.transcript))
         missing = sum(not index.count_of(name) for name in tasks)
         return index.count + len(index.problems) + missing, _pending_records(tasks, index, terms)
     task = load_task(options.directory)
@@ -173,9 +184,30 @@ def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> Record:
         # As the shell's $(…) does it: the line break that ends a program's output is not part of its answer.
         return record_of_answer(_text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r"))
     if options.result_file == STDIN:
-        return converted(parse_json(_text_of_stdin(read_stdin), "stdin"), None, "stdin")
+        return converted(parse_json(_text_of_stdin(read_stdin), "stdin"), _converter(options.transcript), "stdin")
     file = Path(options.result_file or "")
-    return RecordPlace(SingleRecordFile(file, ""), Extent()).read()
+    if options.transcript == INSPECT:
+        from guarantee_email_agent.judging.inspect_log import read_single_sample
+
+        return read_single_sample(file)
+    return RecordPlace(SingleRecordFile(file, "", _converter(options.transcript)), Extent()).read()
+
+
+def _converter(transcript: str | None) -> Convert | None:
+    """What makes a record of a transcript; None where it is one."""
+    if transcript is None:
+        return None
+    if transcript == "openai":
+        from guarantee_email_agent.judging.openai_transcript import record_from_openai
+
+        return record_from_openai
+    if transcript == "langchain":
+        from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
+
+        return record_from_langchain
+    from guarantee_email_agent.judging.inspect_log import record_from_inspect
+
+    return record_from_inspect
 
 
 def _text_of_stdin(read_stdin: ReadStdin) -> str:

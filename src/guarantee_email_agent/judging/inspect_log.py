@@ -1,0 +1,267 @@
+"""The records of the samples in the logs of Inspect (https://inspect.aisi.org.uk): `.json`, and `.eval`, a zip file."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.judging.openai_transcript import ROLES
+from guarantee_email_agent.judging.record import MAX_RECORD_BYTES, Record, parse_json, record_error
+from guarantee_email_agent.judging.record_files import (
+    Extent,
+    RecordFile,
+    RecordIndex,
+    check_regular_file,
+    converted,
+    list_records_folder,
+    read_extent,
+)
+from guarantee_email_agent.judging.transcript import (
+    Message,
+    call_of,
+    list_at,
+    mapping_at,
+    plain,
+    record_of_messages,
+    text_of,
+    transcript_error,
+)
+from guarantee_email_agent.utils.errors import TaskError
+
+ARCHIVE_ENDING: Final = ".eval"
+_LOG_ENDINGS: Final = (".json", ARCHIVE_ENDING)
+_ATTACHMENT: Final = "attachment://"
+_ZSTANDARD: Final = 93  # the number of the method in a zip file (APPNOTE 4.4.5)
+_LOCAL_HEADER: Final = struct.Struct("<26xHH")
+_CONVERT: Final = "Convert the log: inspect log convert --to json --output-dir DIR LOG"
+
+
+def record_from_inspect(sample: object) -> Record:
+    """The record of one sample of an Inspect log: the object, or its JSON.
+
+    Its answer is the output's completion where the run was not cut off before it; a sample that ended in an error is
+    `failed`, and `reason` says why. Raises TaskError(code="task_transcript_invalid").
+    """
+    fields = mapping_at(sample, "the sample")
+    if "messages" not in fields:
+        raise transcript_error("the sample has no 'messages'. Pass a sample of the log, with its messages")
+    attachments = fields.get("attachments")
+    kept = attachments if isinstance(attachments, Mapping) else {}
+    messages = [
+        _read_message(mapping_at(entry, f"message {number}"), f"message {number}", kept)
+        for number, entry in enumerate(list_at(fields["messages"], "'messages'"), 1)
+    ]
+    record = record_of_messages(messages)
+    output = plain(fields.get("output"))
+    completion = output.get("completion") if isinstance(output, Mapping) else None
+    is_cut_off = messages[-1].role == "tool" or bool(messages[-1].calls)
+    if isinstance(completion, str) and completion.strip() and not is_cut_off:
+        record |= {"task_result": completion, "status": "success"}
+    for key, name in (("error", "message"), ("limit", "type")):
+        problem = plain(fields.get(key))
+        if problem is not None:
+            said = problem.get(name) if isinstance(problem, Mapping) else problem
+            record["reason"] = {"code": f"inspect_{key}", "message": str(said)}
+            record["status"] = "failed" if key == "error" or is_cut_off else record["status"]
+            break
+    return record
+
+
+def find_inspect_samples(place: Path) -> RecordIndex:
+    """The samples of a log, or of all logs in a folder; the task of each is called as its id.
+
+    Raises TaskError(`task_results_not_found`) where there is no such place.
+    """
+    if place.suffix in _LOG_ENDINGS and not place.is_dir():
+        return RecordIndex([inspect_log(place)])
+    return RecordIndex([inspect_log(place / name) for name in list_records_folder(place, _LOG_ENDINGS)])
+
+
+def read_single_sample(path: Path) -> Record:
+    """The record of the one sample in a log. Raises TaskError where it has none, or several."""
+    index = RecordIndex([inspect_log(path)])
+    for problem in index.problems.values():
+        raise TaskError(problem, "task_transcript_invalid")
+    if index.count != 1:
+        problem = f"the log has {index.count} samples. Grade them with --results, against a folder of tasks"
+        raise record_error(str(path), problem, "task_transcript_invalid")
+    [place] = (place for name in index.task_names for place in index.places(name))
+    return place.read()
+
+
+def inspect_log(path: Path) -> RecordFile:
+    return ArchivedLog(path) if path.suffix == ARCHIVE_ENDING else JsonLog(path)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLog:
+    """A log as one JSON object, with its samples under `samples`."""
+
+    path: Path
+
+    def scan(self) -> Iterator[tuple[str | None, Extent]]:
+        check_regular_file(self.path)
+        with open(self.path, "rb") as file:
+            # A byte is a character, so places in the text are places in the file.
+            text = file.read(MAX_RECORD_BYTES + 1).decode("latin-1")
+        if len(text) > MAX_RECORD_BYTES:
+            problem = f"the log is larger than {MAX_RECORD_BYTES:,} bytes. Have Inspect write it as .eval"
+            raise record_error(str(self.path), problem, "task_record_too_large")
+        try:
+            yield from _samples_in(text)
+        except (ValueError, RecursionError, IndexError):
+            raise record_error(str(self.path), "this is no whole log of Inspect", "task_transcript_invalid") from None
+
+    def read(self, extent: Extent) -> Record:
+        name = self.describe(extent)
+        return _record_in(read_extent(self.path, extent, name), name)
+
+    def describe(self, extent: Extent) -> str:
+        return f"{self.path}, sample {extent.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedLog:
+    """A log as a zip file with a file for each sample, `samples/<id>_epoch_<number>.json`."""
+
+    path: Path
+    _members: list[zipfile.ZipInfo] = field(default_factory=list)
+
+    def scan(self) -> Iterator[tuple[str | None, Extent]]:
+        check_regular_file(self.path)
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                members = {member.filename: member for member in archive.infolist()}
+        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            problem = f"this is no whole log of Inspect ({error}). A run that goes on writes to it until it ends"
+            raise record_error(str(self.path), problem, "task_transcript_invalid") from None
+        for name, member in members.items():
+            sample_id, mark, _ = name.removeprefix("samples/").removesuffix(".json").rpartition("_epoch_")
+            if name.startswith("samples/") and mark:
+                self._members.append(member)
+                yield sample_id or None, Extent(len(self._members))
+
+    def read(self, extent: Extent) -> Record:
+        name = self.describe(extent)
+        member = self._members[extent.number - 1]
+        if member.compress_size > MAX_RECORD_BYTES or member.file_size > MAX_RECORD_BYTES:
+            problem = f"the sample has more than {MAX_RECORD_BYTES:,} bytes, the most that is read"
+            raise record_error(name, problem, "task_record_too_large")
+        header = read_extent(self.path, Extent(0, member.header_offset, _LOCAL_HEADER.size), name)
+        start = member.header_offset + _LOCAL_HEADER.size + sum(_LOCAL_HEADER.unpack(header))
+        data = read_extent(self.path, Extent(0, start, member.compress_size), name)
+        content = _decompressed(data, member.compress_type, name)
+        if zlib.crc32(content) != member.CRC:
+            raise record_error(name, "the sample is damaged: its checksum is wrong", "task_record_unreadable")
+        return _record_in(content, name)
+
+    def describe(self, extent: Extent) -> str:
+        return f"{self.path}, {self._members[extent.number - 1].filename}"
+
+
+def _read_message(entry: Mapping[str, Any], where: str, attachments: Mapping[str, Any]) -> Message:
+    role = entry.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        found = "no role" if role is None else f"the role {str(role)[:60]!r}"
+        raise transcript_error(f"{where} has {found}. A message has one of {', '.join(ROLES)}")
+    calls = []
+    for value in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}"):
+        call = mapping_at(value, f"a tool call of {where}")
+        calls.append(call_of(call.get("function"), call.get("arguments"), call.get("id"), where))
+    text = text_of(entry.get("content"), where)
+    if text.startswith(_ATTACHMENT):
+        kept = attachments.get(text.removeprefix(_ATTACHMENT))
+        text = kept if isinstance(kept, str) else text
+    error = plain(entry.get("error"))
+    message = Message(ROLES[role], text, tuple(calls), is_error=error is not None)
+    if message.role != "tool":
+        return message
+    answered = entry.get("tool_call_id")
+    said = error.get("message") if isinstance(error, Mapping) else None
+    return replace(message, text=text or str(said or ""), answered_id=answered if isinstance(answered, str) else None)
+
+
+def _record_in(data: bytes, name: str) -> Record:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise record_error(name, f"this is not UTF-8 text (byte {error.start})", "task_record_not_utf8") from None
+    return converted(parse_json(text, name), record_from_inspect, name)
+
+
+def _samples_in(text: str) -> Iterator[tuple[str | None, Extent]]:
+    """Where each sample of a log lies. Raises ValueError where the text is no log."""
+    decoder = json.JSONDecoder()
+
+    def skip(at: int, expected: str) -> int:
+        """Behind the next character, which has to be one of those."""
+        while text[at] in " \t\r\n":
+            at += 1
+        if text[at] not in expected:
+            raise ValueError(f"no {expected}")
+        return at + 1
+
+    def end_of_space(at: int) -> int:
+        while text[at] in " \t\r\n":
+            at += 1
+        return at
+
+    at = skip(3 if text.startswith("\xef\xbb\xbf") else 0, "{")
+    while True:
+        key, at = decoder.raw_decode(text, end_of_space(at))
+        at = skip(at, ":")
+        if key == "samples" and text[end_of_space(at)] == "[":
+            at = end_of_space(at) + 1
+            number = 0
+            while text[end_of_space(at)] != "]":
+                start = end_of_space(at)
+                sample, at = decoder.raw_decode(text, start)
+                number += 1
+                yield _sample_id(sample, text[start:at]), Extent(number, start, at - start)
+                at = end_of_space(at)
+                at += text[at] == ","
+            at = end_of_space(at) + 1
+        else:
+            _, at = decoder.raw_decode(text, end_of_space(at))
+        at = end_of_space(at)
+        if text[at] == "}":
+            return
+        at = skip(at, ",")
+
+
+def _sample_id(sample: object, text: str) -> str | None:
+    """text: of the sample, as `JsonLog.scan` reads it."""
+    sample_id = sample.get("id") if isinstance(sample, dict) else None
+    if isinstance(sample_id, str) and not sample_id.isascii():
+        sample_id = json.loads(text.encode("latin-1"))["id"]
+    return str(sample_id) if isinstance(sample_id, int | str) and sample_id != "" else None
+
+
+def _decompressed(data: bytes, method: int, name: str) -> bytes:
+    """At most a byte more than a record may have. Raises TaskError."""
+    try:
+        if method == zipfile.ZIP_STORED:
+            return data
+        if method == zipfile.ZIP_DEFLATED:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MAX_RECORD_BYTES + 1)
+        if method == _ZSTANDARD and (decompress := _zstandard()) is not None:
+            return decompress(data)
+    except Exception as error:  # noqa: BLE001 - each method has errors of its own
+        raise record_error(name, f"the sample is damaged ({error})", "task_record_unreadable") from None
+    missing = "the extra 'inspect' is not installed" if method == _ZSTANDARD else f"method {method} is unknown here"
+    raise record_error(name, f"cannot be decompressed: {missing}. {_CONVERT}", "task_record_unreadable")
+
+
+def _zstandard() -> Callable[[bytes], bytes] | None:
+    """None where the extra `inspect` is not installed; the standard library has it from Python 3.14 on."""
+    try:
+        from zstandard import ZstdDecompressor
+    except ImportError:
+        return None
+    return lambda data: ZstdDecompressor().stream_reader(data).read(MAX_RECORD_BYTES + 1)

@@ -1,0 +1,103 @@
+"""The record of a run from the messages of LangChain and LangGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from guarantee_email_agent.judging.openai_transcript import ROLES, read_call, read_message
+from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.transcript import (
+    Call,
+    Message,
+    call_of,
+    kind_of,
+    list_at,
+    mapping_at,
+    plain,
+    record_of_messages,
+    text_of,
+    transcript_error,
+)
+
+_ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool", **ROLES}
+_CLASSES: Final = {
+    "HumanMessage": "human",
+    "AIMessage": "ai",
+    "SystemMessage": "system",
+    "ToolMessage": "tool",
+    "FunctionMessage": "function",
+    "ChatMessage": "chat",
+    "RemoveMessage": "remove",
+}
+
+
+def record_from_langchain(transcript: object) -> Record:
+    """The record of a run with LangChain or LangGraph.
+
+    transcript: the list of messages, or a graph's state that has it under `messages`. Each is an object of theirs, or
+    what `messages_to_dict`, `dumpd` or `model_dump` made of one, `{"role", "content"}`, or a pair of a role and a text.
+    See `transcript.record_of_messages` for what becomes of it. Raises TaskError(code="task_transcript_invalid").
+    """
+    messages = []
+    for number, entry in enumerate(_entries(plain(transcript)), 1):
+        message = _read_message(plain(entry), f"message {number}")
+        if message is not None:
+            messages.append(message)
+    return record_of_messages(messages)
+
+
+def _entries(transcript: object) -> Sequence[Any]:
+    if isinstance(transcript, list | tuple):
+        return transcript
+    if isinstance(transcript, Mapping) and "messages" in transcript:
+        return list_at(transcript["messages"], "'messages'")
+    found = "an object without 'messages'" if isinstance(transcript, Mapping) else kind_of(transcript)
+    raise transcript_error(f"the transcript is {found}. Pass the list of messages, or the state of the graph")
+
+
+def _read_message(entry: object, where: str) -> Message | None:
+    """None for what takes another message away."""
+    match entry:
+        case [str(role), content]:
+            entry = {"type": role, "content": content}
+        case {"lc": _, "kwargs": Mapping() as fields, "id": [*_, str(name)]}:  # as `dumpd` writes it
+            entry = {"type": _CLASSES.get(name.removesuffix("Chunk"), name), **fields}
+        case {"type": str(kind), "data": Mapping() as fields}:  # as `messages_to_dict` does
+            entry = {**fields, "type": kind}
+    fields = mapping_at(entry, where)
+    stated = fields.get("type")
+    if not isinstance(stated, str) or stated == "chat":
+        return read_message(fields, where)
+    kind = _CLASSES.get(stated.removesuffix("Chunk"), stated)
+    if kind == "remove":
+        return None
+    if kind not in _ROLES:
+        raise transcript_error(f"{where} has the type {kind[:60]!r}, which is none of {', '.join(_ROLES)}")
+    answered = fields.get("tool_call_id")
+    return Message(
+        _ROLES[kind],
+        text_of(fields.get("content"), where),
+        tuple(_calls(fields, where)),
+        answered if isinstance(answered, str) else None,
+        fields.get("status") == "error",
+    )
+
+
+def _calls(fields: Mapping[str, Any], where: str) -> list[Call]:
+    listed = [
+        mapping_at(call, f"a tool call of {where}")
+        for key in ("tool_calls", "invalid_tool_calls")
+        for call in list_at(fields.get(key), f"{key!r} of {where}")
+    ]
+    if listed:
+        return [
+            read_call(call, where)
+            if "function" in call
+            else call_of(call.get("name"), call.get("args"), call.get("id"), where)
+            for call in listed
+        ]
+    # Messages that were stored before LangChain had calls of its own.
+    extra = fields.get("additional_kwargs")
+    given = extra.get("tool_calls") if isinstance(extra, Mapping) else None
+    return [read_call(call, where) for call in list_at(given, f"'tool_calls' of {where}")]

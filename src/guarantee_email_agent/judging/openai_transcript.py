@@ -1,0 +1,136 @@
+"""The record of a run from messages in OpenAI's shape: chat completions, or the items of the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.transcript import (
+    Call,
+    Message,
+    call_of,
+    kind_of,
+    list_at,
+    mapping_at,
+    plain,
+    record_of_messages,
+    text_of,
+    transcript_error,
+)
+
+ROLES: Final = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_OUTPUT: Final = "_call_output"
+_HOSTED_CALL: Final = "_call"  # of a tool that runs at the API: web_search_call, file_search_call …
+_NO_MESSAGES: Final = frozenset(
+    {"reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
+)
+_OF_ITEM: Final = frozenset({"id", "type", "status", "output", "call_id"})
+
+
+def record_from_openai(transcript: object) -> Record:
+    """The record of a run with OpenAI's chat completions or Responses API, or with whatever speaks the same.
+
+    transcript: the list of messages or items, the objects of OpenAI's package or plain ones; or a mapping that has it
+    under `messages`, or under `input` and `output`; a last answer under `choices` is appended. See
+    `transcript.record_of_messages` for what becomes of it. Raises TaskError(code="task_transcript_invalid").
+    """
+    messages: list[Message] = []
+    for number, entry in enumerate(_entries(plain(transcript)), 1):
+        _add(messages, mapping_at(entry, f"message {number}"), f"message {number}")
+    return record_of_messages(messages)
+
+
+def _entries(transcript: object) -> Sequence[Any]:
+    if isinstance(transcript, list | tuple):
+        return transcript
+    if not isinstance(transcript, Mapping):
+        raise transcript_error(f"the transcript is {kind_of(transcript)}, not a list of messages")
+    if not any(key in transcript for key in ("messages", "input", "output", "choices")):
+        raise transcript_error("the transcript has no 'messages', and no 'input' and 'output' either")
+    asked = transcript.get("input")
+    given = [{"role": "user", "content": asked}] if isinstance(asked, str) else list_at(asked, "'input'")
+    choices = [mapping_at(choice, "a choice") for choice in list_at(transcript.get("choices"), "'choices'")[:1]]
+    return [
+        *list_at(transcript.get("messages"), "'messages'"),
+        *given,
+        *list_at(transcript.get("output"), "'output'"),
+        *(choice.get("message") for choice in choices),
+    ]
+
+
+def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
+    """Append a message; a call of the Responses API joins the assistant's message that it came with."""
+    kind = entry.get("type")
+    if "role" not in entry and isinstance(kind, str):
+        if kind in _NO_MESSAGES:
+            return
+        if kind.endswith(_OUTPUT):
+            answered = entry.get("call_id")
+            text = text_of(entry.get("output"), where)
+            messages.append(Message("tool", text, answered_id=answered if isinstance(answered, str) else None))
+            return
+        if kind.endswith(_HOSTED_CALL):
+            _add_call(messages, entry, kind, where)
+            return
+        raise transcript_error(f"{where} has the type {kind!r}, which is neither a message nor a tool call")
+    message = read_message(entry, where)
+    if kind == "message" and message.role == "assistant" and messages and messages[-1].role == "assistant":
+        text = "\n".join(filter(None, (messages[-1].text, message.text)))
+        messages[-1] = replace(messages[-1], text=text)
+    else:
+        messages.append(message)
+
+
+def _add_call(messages: list[Message], entry: Mapping[str, Any], kind: str, where: str) -> None:
+    call_id = entry.get("call_id", entry.get("id"))
+    name = entry.get("name", kind.removesuffix(_HOSTED_CALL))
+    rest = {key: value for key, value in entry.items() if key not in _OF_ITEM}
+    call = call_of(name, entry.get("arguments", entry.get("input", rest)), call_id, where)
+    if messages and messages[-1].role == "assistant":
+        messages[-1] = replace(messages[-1], calls=(*messages[-1].calls, call))
+    else:
+        messages.append(Message("assistant", calls=(call,)))
+    if "output" in entry:  # of a remote MCP server, called by the API
+        messages.append(
+            Message("tool", text_of(entry["output"], where), answered_id=call.id, is_error=bool(entry.get("error")))
+        )
+
+
+def read_message(entry: Mapping[str, Any], where: str) -> Message:
+    """One message of a chat completion. Raises TaskError(code="task_transcript_invalid")."""
+    role = entry.get("role")
+    if role is None:
+        raise transcript_error(f"{where} has no role. Write one of {', '.join(ROLES)}")
+    if not isinstance(role, str) or role not in ROLES:
+        raise transcript_error(
+            f"{where} has the role {kind_of(role) if not isinstance(role, str) else repr(role)[:60]}"
+            f", which is none of {', '.join(ROLES)}"
+        )
+    calls = [read_call(call, where) for call in list_at(entry.get("tool_calls"), f"'tool_calls' of {where}")]
+    if (legacy := entry.get("function_call")) is not None:
+        function = mapping_at(legacy, f"'function_call' of {where}")
+        calls.append(call_of(function.get("name"), function.get("arguments"), None, where))
+    answered = entry.get("tool_call_id")
+    return Message(
+        ROLES[role],
+        "\n".join(filter(None, (text_of(entry.get("content"), where), text_of(entry.get("refusal"), where)))),
+        tuple(calls),
+        answered if isinstance(answered, str) else None,
+    )
+
+
+def read_call(value: object, where: str) -> Call:
+    """One of a message's `tool_calls`. Raises TaskError(code="task_transcript_invalid")."""
+    call = mapping_at(value, f"a tool call of {where}")
+    custom = call.get("custom")
+    function = mapping_at(call.get("function") if custom is None else custom, f"a tool call of {where}")
+    return call_of(function.get("name"), function.get("arguments", function.get("input")), call.get("id"), where)

@@ -1,0 +1,130 @@
+"""What becomes of messages, whichever framework they come from."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from guarantee_email_agent.judging.record import Record
+from guarantee_email_agent.judging.transcript import Call, Message, call_of, record_of_messages, text_of
+from guarantee_email_agent.utils.errors import TaskError
+
+ASKED = Message("user", "How much?")
+LOOKED = Message("assistant", "I look.", (Call("look", {"at": "price"}, "1"),))
+FOUND = Message("tool", "5.00", answered_id="1")
+
+
+class TestAnswer:
+    @pytest.mark.parametrize(
+        ("messages", "answer"),
+        [
+            ([ASKED, LOOKED, FOUND, Message("assistant", "5.00")], "5.00"),
+            ([ASKED, Message("assistant", "5.00"), Message("user", "Thanks")], "5.00"),
+            ([ASKED, Message("assistant", "4.00"), ASKED, LOOKED], ""),
+            ([ASKED, LOOKED, FOUND], ""),
+            ([ASKED], ""),
+            ([Message("assistant", "Done", (Call("task_complete", {"result": "5.00"}),))], "5.00"),
+            ([Message("assistant", "Done", (Call("task_complete", {"result": [5]}),)), ASKED], "[5]"),
+            ([Message("assistant", "5.00", (Call("task_complete", {}),))], ""),
+        ],
+        ids=[
+            "last",
+            "before-thanks",
+            "cut-off-in-a-call",
+            "cut-off-after-it",
+            "none",
+            "task_complete",
+            "list",
+            "empty",
+        ],
+    )
+    def test_of_a_run(self, messages: list[Message], answer: str) -> None:
+        record = record_of_messages(messages)
+        assert (record["task_result"], record["status"]) == (answer, "success" if answer else "failed")
+
+    def test_how_often_the_model_was_asked(self) -> None:
+        assert record_of_messages([ASKED, LOOKED, FOUND, Message("assistant", "5.00")])["iterations"] == 2
+
+    def test_no_messages_at_all(self) -> None:
+        with pytest.raises(TaskError, match="the transcript has no messages"):
+            record_of_messages([])
+
+
+class TestExecutionTrace:
+    def trace(self, *messages: Message) -> Record:
+        return {entry["action"]["action_type"]: entry for entry in record_of_messages(messages)["execution_trace"]}
+
+    def test_answers_come_to_their_calls_in_whatever_order(self) -> None:
+        calls = (Call("a", {"x": 1}, "1"), Call("b", "no JSON", "2"))
+        found = self.trace(
+            Message("assistant", calls=calls),
+            Message("tool", "B", answered_id="2"),
+            Message("tool", "A", answered_id="1"),
+        )
+        assert found["a"] == {"action": {"x": 1, "action_type": "a"}, "feedback": {"done": False, "message": "A"}}
+        assert found["b"]["action"] == {"arguments": "no JSON", "action_type": "b"}
+        assert found["b"]["feedback"]["message"] == "B"
+
+    def test_a_call_without_an_answer_and_an_answer_without_a_call(self) -> None:
+        found = self.trace(LOOKED, Message("tool", "5.00", answered_id="2"))
+        assert found["look"]["feedback"] == {"done": False, "message": "", "answered": False}
+        assert len(found) == 1
+
+    def test_an_id_that_comes_again(self) -> None:
+        record = record_of_messages([LOOKED, FOUND, LOOKED, Message("tool", "6.00", answered_id="1")])
+        assert [entry["feedback"]["message"] for entry in record["execution_trace"]] == ["5.00", "6.00"]
+
+    def test_a_failed_call(self) -> None:
+        found = self.trace(LOOKED, Message("tool", "no", answered_id="1", is_error=True))
+        assert found["look"]["feedback"] == {"done": False, "message": "no", "error": True}
+
+    def test_an_argument_cannot_pass_for_the_name_of_a_tool(self) -> None:
+        assert set(self.trace(Message("assistant", calls=(Call("look", {"action_type": "send_email"}),)))) == {"look"}
+
+    def test_the_conversation_has_the_calls_in_the_shape_of_openai(self) -> None:
+        [called, answered] = record_of_messages([LOOKED, FOUND])["conversation"]
+        assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"at": "price"}
+        assert answered == {"role": "tool", "content": "5.00", "tool_call_id": "1"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("one", "one"),
+        (["one", {"type": "text", "text": "two"}], "one\ntwo"),
+        ([{"type": "refusal", "refusal": "no"}, {"type": "image_url", "image_url": {}}], "no\n[image_url]"),
+        ([{"type": "thinking", "thinking": "…"}, {"type": "tool_use", "name": "look"}], ""),
+        ({"type": "text", "text": "one"}, "one"),
+    ],
+)
+def test_the_text_of_a_content(content: object, text: str) -> None:
+    assert text_of(content, "message 1") == text
+
+
+@pytest.mark.parametrize("content", [7, [None], [[]], True])
+def test_a_content_of_another_type(content: object) -> None:
+    with pytest.raises(TaskError, match="message 3"):
+        text_of(content, "message 3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("", {}),
+        (None, {}),
+        ("{", "{"),
+        ("[1]", "[1]"),
+        ([1], "[1]"),
+        ("[" * 99_999, "[" * 99_999),
+    ],
+)
+def test_the_arguments_of_a_call(arguments: object, read: object) -> None:
+    assert call_of("look", arguments, "1", "message 1").arguments == read
+
+
+def test_a_call_without_a_name() -> None:
+    with pytest.raises(TaskError, match="message 3 has a tool call without a name"):
+        call_of(None, "{}", "1", "message 3")
