@@ -13,8 +13,8 @@ import pytest
 from guarantee_email_agent.instructions.instruction import ScenarioHeader
 from guarantee_email_agent.instructions.instruction_files import TICKET_FIELDS_OF_CODE
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
-from guarantee_email_agent.instructions.router import SERIAL_COUNTS, UNCLEAR, WARRANTY_STATUSES, Condition
-from guarantee_email_agent.instructions.template import FACTS, PLACEHOLDERS
+from guarantee_email_agent.instructions.look_up import TICKET_NUMBER, WARRANTY
+from guarantee_email_agent.instructions.router import NUMBER_COUNTS, UNCLEAR, Condition
 from guarantee_email_agent.instructions.topics import EXAMPLE_ELEMENT, TOPIC_ELEMENT
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,12 +43,12 @@ def test_every_element_of_the_main_instruction_is_explained(name: str) -> None:
     assert f"`<{name}>`" in _document("instructions.md")
 
 
-@pytest.mark.parametrize("name", PLACEHOLDERS)
+@pytest.mark.parametrize("name", [*WARRANTY.placeholders, TICKET_NUMBER])
 def test_every_placeholder_is_explained(name: str) -> None:
     assert f"`{{{name}}}`" in _document("instructions.md")
 
 
-@pytest.mark.parametrize("name", [*FACTS, *TRIGGER_PARTS, UNCLEAR, *SERIAL_COUNTS, *WARRANTY_STATUSES])
+@pytest.mark.parametrize("name", [*WARRANTY.fact_names, *TRIGGER_PARTS, UNCLEAR, *NUMBER_COUNTS, *WARRANTY.situations])
 def test_every_fact_and_every_part_of_a_trigger_is_explained(name: str) -> None:
     assert f"`{name}`" in _document("instructions.md")
 

@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from guarantee_email_agent.config.look_up_settings import LookUpSettings
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.files.json_schema import json_schema
 from guarantee_email_agent.files.yaml import locate
@@ -24,6 +25,8 @@ def settings(section: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple
         value, path = getattr(section, field.name), (*prefix, field.name)
         if is_dataclass(value):
             yield from settings(value, path)
+        elif path == ("look_ups",):
+            continue  # documented in a table of its own
         else:
             yield path, value, field.metadata["doc"]
 
@@ -44,6 +47,13 @@ def test_reference_lists_every_setting_with_its_default_and_nothing_else() -> No
     ]
 
 
+def test_reference_lists_every_key_of_a_look_up() -> None:
+    reference = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    section = reference.partition("### look_ups")[2].partition("### tickets")[0]
+    documented = re.findall(r"^\| `(\w+)` \| .* \| .* \|$", section.partition("| form |")[0], re.MULTILINE)
+    assert sorted(documented) == sorted(field.name for field in fields(LookUpSettings))
+
+
 def test_commented_file_holds_every_setting() -> None:
     text = (ROOT / "config.yaml").read_text(encoding="utf-8")
     assert [path for path, _, _ in settings(Config()) if locate(text, path) is None] == []
@@ -56,7 +66,7 @@ def test_every_setting_says_what_it_means_in_a_sentence() -> None:
 def test_schema_carries_the_limits() -> None:
     schema = json_schema(Config, "config.yaml of the warranty e-mail agent")
     assert list(schema["properties"]) == [
-        *("mcp", "mailbox", "warranties", "tickets"),
+        *("mcp", "mailbox", "warranties", "tickets", "look_ups"),
         *("instructions", "llm", "reply", "eval", "agent", "tasks", "logging"),
     ]
     threshold = schema["properties"]["eval"]["properties"]["pass_threshold"]

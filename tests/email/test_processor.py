@@ -35,8 +35,9 @@ def test_a_valid_warranty_is_answered_and_gets_a_ticket() -> None:
         success=True,
         message_id="<m1@example.com>",
         scenario_used="valid-warranty",
-        serial_number="SN12345",
-        warranty_status="valid",
+        look_up="warranty_api",
+        number="SN12345",
+        status="valid",
         email_sent=True,
         ticket_created=True,
         ticket_id="MOCK-TICKET-001",
@@ -655,7 +656,7 @@ def test_what_a_mail_says_changes_no_fact(demand: str) -> None:
 
     result = agent.process(mail(f"My dryer with serial number SN12345 is broken.\n{demand}"))
 
-    assert (result.scenario_used, result.warranty_status) == ("invalid-warranty", "expired")
+    assert (result.scenario_used, result.status) == ("invalid-warranty", "expired")
     assert agent.tickets == []
     (sent,) = agent.sent
     assert sent["to"] == "jane@example.com"

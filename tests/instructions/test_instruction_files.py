@@ -6,7 +6,9 @@ import re
 import pytest
 from shipped_instructions import SHIPPED_TOPICS, InstructionFolder
 
-from guarantee_email_agent.instructions.instruction_files import MAX_BYTES
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import MAX_BYTES, InstructionFiles
+from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp
 from guarantee_email_agent.instructions.router import Situation, all_situations, is_triggered
 from guarantee_email_agent.utils.errors import InstructionError
 
@@ -209,7 +211,7 @@ def test_a_duplicate_key_is_reported(folder: InstructionFolder) -> None:
             "valid-warranty",
             "Serial number: {serial_number}",
             "Serial number: {serial}",
-            ":LINE: unknown placeholder {serial}. Known are: ",
+            ":LINE: unknown placeholder {serial} – did you mean 'serial_number'? Known are: ",
         ),
         (
             "valid-warranty",
@@ -400,7 +402,7 @@ def test_the_models_text_holds_no_topic(folder: InstructionFolder) -> None:
             16,
             "the reply says 'expired', which is not so where '",
         ),
-        ("spare parts on", "{serial_number} on", 16, "{serial_number} has no value where 'topic: spare-parts'"),
+        ("spare parts on", "{serial_number} on", 16, "unknown placeholder {serial_number}"),
     ],
 )
 def test_a_topic_that_does_not_fit_is_reported_with_its_place(
@@ -413,7 +415,7 @@ def test_a_topic_that_does_not_fit_is_reported_with_its_place(
 
 def test_a_question_for_the_serial_number_needs_the_topic_that_looks_it_up(folder: InstructionFolder) -> None:
     folder.edit(folder.main, '<topic name="warranty">', '<topic name="guarantee">')
-    top = "scenarios/missing-info.md:1: asks_for needs the topic 'warranty'"
+    top = "scenarios/missing-info.md:1: asks_for: 'serial_number' is the number of no look-up. Known are: none, since"
     assert any(problem.startswith(top) for problem in folder.problems())
 
 
@@ -441,3 +443,69 @@ def test_an_error_ends_in_exit_code_2(folder: InstructionFolder) -> None:
     with pytest.raises(InstructionError) as caught:
         folder.load()
     assert caught.value.exit_code == 2
+
+
+ORDERS = LookUp("orders", ("order-status",), "order_number", "status", ("shipped",), (Fact("carrier", "name"),))
+ORDER = """---
+name: order
+description: The customer asks where an order is
+trigger:
+  - {topic: order-status}
+version: "1.0.0"
+---
+<topic name="order-status">The customer asks where an order is.</topic>
+
+<reply status="shipped">Your order {order_number} is on its way.</reply>
+<reply status="not_found">We do not know the order {order_number}.</reply>
+<reply>Which order do you mean?</reply>
+"""
+
+
+def load_with_orders(folder: InstructionFolder, text: str = ORDER) -> Instructions:
+    folder.scenario("order").write_text(text, encoding="utf-8")
+    return InstructionFiles(folder.main, folder.scenarios, (WARRANTY, ORDERS)).load()
+
+
+def test_a_configured_look_up_serves_a_declared_topic(folder: InstructionFolder) -> None:
+    instructions = load_with_orders(folder)
+    assert instructions.look_ups == (WARRANTY, ORDERS)
+    assert instructions.look_up_for("order-status") is ORDERS
+    assert instructions.route(Situation(False, "order-status", "one", "withheld")).name == "order"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            "{topic: order-status}",
+            "{topic: order-status, status: [shiped]}",
+            "trigger[0].status: is 'shiped', which is",
+        ),
+        ("{topic: order-status}", "{topic: order-status, serial_numbers: one}", "for the topic order-status write 'nu"),
+        ("{topic: order-status}", "{topic: order-status, numbers: none, status: [shipped]}", "applies in no situation"),
+        ("order {order_number} is on", "order {order_numbr} is on", "{order_numbr} – did you mean 'order_number'?"),
+        ("order {order_number} is on", "order {serial_number} is on", "unknown placeholder {serial_number}"),
+        ("order {order_number} is on", "order is on", "the reply does not always hold {order_number}"),
+        ("order {order_number} is on", "{order_number} by {carrier} is on", "{carrier} has no value"),
+        (
+            "version:",
+            "asks_for: order_numbr\nversion:",
+            "asks_for: 'order_numbr' is the number of no look-up – did you mean 'order_",
+        ),
+        ("version:", "ticket: {order_number: x}\nversion:", "ticket.order_number is decided by the agent"),
+        ("version:", "ticket: {order: '{oder_number}'}\nversion:", "ticket.order: unknown placeholder {oder_number}"),
+        ('<topic name="order-status">', '<topic name="order-state">', "declares the topic 'order-status' – did you"),
+    ],
+)
+def test_what_does_not_fit_the_look_up_is_reported(old: str, new: str, problem: str, folder: InstructionFolder) -> None:
+    assert ORDER.count(old) == 1
+    with pytest.raises(InstructionError) as caught:
+        load_with_orders(folder, ORDER.replace(old, new))
+    assert problem in caught.value.message
+
+
+def test_a_look_up_for_a_topic_that_nobody_declares_is_reported(folder: InstructionFolder) -> None:
+    with pytest.raises(
+        InstructionError, match=r"look_ups\.orders\.topics: no instruction file declares the topic 'order-"
+    ):
+        InstructionFiles(folder.main, folder.scenarios, (WARRANTY, ORDERS)).load()

@@ -7,11 +7,12 @@ from shipped_instructions import SHIPPED_TOPICS
 
 from guarantee_email_agent.instructions.claims import find_false_claim
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Condition, all_situations
-from guarantee_email_agent.instructions.template import FACTS, Sentence, select_template
+from guarantee_email_agent.instructions.template import Sentence, select_template
 
 VALID = Condition(topic="warranty", serial_numbers="one", warranty_status=("valid",))
 EXPIRED = Condition(topic="warranty", serial_numbers="one", warranty_status=("expired",))
@@ -33,7 +34,7 @@ def test_whatever_is_chosen_a_shipped_reply_carries_the_facts_and_says_nothing_f
 ) -> None:
     situation = data.draw(st.sampled_from([each for each in all_situations(SHIPPED_TOPICS) if each.topic]))
     scenario = instructions.route(situation)
-    facts: dict[str, str | None] = dict.fromkeys(FACTS)
+    facts: dict[str, str | None] = dict.fromkeys(WARRANTY.fact_names)
     if (status := situation.warranty_status) not in (None, "withheld"):
         facts |= {"serial_number": "SN12345", "warranty_status": status}
         facts["expiration_date"] = data.draw(st.sampled_from([None, "2031-02-03"])) if status != "not_found" else None

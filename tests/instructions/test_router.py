@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
 
 
@@ -36,11 +37,6 @@ def test_no_situation_comes_twice() -> None:
     assert len(situations) == len(set(situations))
 
 
-def test_the_numbers_of_a_mail_count_for_the_topic_with_a_look_up_alone() -> None:
-    assert Situation.of_mail("spare-parts", "several", None) == Situation(False, "spare-parts")
-    assert Situation.of_mail("warranty", "several", None) == Situation(False, "warranty", "several")
-
-
 def test_a_declared_topic_without_a_look_up_is_one_situation() -> None:
     before, after = (list(all_situations(topics)) for topics in (["other"], ["other", "spare-parts"]))
     assert [situation for situation in after if situation not in before] == [Situation(False, "spare-parts")]
@@ -49,7 +45,20 @@ def test_a_declared_topic_without_a_look_up_is_one_situation() -> None:
 def test_a_status_is_known_for_one_number_in_a_warranty_mail_only() -> None:
     for situation in all_situations(["warranty", "spare-parts"]):
         has_status = situation.warranty_status is not None
-        assert has_status == (situation.topic == "warranty" and situation.serial_numbers == "one")
+        assert has_status == (situation.topic == "warranty" and situation.numbers == "one")
+
+
+def test_a_configured_look_up_gives_its_topics_numbers_and_statuses_of_their_own() -> None:
+    orders = LookUp("orders", ("order",), "order_number", "status", ("shipped",), ())
+    situations = [each for each in all_situations(["order"], [orders]) if each.topic == "order"]
+    assert [(each.numbers, each.status) for each in situations] == [
+        ("none", None),
+        *(("one", status) for status in ("shipped", "not_found", "other", "withheld")),
+        ("several", None),
+    ]
+    assert str(situations[1]) == "topic: order, numbers: one, status: shipped"
+    assert is_triggered([Condition(topic="order", numbers="one", status=("shipped",))], situations[1])
+    assert not is_triggered([Condition(topic="order", status=("other",))], situations[1])
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_the_words_for_a_coverage_are_those_that_conditions_name() -> None:
         '<reply coverage="known">a<if coverage="Full, unknown">b</if>'
         '<optional id="c" use="u" coverage="parts only">c</optional></reply>'
     )
-    assert template.coverage_words() == {"full", "parts only"}
+    assert template.words_asked_for("coverage") == {"full", "parts only"}
 
 
 def test_literal_text_is_every_word_of_the_author() -> None:

@@ -16,8 +16,10 @@ import pytest
 from mcp_sessions import failure
 
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
+from guarantee_email_agent.instructions.look_up import WARRANTY
+from guarantee_email_agent.integrations.look_up_answer import LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.integrations.mcp_session import McpSession
-from guarantee_email_agent.integrations.ports import Reply, WarrantyAnswer, parse_warranty_answer
+from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.services import Services, TicketingClient, create_services
 from guarantee_email_agent.utils.clock import SystemClock
@@ -66,8 +68,8 @@ async def test_one_mail_goes_all_the_way(services: Services, tmp_path: Path) -> 
     assert entry.size == len(MAIL)
     assert await services.mail.read_raw(entry.id, 10_000) == MAIL
 
-    answer = parse_warranty_answer(await services.warranty.check_warranty("sn100"))
-    assert answer == WarrantyAnswer("valid", "2999-12-31", "full")
+    answer = parse_look_up_answer(await services.warranty.check_warranty("sn100"), WARRANTY)
+    assert answer == LookUpAnswer("valid", {"expiration_date": "2999-12-31", "coverage": "full"})
 
     assert await services.ticketing.list_tickets() == []
     created = await services.ticketing.create_ticket(TICKET)

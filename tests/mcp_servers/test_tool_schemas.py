@@ -72,14 +72,21 @@ REPLY = (
         (
             "create_ticket",
             {
-                "serial_number": text(100),
-                "warranty_status": text(40),
                 "customer_email": text(320),
                 "priority": text(40),
                 "category": text(100),
                 "idempotency_key": KEY,
             },
-            {},
+            {
+                "serial_number": text(100, default=""),
+                "warranty_status": text(40, default=""),
+                "details": {
+                    "type": "object",
+                    "additionalProperties": text(320),
+                    "propertyNames": {"minLength": 1, "maxLength": 40},
+                    "maxProperties": 20,
+                },
+            },
         ),
         (
             "add_note",

@@ -16,10 +16,12 @@ from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
 from guarantee_email_agent.agent.startup import connection_problem, mailbox_name
 from guarantee_email_agent.config.loader import built_in_files, load_config
-from guarantee_email_agent.config.settings import Config, McpServer, Mode
+from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations import services
+from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -80,8 +82,10 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
             report.passed("Log", str(config.logging.file))
+    warranty_needed = True
     with report.checking("Instructions"):
-        instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+        instructions = instruction_files(config).load()
+        warranty_needed = WARRANTY in instructions.look_ups
         built_in = ", built-in" if "instructions" in built_in_files(config) else ""
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
     with report.checking("Language model"):
@@ -101,23 +105,33 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             lambda client: client.test_connection(policy.drafts),
         ),
         _connect(
-            lambda: services.create_warranty_client(config, _CLOCK, os.environ), lambda client: client.test_connection()
+            lambda: services.create_warranty_client(config, _CLOCK, os.environ),
+            lambda client: client.test_connection() if warranty_needed else _nothing_to_try(),
         ),
         _connect(
             lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
             lambda client: client.test_connection() if policy.delivers else _nothing_to_try(),
         ),
     )
+    look_ups = {name: await _connect_look_up(name, config) for name in config.look_ups}
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
-        report.service("Warranty system", warranty, _describe(config.mcp.warranty_api, config.warranties.file))
+        warranties = _describe(config.mcp.warranty_api, config.warranties.file)
+        report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
+        for name, client in look_ups.items():
+            look_up = config.look_ups[name]
+            report.service(f"Look-up {name}", client, _describe(look_up.server, look_up.table))
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
         report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
         if inbox and isinstance(mail, MailClient) and ledger is not None:
             await _count_inbox(mail, config, ledger, key, report)
     finally:
         await asyncio.gather(
-            *(service.close() for service in (mail, warranty, ticketing) if not isinstance(service, AgentError))
+            *(
+                service.close()
+                for service in (mail, warranty, ticketing, *look_ups.values())
+                if not isinstance(service, AgentError)
+            )
         )
         if ledger is not None:
             ledger.close()
@@ -149,6 +163,13 @@ async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awai
         return service
     await service.close()
     return problem
+
+
+async def _connect_look_up(name: str, config: Config) -> services.LookUpClient | AgentError:
+    return await _connect(
+        lambda: services.create_look_up_client(name, config, _CLOCK, os.environ),
+        lambda client: client.test_connection(),
+    )
 
 
 async def _nothing_to_try() -> bool:

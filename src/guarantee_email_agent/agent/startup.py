@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -20,7 +20,8 @@ from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.database import LedgerError
@@ -126,7 +127,7 @@ async def open_daemon(
     each service that cannot be reached.
     """
     clock = SystemClock()
-    InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+    instructions = instruction_files(config).load()
     async with AsyncExitStack() as stack:
         model = language_model(config, clock, InstructionInterpreter())
         stack.push_async_callback(model.aclose)
@@ -135,15 +136,19 @@ async def open_daemon(
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        await _test_connections(services, AnswerPolicy.of(config))
+        await _test_connections(services, AnswerPolicy.of(config), instructions.look_ups)
         worker = _create_worker(config, services, model, ledger, key, clock)
         first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
         since = answer_since(config.agent, first_start)
         yield Daemon(worker, clock, stop, on_result, since), services
 
 
-async def _test_connections(services: Services, policy: AnswerPolicy) -> None:
-    tests = [services.mail.test_connection(policy.drafts), services.warranty.test_connection()]
+async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:
+    """look_ups: those that topics are served by; the services of others are not needed."""
+    tests = [services.mail.test_connection(policy.drafts)]
+    if WARRANTY in look_ups:
+        tests.append(services.warranty.test_connection())
+    tests += (client.test_connection() for client in services.look_ups.values())
     if policy.delivers:  # else no ticket is opened, and the first start of ours would make its database
         tests.append(services.ticketing.test_connection())
     problems = [problem for problem in await asyncio.gather(*map(connection_problem, tests)) if problem is not None]
@@ -184,8 +189,9 @@ def _create_worker(
         mail=services.mail,
         warranty=services.warranty,
         ticketing=services.ticketing,
+        look_ups=services.look_ups,
         llm=model,
-        instructions=InstructionFiles(config.instructions.main, config.instructions.scenarios_dir),
+        instructions=instruction_files(config),
         model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
         clock=clock,
         policy=AnswerPolicy.of(config),

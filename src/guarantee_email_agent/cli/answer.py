@@ -62,7 +62,8 @@ def add_look_up_options(parser: arguments.Parser) -> None:
 def look_up_source(options: argparse.Namespace) -> LookUpSource:
     """Raises ConfigurationError for options that contradict each other, or an answer that no system could give."""
     from guarantee_email_agent.eval.answer_command import LookUpSource
-    from guarantee_email_agent.integrations.ports import parse_warranty_answer
+    from guarantee_email_agent.instructions.look_up import WARRANTY
+    from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
 
     given = {name: value for name in _FACTS if (value := getattr(options, name)) is not None}
     if options.look_up and given:
@@ -74,7 +75,7 @@ def look_up_source(options: argparse.Namespace) -> LookUpSource:
     answer = {"expiration_date" if name == "until" else name: value for name, value in given.items()}
     if answer:
         try:
-            parse_warranty_answer(answer)
+            parse_look_up_answer(answer, WARRANTY)
         except IntegrationError:
             raise ConfigurationError(
                 f"--until {options.until!r} is no date that a warranty system could give. Write it as 2027-01-31",

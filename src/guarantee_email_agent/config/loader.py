@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.config.settings import Config, InstructionSettings, Mcp, Secrets
+from guarantee_email_agent.config.settings import Config, InstructionSettings, Secrets
 from guarantee_email_agent.config.shipped_files import shipped_path
 from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, read_text
@@ -72,7 +72,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         agent=replace(config.agent, ledger=ledger if "://" in ledger else str(_absolute(folder, Path(ledger)))),
         instructions=InstructionSettings(paths["main"], paths["scenarios_dir"]),
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
-        secrets=_secrets(config.mcp, environment),
+        secrets=_secrets(config, environment),
         source=source.file,
     )
 
@@ -135,6 +135,8 @@ def _where_secrets_belong(problem: Problem) -> str:
     if problem.path[0] == "mcp":
         server = dotted_path(problem.path[:2]) if len(problem.path) > 2 else "mcp.<service>"
         place = f"set a variable there and name it in {server}.env"
+    elif problem.path[0] == "look_ups":
+        place = "set a variable there and name it in the look-up's server.env"
     else:
         place = "set ANTHROPIC_API_KEY"
     return f"secrets come from the environment: {place}, and remove this key"
@@ -196,6 +198,10 @@ def _with_absolute_paths(section: Any, folder: Path) -> Any:
             changes[field.name] = _absolute(folder, value)
         elif is_dataclass(value):
             changes[field.name] = _with_absolute_paths(value, folder)
+        elif isinstance(value, Mapping):
+            changes[field.name] = {
+                key: _with_absolute_paths(item, folder) if is_dataclass(item) else item for key, item in value.items()
+            }
     return replace(section, **changes)
 
 
@@ -219,8 +225,10 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
     return values
 
 
-def _secrets(mcp: Mcp, environment: Mapping[str, str]) -> Secrets:
-    names = [name for server in (mcp.gmail, mcp.warranty_api, mcp.ticketing_system) for name in server.env]
+def _secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
+    mcp = config.mcp
+    servers = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system, *(each.server for each in config.look_ups.values()))
+    names = [name for server in servers for name in server.env]
 
     def secret(name: str) -> str | None:
         # What was pasted or mounted from a file often ends with a line break.

@@ -8,26 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
+from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
-_VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
 _AUTHSERV_ID: Final = re.compile(r"[^\s;:\"]+")
-_URL: Final = re.compile(r"https?://[^\s/@]+(/\S*)?", re.IGNORECASE)
-
-
-def _server_url(value: str) -> str | None:
-    if "@" in value.partition("://")[2].partition("/")[0]:
-        return "holds a user name or password; pass it as an environment variable that `env` names"
-    return None if _URL.fullmatch(value) else f"must be a URL such as https://mcp.example.com/warranty, not {value!r}"
-
-
-def _variable_names(names: tuple[str, ...]) -> str | None:
-    for position, name in enumerate(names, 1):
-        if not _VARIABLE_NAME.fullmatch(name):  # the text may be a secret, so it is not shown
-            return f"must list names of environment variables, without values; item {position} is no name"
-    return None
 
 
 def _address(value: str) -> str | None:
@@ -67,32 +54,6 @@ def _authserv_id(value: str) -> str | None:
 def _addresses(addresses: tuple[str, ...]) -> str | None:
     wrong = next((address for address in addresses if not _ADDRESS.fullmatch(address)), None)
     return None if wrong is None else f"must list bare addresses such as support@example.com, not {wrong!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class McpServer:
-    """One MCP server: a command that starts it, or the URL where it runs. Neither: the one that comes with us."""
-
-    command: str | None = setting(None, "Program that starts the server, spoken to over stdio.", not_blank)
-    args: tuple[str, ...] = setting((), "Arguments of the command.")
-    url: str | None = setting(None, "Where a running server is reached (streamable HTTP).", _server_url)
-    env: tuple[str, ...] = setting(
-        (), "Names of the environment variables that the server gets; it gets no others.", _variable_names
-    )
-    timeout_s: float = number(10.0, "Seconds that one call may take.", 0, 600, above=True)
-
-    def __post_init__(self) -> None:
-        if self.command is not None and self.url is not None:
-            raise ValueError("has both command and url; keep the one that you use")
-        if self.command is None and self.args:
-            raise ValueError(
-                "has args but no command; add the command, or remove the section to use the built-in server"
-            )
-
-    @property
-    def built_in(self) -> bool:
-        """Whether the server that comes with this package is used."""
-        return self.command is None and self.url is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +317,10 @@ class Config:
     mailbox: MailboxSettings = setting(MailboxSettings(), "The mailbox of the built-in mail server.")
     warranties: Warranties = setting(Warranties(), "The list of the built-in warranty server.")
     tickets: Tickets = setting(Tickets(), "The tickets of the built-in ticketing server.")
+    look_ups: Mapping[str, LookUpSettings] = field(
+        default_factory=dict,
+        metadata={"doc": "Further look-ups, by the names of their services.", "check": look_ups_problem},
+    )
     instructions: InstructionSettings = setting(InstructionSettings(), "The files that say how the agent answers.")
     llm: Llm = setting(Llm(), "The language model.")
     reply: ReplySettings = setting(ReplySettings(), "Who words the replies.")

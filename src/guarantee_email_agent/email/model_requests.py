@@ -39,9 +39,9 @@ class ModelRequests:
     settings: ModelSettings
 
     async def triage(self, email: Email, instructions: Instructions, asked_for: str | None) -> Mapping[str, Any]:
-        """`topic`, `serial_numbers` and `hand_over`: candidates, of which code decides what they are worth."""
+        """`topic`, the numbers of each look-up, `hand_over`: candidates, of which code decides what they are worth."""
         request = triage_request(email, instructions, asked_for)
-        return await self._ask(request, lambda answer: is_triage(answer, instructions.topics))
+        return await self._ask(request, lambda answer: is_triage(answer, instructions.topics, instructions.look_ups))
 
     async def choose_sentences(
         self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]

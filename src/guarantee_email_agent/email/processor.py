@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from guarantee_email_agent.email.conversation import (
@@ -29,25 +29,26 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
-from guarantee_email_agent.email.verification import is_newly_given, verify_serial_numbers
+from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
+from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
-from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, Situation
-from guarantee_email_agent.instructions.template import FACTS, TICKET_PLACEHOLDER
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
+from guarantee_email_agent.integrations.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.integrations.ports import (
-    WITHHELD,
     Admission,
+    LookUpService,
     ReplyHistory,
     ReplySender,
     Thread,
     TicketingSystem,
-    WarrantyAnswer,
     WarrantyApi,
     parse_ticket_id,
-    parse_warranty_answer,
 )
 from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.llm.prompts import MAX_SERIAL_NUMBERS
+from guarantee_email_agent.llm.prompts import MAX_NUMBERS, numbers_key
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
 from guarantee_email_agent.utils.retry import RetryPolicy, call_with_retry
@@ -73,7 +74,7 @@ class EmailProcessor:
 
     identity_key: makes the ids of replies and tickets unguessable (see `identity`). reply_domain: of a reply's
     Message-ID. history: what the agent did before; None where every mail is the first. opened_ticket_id: of the ticket
-    that an earlier try, in another mode, opened for the mail that comes now.
+    that an earlier try, in another mode, opened for the mail that comes now. look_ups: the configured ones, by name.
     """
 
     mail: ReplySender
@@ -89,6 +90,7 @@ class EmailProcessor:
     identity_key: bytes = b""
     reply_domain: str = DEFAULT_DOMAIN
     opened_ticket_id: str | None = None
+    look_ups: Mapping[str, LookUpService] = field(default_factory=dict)
 
     @property
     def _requests(self) -> ModelRequests:
@@ -136,15 +138,15 @@ class EmailProcessor:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return
 
-        progress.step = "check_warranty"
-        answer = await self._check_warranty(mail, triage, progress)
+        progress.step = "check_warranty" if triage.look_up in (None, WARRANTY) else "look_up"
+        answer = await self._look_up(mail, triage, progress)
 
-        situation = Situation.of_mail(triage.topic, triage.serial_count, answer.status if answer else None)
+        situation = Situation(False, triage.topic, triage.count, answer.status if answer else None)
         scenario = instructions.route(situation)
         progress.record(scenario_used=scenario.name)
 
         progress.step = "draft"
-        facts = _reply_facts(triage, answer, instructions.coverage_words)
+        facts = _reply_facts(triage, answer, instructions)
         objections: tuple[str, ...] = ()
         if self.policy.reply_mode == "approved":
             draft = await self._requests.choose_sentences(email, instructions, scenario, facts)
@@ -152,7 +154,7 @@ class EmailProcessor:
             draft, objections = await self._requests.write_freely(email, instructions, scenario, facts)
 
         progress.step = "create_ticket"
-        body = await self._create_ticket(mail, scenario, facts, draft, progress)
+        body = await self._create_ticket(mail, scenario, triage.look_up, facts, draft, progress)
 
         progress.step = "send"
         await self._send(mail, scenario, body, objections, progress)
@@ -241,36 +243,51 @@ class EmailProcessor:
         email = mail.email
         asked_for = _asked_for(mail.thread, instructions) if mail.thread else None
         answer = await self._requests.triage(email, instructions, asked_for)
-        candidates = answer["serial_numbers"][:MAX_SERIAL_NUMBERS]
         lexicon = parse_lexicon(instructions.main_body)
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
-        numbers = verify_serial_numbers(candidates, email, lexicon, asked=asked_for is not None)
+        topic = answer["topic"]
+        look_up = instructions.look_up_for(topic)
+        if mail.thread is not None and (look_up is None or look_up.number != asked_for):
+            # Whatever else it is taken for: what may be answered is the answer to what we asked.
+            look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
+            topic = look_up.topics[0] if look_up else topic
+        if look_up is None:
+            return Triage(topic, None, (), reasons or (("follow-up",) if mail.thread else ()))
+        candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
+        numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=asked_for is not None)
         if mail.thread is None:
-            return Triage(answer["topic"], numbers, reasons)
+            return Triage(topic, look_up, numbers, reasons)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage(LOOK_UP_TOPIC, numbers, reasons or (() if gives_number else ("follow-up",)))
+        return Triage(topic, look_up, numbers, reasons or (() if gives_number else ("follow-up",)))
 
-    async def _check_warranty(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> WarrantyAnswer | None:
-        """What the warranty system says, or that the sender may not be told."""
-        if triage.topic != LOOK_UP_TOPIC or triage.serial_count != "one":
+    async def _look_up(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
+        """What the service says of the one number, or that the sender may not be told."""
+        look_up = triage.look_up
+        if look_up is None or triage.count != "one":
             return None
         if not mail.verified:
-            progress.record(warranty_status=WITHHELD.status)
+            progress.record(look_up=look_up.name, status=WITHHELD.status)
             return WITHHELD
-        serial_number = triage.serial_numbers[0]
-        progress.record(serial_number=serial_number)
-        raw = await call_with_retry(lambda: self.warranty.check_warranty(serial_number), self.retry, self.clock)
-        answer = parse_warranty_answer(raw)
+        number = triage.numbers[0]
+        progress.record(look_up=look_up.name, number=number)
+        raw = await call_with_retry(lambda: self._ask(look_up, number), self.retry, self.clock)
+        answer = parse_look_up_answer(raw, look_up)
         if answer.owner_email is not None and answer.owner_email.lower() != mail.recipient.lower():
             answer = WITHHELD
-        progress.record(warranty_status=answer.status)
+        progress.record(status=answer.status)
         return answer
+
+    async def _ask(self, look_up: LookUp, number: str) -> Mapping[str, Any]:
+        if look_up is WARRANTY:
+            return await self.warranty.check_warranty(number)
+        return await self.look_ups[look_up.name].look_up(number)
 
     async def _create_ticket(
         self,
         mail: _IncomingMail,
         scenario: ScenarioInstruction,
+        look_up: LookUp | None,
         facts: Mapping[str, str | None],
         draft: str,
         progress: _Progress,
@@ -279,9 +296,7 @@ class EmailProcessor:
         if scenario.ticket is None:
             return draft
         fields = {
-            **scenario.ticket,
-            "serial_number": facts["serial_number"] or "",
-            "warranty_status": facts["warranty_status"] or "",
+            **_ticket_fields(scenario, look_up, facts),
             "customer_email": mail.recipient,
         }
         if not self.policy.delivers:
@@ -367,21 +382,30 @@ def _scenario_code(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 
 
-def _reply_facts(
-    triage: Triage, answer: WarrantyAnswer | None, coverage_words: frozenset[str]
-) -> dict[str, str | None]:
-    """What a reply may say. A date means something for a known number only, and coverage for a valid warranty.
-
-    coverage_words: those that the instruction files know; any other says nothing.
-    """
+def _reply_facts(triage: Triage, answer: LookUpAnswer | None, instructions: Instructions) -> dict[str, str | None]:
+    """What a reply may say. A word that no instruction file knows says nothing."""
+    look_up = triage.look_up
+    if look_up is None:
+        return {}
+    facts: dict[str, str | None] = dict.fromkeys(look_up.fact_names)
     if answer is None:
-        return dict.fromkeys(FACTS)
-    if answer == WITHHELD:
-        return {**dict.fromkeys(FACTS), "warranty_status": answer.status}
-    coverage = answer.coverage.casefold() if answer.coverage and answer.status == "valid" else None
-    return {
-        "serial_number": triage.serial_numbers[0],
-        "warranty_status": answer.status,
-        "expiration_date": answer.expiration_date if answer.status in ("valid", "expired") else None,
-        "coverage": coverage if coverage in coverage_words else None,
+        return facts
+    facts[look_up.status] = answer.status
+    if answer != WITHHELD:
+        facts[look_up.number] = triage.numbers[0]
+        for fact in look_up.facts:
+            value = answer.facts.get(fact.name)
+            facts[fact.name] = value if fact.form != "word" or value in instructions.words_of(fact) else None
+    return facts
+
+
+def _ticket_fields(
+    scenario: ScenarioInstruction, look_up: LookUp | None, facts: Mapping[str, str | None]
+) -> dict[str, str]:
+    """What the instruction says, with facts filled in, and what follows from the look-up."""
+    written = {
+        name: PLACEHOLDER.sub(lambda match: facts.get(match[1]) or "", value)
+        for name, value in (scenario.ticket or {}).items()
     }
+    own = (look_up.number, look_up.status) if look_up else ()
+    return {**written, **{name: facts[name] or "" for name in own}}

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
-from guarantee_email_agent.instructions.router import SERIAL_COUNTS, SerialCount
+from guarantee_email_agent.instructions.look_up import LookUp
+from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +64,27 @@ class AnswerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What a mail is about, the serial numbers that really stand in it, and reasons to leave it to a person."""
+    """What a mail is about, the numbers of its topic's look-up that really stand in it, and reasons to leave it.
+
+    look_up: None where none serves the topic.
+    """
 
     topic: str
-    serial_numbers: tuple[str, ...]
+    look_up: LookUp | None
+    numbers: tuple[str, ...]
     hand_over: tuple[str, ...] = ()
 
     @property
-    def serial_count(self) -> SerialCount:
-        return SERIAL_COUNTS[min(len(self.serial_numbers), 2)]
+    def count(self) -> NumberCount | None:
+        """How many they are, as far as that makes a difference; None without a look-up."""
+        return NUMBER_COUNTS[min(len(self.numbers), 2)] if self.look_up else None
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
+
+    look_up: the name of the one that was asked for `number`, or would have been; `status` is what it came to.
 
     `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
@@ -87,8 +95,9 @@ class ProcessingResult:
     success: bool
     message_id: str
     scenario_used: str | None = None
-    serial_number: str | None = None
-    warranty_status: str | None = None
+    look_up: str | None = None
+    number: str | None = None
+    status: str | None = None
     email_sent: bool = False
     response_body: str | None = None
     ticket_created: bool = False

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.whole_numbers import WholeNumber, find_whole_numbers
 from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers, number_key
 from guarantee_email_agent.interpreter.serial_numbers import (
     canonical_serial_number,
     extract_answer,
     extract_serial_numbers,
     mentions_serial_number,
 )
+from guarantee_email_agent.interpreter.whole_numbers import WholeNumber, find_whole_numbers
 
 MAX_CANDIDATE_LENGTH = 60
 MIN_LENGTH_WITHOUT_LABEL = 6  # KX200 is a model
@@ -43,6 +45,41 @@ _POSTCODE = re.compile(
 )
 
 
+def verify_numbers(
+    candidates: Sequence[str],
+    email: Email,
+    lexicon: Lexicon,
+    number_format: NumberFormat | None = None,
+    *,
+    asked: bool = False,
+) -> tuple[str, ...]:
+    """The different numbers of a look-up that `candidates` point at, spelled as in the mail, upper case.
+
+    number_format: how they look; None for serial numbers. asked: the mail answers a reply that asked for one, so that
+    a lone number needs no label.
+    """
+    if number_format is None:
+        return verify_serial_numbers(candidates, email, lexicon, asked=asked)
+    wanted = set(map(number_key, candidates))
+    for text in _tiers(email):
+        given = find_given_numbers(tokenize(normalize_text(text)), number_format, lexicon)
+        kept = {key: number for key, number in given.all(asked=asked).items() if key in wanted}
+        if given.labelled and given.labelled.keys().isdisjoint(kept):
+            return ()
+        if kept:
+            return tuple(number for number in (kept | given.labelled).values() if not _MAKES_A_CLAIM.search(number))
+        asked = False
+    return ()
+
+
+def _tiers(email: Email) -> tuple[str, str, str]:
+    """What was newly written (with a subject of its own), what was quoted, and the signature."""
+    quoted = email.quoted_text
+    if email.is_answer:
+        return email.new_text, f"{email.subject}\n\n{quoted}", email.signature_text
+    return f"{email.subject}\n\n{email.new_text}", quoted, email.signature_text
+
+
 def verify_serial_numbers(
     candidates: Sequence[str], email: Email, lexicon: Lexicon, *, asked: bool = False
 ) -> tuple[str, ...]:
@@ -64,12 +101,8 @@ def verify_serial_numbers(
     if not written:
         return ()
     quoted = email.quoted_text
-    if email.is_answer:
-        tiers = (email.new_text, f"{email.subject}\n\n{quoted}", email.signature_text)
-    else:
-        tiers = (f"{email.subject}\n\n{email.new_text}", quoted, email.signature_text)
     may_answer = asked or bool(quoted)
-    for text in tiers:
+    for text in _tiers(email):
         if not _DIGIT.search(text := normalize_text(text)):
             continue
         words = tokenize(text)

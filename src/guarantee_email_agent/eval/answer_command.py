@@ -15,7 +15,7 @@ from guarantee_email_agent.eval.answer_report import Step, describe_steps, json_
 from guarantee_email_agent.eval.dry_run import DryRun, dry_run
 from guarantee_email_agent.eval.mail_file import read_mail_file
 from guarantee_email_agent.eval.runner import run_without_event_loop
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
@@ -56,7 +56,7 @@ def answer_mail(options: AnswerOptions, config: Config, stream: TextStream, read
     if options.json_file is not None:
         check_writable(options.json_file, _UNWRITABLE)
     _, email = read_mail_file(options.mail, read_stdin)
-    instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+    instructions = instruction_files(config).load()
     # What would leave unattended is shown, whatever becomes of it in the configured mode.
     policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved")
     run = run_dry(email, config, policy, options.look_up, live=options.llm == "live")

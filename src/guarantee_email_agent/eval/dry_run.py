@@ -12,6 +12,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy, Processin
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace
 from guarantee_email_agent.integrations.ports import WarrantyApi
 from guarantee_email_agent.llm.port import LanguageModel
@@ -55,11 +56,12 @@ async def dry_run(
 
     answers: of the mocked services. warranty, model: real ones in place of the mocks; then clock has to be a real one.
     """
-    mocks = create_mock_clients(_case(answers))
+    runner, tools = EvalRunner(config), ToolMocks(answers)
+    mocks = create_mock_clients(_case(answers), tools) | runner.look_up_mocks(tools)
     mocks |= {"warranty": warranty} if warranty is not None else {}
     mocks |= {"anthropic": model} if model is not None else {}
     trace = RunTrace(mocks)
-    processor = EvalRunner(config).create_processor(trace.clients, clock or SkippingClock(), policy)
+    processor = runner.create_processor(trace.clients, clock or SkippingClock(), policy)
     report = await processor.process_email(email)
     sent, tickets = mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets
     return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolCall, ToolMocks
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolCall, ToolMocks, UnknownCallError
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -139,6 +139,29 @@ class MockWarrantyAPIClient(_MockService):
         self._capture("warranty", "check_warranty", {"serial_number": serial_number})
         self._raise_if_down()
         return dict(MALFORMED_ANSWER if self._failure else self._answer or {"status": "not_found"})
+
+
+class MockLookUpClient:
+    """A configured look-up: answers as `mock_responses.<name>.<tool>` says. Without any it knows no number."""
+
+    def __init__(self, name: str, tool: str, argument: str, tools: ToolMocks) -> None:
+        self._name, self._tool, self._argument, self._tools = name, tool, argument, tools
+
+    async def look_up(self, number: str) -> dict[str, Any]:
+        arguments = {self._argument: number}
+        if self._name not in self._tools.servers:
+            self._tools.calls.append(ToolCall(self._name, self._tool, arguments))
+            return {"status": "not_found"}
+        try:
+            answer, failure = self._tools.answer(self._name, self._tool, arguments)
+        except UnknownCallError as error:
+            raise IntegrationError(str(error), f"{self._name}_unavailable") from None
+        if failure in _RETRYABLE_FAILURES:
+            message = f"The mocked {self._name} fails as the scenario says: {failure}"
+            raise IntegrationError(message, f"{self._name}_{failure}", {"retryable": True})
+        if isinstance(answer, str):
+            raise IntegrationError(f"The answer of {self._name} is no JSON object", f"{self._name}_malformed")
+        return dict(answer)
 
 
 class MockTicketingClient(_MockService):

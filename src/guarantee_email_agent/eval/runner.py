@@ -24,10 +24,16 @@ from guarantee_email_agent.eval.checks import (
     check_verdict,
     lacks_model,
 )
-from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, build_raw_email, create_mock_clients
+from guarantee_email_agent.eval.mocks import (
+    ARRIVED_AT,
+    MockLookUpClient,
+    MockReplyHistory,
+    build_raw_email,
+    create_mock_clients,
+)
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
@@ -60,7 +66,8 @@ class EvalRunner:
         self._records_dir = records_dir
         self._make_model = make_model
         self._clock = clock
-        self._instructions = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
+        self._instructions = instruction_files(config)
+        self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
         # What leaves unattended is judged. No mail server has vouched for the senders of scenarios.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
@@ -113,7 +120,7 @@ class EvalRunner:
         started = clock.monotonic()
         previous = test_case.input.previous_reply
         tools = ToolMocks(test_case.input.mock_responses)
-        mocks = clients = create_mock_clients(test_case, tools)
+        mocks = clients = create_mock_clients(test_case, tools) | self.look_up_mocks(tools)
         if llm is not None:
             mocks["anthropic"] = llm
         trace = None
@@ -149,14 +156,19 @@ class EvalRunner:
             failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
+    def look_up_mocks(self, tools: ToolMocks) -> dict[str, Any]:
+        """Fresh mocks of the configured look-ups, by name, under the key `look_ups`."""
+        return {"look_ups": {name: MockLookUpClient(name, *tool, tools) for name, tool in self._look_up_tools.items()}}
+
     def create_processor(
         self, clients: Mapping[str, Any], clock: Clock, policy: AnswerPolicy, history: ReplyHistory | None = None
     ) -> EmailProcessor:
-        """The production pipeline on clients as `create_mock_clients` names them."""
+        """The production pipeline on clients as `create_mock_clients` and `look_up_mocks` name them."""
         return EmailProcessor(
             mail=clients["gmail"],
             warranty=clients["warranty"],
             ticketing=clients["ticketing"],
+            look_ups=clients["look_ups"],
             llm=clients["anthropic"],
             instructions=self._instructions,
             model=self._model,

@@ -29,6 +29,9 @@ class RunTrace:
         self.clients: dict[str, Any] = {
             **dict.fromkeys(("gmail", "warranty", "ticketing"), _TracedServices(self, clients)),
             "anthropic": _TracedModel(self, clients["anthropic"]),
+            "look_ups": {
+                name: _TracedLookUp(self, name, client) for name, client in clients.get("look_ups", {}).items()
+            },
         }
 
     async def record_call(
@@ -99,6 +102,17 @@ class _TracedServices:
         action = {"action_type": "add_note", "ticket_id": ticket_id, "note": note, "idempotency_key": idempotency_key}
         call = self._clients["ticketing"].add_note(ticket_id, note, idempotency_key)
         return await self._record_call(action, call)
+
+
+class _TracedLookUp:
+    """A configured look-up."""
+
+    def __init__(self, trace: RunTrace, name: str, client: Any) -> None:
+        self._trace, self._name, self._client = trace, name, client
+
+    async def look_up(self, number: str) -> Any:
+        action = {"action_type": "look_up", "look_up": self._name, "number": number}
+        return await self._trace.record_call(action, self._client.look_up(number))
 
 
 class _TracedModel(ModelClient):

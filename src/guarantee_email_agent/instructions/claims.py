@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from guarantee_email_agent.instructions.router import Situation, WarrantyStatus
+from guarantee_email_agent.instructions.router import Situation
 
 # As the text is folded: lower case, without accents. A `*` stands for any letters.
 _NOT_VALID = ("invalid", "no longer valid", "not valid", "ungultig*")
@@ -29,7 +29,7 @@ _IN_FORCE = tuple(
 )
 _VALID = (*_IN_FORCE, "gultig*", "jest wazna", "vigente*", "valable", "valida", "valido", "valide")
 _UNKNOWN = ("is valid", "is still valid", *_NOT_VALID, *_EXPIRED, *_VALID, *_COVERED, *_NOT_KNOWN)
-_FALSE_WORDS: Mapping[WarrantyStatus | None, Sequence[str]] = {
+_FALSE_WORDS: Mapping[str | None, Sequence[str]] = {
     "valid": (*_NOT_VALID, *_EXPIRED, *_NOT_KNOWN),
     # The letters "valid" may not stand there in any word: who reads in a hurry reads no "in" before it.
     "expired": ("*valid*", *_VALID, *_COVERED, *_NOT_KNOWN),

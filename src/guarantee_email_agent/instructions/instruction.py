@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
+from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.instructions.topics import Topic
@@ -36,8 +36,8 @@ class ScenarioHeader:
     ticket: Mapping[str, str] | None = field(
         default=None, metadata={"doc": "fields of the ticket that the instruction decides; without it no ticket"}
     )
-    asks_for: Literal["serial_number"] | None = field(
-        default=None, metadata={"doc": "what the reply asks for; a mail that brings it is answered again"}
+    asks_for: str | None = field(
+        default=None, metadata={"doc": "the number that the reply asks for; a mail that brings it is answered again"}
     )
 
 
@@ -50,7 +50,7 @@ class ScenarioInstruction:
     ticket: Mapping[str, str] | None
     body: str
     templates: tuple[ReplyTemplate, ...]
-    asks_for: Literal["serial_number"] | None = None
+    asks_for: str | None = None
     approved_text: str = field(init=False)
     """Every word that the author wrote into its replies."""
 
@@ -66,19 +66,28 @@ class ScenarioInstruction:
 class Instructions:
     """A complete, checked set: every situation has exactly one scenario.
 
-    main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them.
+    main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them. look_ups: those that
+    serve one of them.
     """
 
     main_body: str
     topics: tuple[Topic, ...]
     scenarios: tuple[ScenarioInstruction, ...]
-    coverage_words: frozenset[str] = field(init=False, repr=False, compare=False)
-    """What a reply may say of coverage: the words, in lower case, that some condition names."""
+    look_ups: tuple[LookUp, ...] = (WARRANTY,)
+    _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        templates = (template for scenario in self.scenarios for template in scenario.templates)
-        object.__setattr__(self, "coverage_words", frozenset().union(*(each.coverage_words() for each in templates)))
+    def look_up_for(self, topic: str) -> LookUp | None:
+        """The look-up that serves a topic."""
+        return look_up_of(topic, self.look_ups)
+
+    def words_of(self, fact: Fact) -> frozenset[str]:
+        """What a reply may say of a fact that is a word: its own words, else those that some condition names."""
+        if (words := self._words.get(fact.name)) is None:
+            templates = (template for scenario in self.scenarios for template in scenario.templates)
+            asked_for = (template.words_asked_for(fact.name) for template in templates)
+            words = self._words[fact.name] = frozenset(fact.words or frozenset[str]().union(*asked_for))
+        return words
 
     @property
     def hand_over(self) -> HandOverLexicon:

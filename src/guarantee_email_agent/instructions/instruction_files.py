@@ -9,27 +9,29 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems, suggestion
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
+from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
 from guarantee_email_agent.instructions.phishing import phishing_problems
 from guarantee_email_agent.instructions.reply_checks import reply_problems
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.required_rules import check_required_rules
-from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, UNCLEAR
+from guarantee_email_agent.instructions.router import UNCLEAR
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
 from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
-TICKET_FIELDS_OF_CODE = ("serial_number", "warranty_status", "customer_email", "idempotency_key")
-"""Fields that follow from the mail and the warranty system; no instruction may set them."""
+TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "idempotency_key")
+"""Fields that follow from the mail and the warranty system; no instruction may set them, nor a look-up's number."""
 
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
 _Body = TypeVar("_Body")
@@ -66,11 +68,13 @@ _ScenarioFile = _ParsedFile[ScenarioHeader, _ScenarioBody]
 class InstructionFiles:
     """Reads the files anew on every call, and parses them where one has changed.
 
-    main: the main file. scenarios_dir: the folder whose `*.md` files are the scenarios.
+    main: the main file. scenarios_dir: the folder whose `*.md` files are the scenarios. look_ups: those that there are;
+    all but the built-in one have to serve declared topics.
     """
 
     main: Path
     scenarios_dir: Path
+    look_ups: tuple[LookUp, ...] = (WARRANTY,)
     _cached: tuple[list[tuple[str, bytes]], Instructions] | None = field(default=None, repr=False)
 
     def load(self) -> Instructions:
@@ -112,20 +116,25 @@ class InstructionFiles:
         if len(scenario_files) + 1 < len(files) or main is None:
             # A file that cannot be read may declare what the triggers of the others name.
             names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
+        look_ups = tuple(each for each in self.look_ups if not names.keys().isdisjoint(each.topics))
         scenarios = []
         for file in scenario_files:
             scenarios.append(scenario := _scenario(file))
-            found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names))
-            problems[file.path] += dict.fromkeys((*found, *_scenario_problems(file, scenario, names)))
+            found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
+            of_scenario = _scenario_problems(file, scenario, names, look_ups)
+            problems[file.path] += dict.fromkeys((*found, *of_scenario))
             if main is not None:
                 risks = phishing_problems(scenario.templates, main.header.link_hosts)
                 problems[file.path] += [f"{file.place(line)}: {problem}" for line, problem in risks]
         lines = [line for of_file in problems.values() for line in of_file]
         if not lines:
-            lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing_problems(scenarios, places)]
+            lines += _look_up_problems(self.look_ups, topics)
+        if not lines:
+            routing = routing_problems(scenarios, places, look_ups)
+            lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing]
         if lines or main is None:
             raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
-        return Instructions(without_elements(main.text, (TOPIC_ELEMENT,)).strip(), topics, tuple(scenarios))
+        return Instructions(without_elements(main.text, (TOPIC_ELEMENT,)).strip(), topics, tuple(scenarios), look_ups)
 
 
 @lru_cache(maxsize=8)
@@ -234,17 +243,37 @@ def _format_problem(problem: Problem) -> str:
     return f"{key}: {problem.message}" if key else problem.message
 
 
-def _scenario_problems(file: _ScenarioFile, scenario: ScenarioInstruction, topics: Collection[str]) -> Iterator[str]:
-    """The problems of one scenario file, each with its place."""
+def _look_up_problems(look_ups: Sequence[LookUp], topics: Sequence[Topic]) -> Iterator[str]:
+    """Topics of configured look-ups that nobody declares."""
+    names = [topic.name for topic in topics]
+    for look_up in look_ups:
+        for topic in look_up.topics:
+            if look_up is not WARRANTY and topic not in names:
+                remedy = suggestion(topic, names) or ". Declare it, or remove it there"
+                yield f"look_ups.{look_up.name}.topics: no instruction file declares the topic '{topic}'{remedy}"
+
+
+def _scenario_problems(
+    file: _ScenarioFile, scenario: ScenarioInstruction, topics: Collection[str], look_ups: Sequence[LookUp]
+) -> Iterator[str]:
+    """The problems of one scenario file, each with its place. look_ups: of the declared topics."""
+    named = [condition.topic for condition in scenario.trigger]
+    own = look_ups if None in named else [each for each in look_ups if not set(named).isdisjoint(each.topics)]
     top = f"{file.path}:1"
     file_name = os.path.splitext(os.path.basename(file.path))[0]
     if scenario.name != file_name:
         yield f"{top}: name is '{scenario.name}' but the file is called {file_name}.md. Make them the same"
+    of_code = {*TICKET_FIELDS_OF_CODE, *(name for each in own for name in (each.number, each.status))}
     for name in scenario.ticket or ():
-        if name in TICKET_FIELDS_OF_CODE:
-            yield f"{top}: ticket.{name} is decided by the agent from the mail and the warranty system. Remove it"
-    if scenario.asks_for is not None and LOOK_UP_TOPIC not in topics:
-        yield f"{top}: asks_for needs the topic '{LOOK_UP_TOPIC}', the answer's. Declare it, or remove the key"
+        if name in of_code:
+            yield f"{top}: ticket.{name} is decided by the agent from the mail and the look-up. Remove it"
+    for problem in ticket_problems(scenario.ticket or {}, own):
+        yield f"{top}: {problem}"
+    numbers = [each.number for each in look_ups]
+    if scenario.asks_for is not None and scenario.asks_for not in numbers:
+        known = ", ".join(numbers) or "none, since no declared topic has a look-up"
+        near = suggestion(scenario.asks_for, numbers)
+        yield f"{top}: asks_for: '{scenario.asks_for}' is the number of no look-up{near}. Known are: {known}"
     for template in scenario.templates:
         for part in template.all_parts() if scenario.ticket is None else ():
             if isinstance(part, Placeholder) and part.name == "ticket_number":
@@ -252,8 +281,10 @@ def _scenario_problems(file: _ScenarioFile, scenario: ScenarioInstruction, topic
                 yield f"{file.place(part.line)}: {problem} remove it"
     unanswered = next((each for each in scenario.trigger if each.automatic or each.hand_over), None)
     if unanswered is None:
-        problems = reply_problems(scenario.trigger, scenario.templates, topics, has_ticket=scenario.ticket is not None)
-        for line, problem in problems:
+        unknown = list(fact_problems(scenario.templates, own))
+        for line, problem in unknown or reply_problems(
+            scenario.trigger, scenario.templates, topics, look_ups, has_ticket=scenario.ticket is not None
+        ):
             yield f"{file.place(line) if line else top}: {problem}"
     elif scenario.templates:
         why = (

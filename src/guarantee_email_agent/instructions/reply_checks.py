@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from guarantee_email_agent.instructions.claims import find_false_claim
+from guarantee_email_agent.instructions.look_up import WARRANTY, WITHHELD_STATUS, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
 from guarantee_email_agent.instructions.template import (
-    FACTS,
     Choice,
     Conditional,
     MissingFactError,
@@ -22,9 +22,17 @@ from guarantee_email_agent.instructions.template import (
 
 Facts = Mapping[str, str | None]
 
+EXAMPLES: Mapping[str, str] = {"number": "SN12345", "date": "2030-01-01", "amount": "12.50", "name": "Parcel Post"}
+"""What stands for a fact of each form."""
+
 
 def reply_problems(
-    trigger: Sequence[Condition], templates: Sequence[ReplyTemplate], topics: Collection[str], *, has_ticket: bool
+    trigger: Sequence[Condition],
+    templates: Sequence[ReplyTemplate],
+    topics: Collection[str],
+    look_ups: Sequence[LookUp] = (WARRANTY,),
+    *,
+    has_ticket: bool,
 ) -> list[tuple[int | None, str]]:
     """(line, problem) pairs; lines count from the start of the body, None is for a reply that is not there.
 
@@ -34,57 +42,91 @@ def reply_problems(
     can be filled in, whose required sentences carry the facts, and of whose sentences none is false.
     """
     found: dict[tuple[int | None, str], str] = {}
-    for situation in all_situations(topics):
+    for situation in all_situations(topics, look_ups):
         if is_triggered(trigger, situation):
-            for line, problem, remedy in _problems_in(situation, templates, has_ticket=has_ticket):
+            for line, problem, remedy in _problems_in(situation, templates, look_ups, has_ticket=has_ticket):
                 # Once is enough: a sentence is mostly wrong in many situations at once.
                 found.setdefault((line, problem), f"{problem} where '{situation}'. {remedy}")
     return [(line, message) for (line, _), message in found.items()]
 
 
 def _problems_in(
-    situation: Situation, templates: Sequence[ReplyTemplate], *, has_ticket: bool
+    situation: Situation, templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp], *, has_ticket: bool
 ) -> Iterator[tuple[int | None, str, str]]:
     """(line, problem, remedy)"""
-    coverages = {"full"}.union(*(template.coverage_words() for template in templates))
-    for facts in _possible_facts(situation, sorted(coverages)):
+    look_up = look_up_of(situation.topic, look_ups)
+    for facts in _possible_facts(situation, look_up, templates):
         template = select_template(templates, facts)
         if template is None:
-            status = f" for warranty_status {situation.warranty_status}" if situation.warranty_status else ""
+            status = f" for {look_up.status} {situation.status}" if look_up and situation.status else ""
             yield None, f"has no <reply>{status}", "Add one"
             continue
-        yield from _gaps(template, facts, has_ticket=has_ticket)
+        yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
         for chosen in _selections(template, facts):
             try:
                 text, line_at = _folded_text(template, facts, chosen)
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            if claim := find_false_claim(text, situation, facts["coverage"]):
+            if claim := find_false_claim(text, situation, facts.get("coverage")):
                 words = " ".join(claim[0].split())
                 problem = f"the reply says '{words}', which is not so"
                 yield line_at(claim.start()), problem, "Change it, or add a condition"
 
 
-def _possible_facts(situation: Situation, coverages: Sequence[str]) -> Iterator[Facts]:
-    """As `EmailProcessor` would give them; without an answer of the warranty system nothing is known."""
-    status = situation.warranty_status
+def _possible_facts(
+    situation: Situation, look_up: LookUp | None, templates: Sequence[ReplyTemplate]
+) -> Iterator[Facts]:
+    """As `EmailProcessor` would give them; without an answer of the service nothing is known."""
+    if look_up is None:
+        yield {}
+        return
+    nothing: Facts = dict.fromkeys(look_up.fact_names)
+    status = situation.status
     if status is None:
-        yield dict.fromkeys(FACTS)
-        return
-    if status == "withheld":
-        yield {**dict.fromkeys(FACTS), "warranty_status": status}
-        return
-    dates = (None, "2030-01-01") if status in ("valid", "expired") else (None,)
-    for date, coverage in itertools.product(dates, (None, *coverages) if status == "valid" else (None,)):
-        yield dict(zip(FACTS, ("SN12345", status, date, coverage), strict=True))
+        yield nothing
+    elif status == WITHHELD_STATUS:
+        yield {**nothing, look_up.status: status}
+    else:
+        known = {**nothing, look_up.number: EXAMPLES["number"], look_up.status: status}
+        # A fact that no reply asks for changes none of them.
+        asked_for = _names_asked_for(templates)
+        facts = [fact for fact in look_up.facts_with(status) if fact.required or fact.name in asked_for]
+        for values in itertools.product(*(_possible_values(fact, templates) for fact in facts)):
+            yield known | dict(zip((fact.name for fact in facts), values, strict=True))
 
 
-def _gaps(template: ReplyTemplate, facts: Facts, *, has_ticket: bool) -> Iterator[tuple[int, str, str]]:
+def _names_asked_for(templates: Sequence[ReplyTemplate]) -> frozenset[str]:
+    """The facts that replies hold, or that their conditions are on."""
+    names: set[str] = set()
+    for template in templates:
+        for part in (template, *template.all_parts()):
+            if isinstance(part, Conditional):
+                names |= part.conditions.keys()
+            elif isinstance(part, Placeholder):
+                names.add(part.name)
+    return frozenset(names)
+
+
+def _possible_values(fact: Fact, templates: Sequence[ReplyTemplate]) -> tuple[str | None, ...]:
+    """Unknown, and one of each kind that makes a difference."""
+    if fact.form != "word":
+        return None, EXAMPLES[fact.form]
+    named = frozenset[str]().union(*(template.words_asked_for(fact.name) for template in templates))
+    if not fact.words:
+        return None, *sorted({"full", *named})
+    unnamed = [word for word in fact.words if word.casefold() not in named]
+    return None, *(word for word in fact.words if word.casefold() in named), *unnamed[:1]
+
+
+def _gaps(
+    template: ReplyTemplate, facts: Facts, look_up: LookUp | None, *, has_ticket: bool
+) -> Iterator[tuple[int, str, str]]:
     """Facts that the reply may leave out, and choices without a sentence."""
     needed = ["ticket_number"] if has_ticket else []
-    if facts["warranty_status"] in ("valid", "expired", "not_found"):
-        needed.extend(name for name in ("serial_number", "expiration_date") if facts[name])
+    if look_up is not None and facts[look_up.status] in look_up.told_statuses:
+        required = (fact.name for fact in look_up.facts if fact.required)
+        needed.extend(name for name in (look_up.number, *required) if facts[name])
     carried = _carried(template.parts, facts)
     for name in needed:
         if name not in carried:

@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
-SerialCount = Literal["none", "one", "several"]
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp, look_up_of
+
+NumberCount = Literal["none", "one", "several"]
 WarrantyStatus = Literal["valid", "expired", "not_found", "other", "withheld"]
 
 UNCLEAR: Final = "unclear"
 """The topic of a mail that does not decide between the declared ones; always there, and reserved."""
 
-LOOK_UP_TOPIC: Final = "warranty"
-"""The topic whose mails need a look-up: what happens depends on their serial numbers. Of any other it does not."""
-
-SERIAL_COUNTS: tuple[SerialCount, ...] = ("none", "one", "several")
-WARRANTY_STATUSES: tuple[WarrantyStatus, ...] = ("valid", "expired", "not_found", "other", "withheld")
+NUMBER_COUNTS: tuple[NumberCount, ...] = ("none", "one", "several")
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """All that routing depends on.
+    """All that routing depends on. `numbers` count where a look-up serves the topic; `status` is known for just one.
 
-    `serial_numbers` count in a mail on the warranty alone, and `warranty_status` is known for just one of them.
-
-    `withheld`: the sender may not be told what the warranty system says.
+    `withheld`: the sender may not be told what the service says.
     """
 
     automatic: bool = False
     hand_over: bool = field(default=False, kw_only=True)
     topic: str | None = None
-    serial_numbers: SerialCount | None = None
-    warranty_status: WarrantyStatus | None = None
+    numbers: NumberCount | None = None
+    status: str | None = None
 
-    @classmethod
-    def of_mail(cls, topic: str, serial_numbers: SerialCount, warranty_status: WarrantyStatus | None) -> Self:
-        """That of a mail which is to be answered, whatever numbers it holds."""
-        return cls(False, topic, serial_numbers, warranty_status) if topic == LOOK_UP_TOPIC else cls(False, topic)
+    @property
+    def warranty_status(self) -> str | None:
+        """What the warranty system says."""
+        return self.status if self.topic in WARRANTY.topics else None
 
     def __str__(self) -> str:
         if self.automatic:
             return "automatic: true"
         if self.hand_over:
             return "hand_over: true"
-        count = f", serial_numbers: {self.serial_numbers}" if self.serial_numbers else ""
-        status = f", warranty_status: {self.warranty_status}" if self.warranty_status else ""
-        return f"topic: {self.topic}{count}{status}"
+        is_warranty = self.topic in WARRANTY.topics
+        numbers, status = ("serial_numbers", "warranty_status") if is_warranty else ("numbers", "status")
+        count = f", {numbers}: {self.numbers}" if self.numbers else ""
+        decided = f", {status}: {self.status}" if self.status else ""
+        return f"topic: {self.topic}{count}{decided}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +56,39 @@ class Condition:
     topic: str | None = field(
         default=None, metadata={"doc": "what the mail is about: a topic that an instruction file declares, or unclear"}
     )
-    serial_numbers: SerialCount | None = field(
+    serial_numbers: NumberCount | None = field(
         default=None, metadata={"doc": "how many different usable serial numbers it names"}
     )
     warranty_status: tuple[WarrantyStatus, ...] = field(
         default=(), metadata={"doc": "what the warranty system says of the one serial number"}
     )
+    numbers: NumberCount | None = field(
+        default=None, metadata={"doc": "how many different numbers of the topic's look-up it names"}
+    )
+    status: tuple[str, ...] = field(default=(), metadata={"doc": "what the look-up says of the one number"})
 
     def holds(self, situation: Situation) -> bool:
         return (
             self.automatic == situation.automatic
             and self.hand_over == situation.hand_over
             and self.topic in (None, situation.topic)
-            and self.serial_numbers in (None, situation.serial_numbers)
-            and (not self.warranty_status or situation.warranty_status in self.warranty_status)
+            and (self.numbers or self.serial_numbers) in (None, situation.numbers)
+            and (not (statuses := self.status or self.warranty_status) or situation.status in statuses)
         )
 
 
-def all_situations(topics: Iterable[str]) -> Iterator[Situation]:
+def all_situations(topics: Iterable[str], look_ups: Sequence[LookUp] = (WARRANTY,)) -> Iterator[Situation]:
     """The whole, finite space of situations that a mail can be in. topics: the declared ones."""
     yield Situation(automatic=True)
     yield Situation(hand_over=True)
     for topic in (*topics, UNCLEAR):
-        for serial_numbers in SERIAL_COUNTS if topic == LOOK_UP_TOPIC else (None,):
-            for status in WARRANTY_STATUSES if serial_numbers == "one" else (None,):
-                yield Situation(False, topic, serial_numbers, status)
+        look_up = look_up_of(topic, look_ups)
+        if look_up is None:
+            yield Situation(False, topic)
+            continue
+        for numbers in NUMBER_COUNTS:
+            for status in look_up.situations if numbers == "one" else (None,):
+                yield Situation(False, topic, numbers, status)
 
 
 def is_triggered(trigger: Iterable[Condition], situation: Situation) -> bool:

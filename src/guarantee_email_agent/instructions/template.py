@@ -11,14 +11,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-FACTS = ("serial_number", "warranty_status", "expiration_date", "coverage")
-"""The facts a condition may ask for."""
-
 TICKET_PLACEHOLDER = "{ticket_number}"
 """Stays in a draft until the ticket exists; only then does code put the number in."""
-
-PLACEHOLDERS = ("serial_number", "expiration_date", "coverage", "ticket_number")
-"""The closed set of placeholders. The status has none: a sentence about it belongs to one template."""
 
 _ANY_VALUE = ("known", "unknown")
 _LINE_ENDS = re.compile(r"[ \t]+(?=\n)")
@@ -62,11 +56,12 @@ class Placeholder:
 class Conditional:
     """Parts that count only where every condition holds; each maps a fact to the values it may have.
 
-    gap: white space behind them that is left out where they say nothing.
+    line: where the conditions stand. gap: white space behind them that is left out where they say nothing.
     """
 
     conditions: Mapping[str, tuple[str, ...]]
     parts: tuple[Part, ...]
+    line: int
     gap: Text | None = field(default=None, kw_only=True)
 
     def holds(self, facts: Mapping[str, str | None]) -> bool:
@@ -87,7 +82,6 @@ class Sentence(Conditional):
     id: str
     use: str
     hints: str
-    line: int
 
     def render(self, facts: Mapping[str, str | None]) -> str:
         return _join(_pieces(self.parts, facts, ()), facts)
@@ -125,8 +119,6 @@ class OfferedSentence:
 class ReplyTemplate(Conditional):
     """One `<reply>` element; without conditions it always holds."""
 
-    line: int
-
     def render(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> str:
         """The reply's text. chosen: ids of sentences; one that the facts do not allow is left out all the same.
 
@@ -162,11 +154,11 @@ class ReplyTemplate(Conditional):
         """Every word the author wrote, whatever the facts."""
         return " ".join(part.text for part in self.all_parts() if isinstance(part, Text))
 
-    def coverage_words(self) -> frozenset[str]:
-        """The values of `coverage` that a condition asks for by name."""
+    def words_asked_for(self, fact: str) -> frozenset[str]:
+        """The values of a fact that a condition asks for by name."""
         conditionals = (self, *(part for part in self.all_parts() if isinstance(part, Conditional)))
         return frozenset(
-            value for part in conditionals for value in part.conditions.get("coverage", ()) if value not in _ANY_VALUE
+            value for part in conditionals for value in part.conditions.get(fact, ()) if value not in _ANY_VALUE
         )
 
 

@@ -97,7 +97,7 @@ class McpSession:
             raise MCPConnectionError(
                 f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
                 f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools "
-                "(docs/mcp-servers.md), or remove the setting to use the built-in one",
+                f"(docs/mcp-servers.md){self.launch.other_remedy}",
                 f"{self.name}_tools_missing",
             )
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from guarantee_email_agent.instructions.router import WarrantyStatus
-from guarantee_email_agent.integrations.written_date import is_date
 from guarantee_email_agent.utils.errors import IntegrationError
 
 MailMark = Literal["answered", "drafted", "handed_over", "not_answered", "quarantined", "unknown"]
@@ -29,11 +27,6 @@ DraftState = Literal["saved", "not_saved", "unknown"]
 """The same of a draft."""
 
 TICKET_ID: Final = re.compile(r"[A-Za-z0-9._/#-]{1,64}")
-
-_PLAIN_VALUE: Final = re.compile(r"[A-Za-z0-9 .,:/+()_-]{1,40}")
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
-_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
-_STATUSES: Final[Mapping[str, WarrantyStatus]] = {"valid": "valid", "expired": "expired", "not_found": "not_found"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +135,14 @@ class WarrantyApi(Protocol):
     """The warranty system."""
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
-        """`{"status": …, "expiration_date": …, "coverage": …}`; the caller checks it by `parse_warranty_answer`."""
+        """`{"status": …, "expiration_date": …, "coverage": …}`; the caller checks it by `parse_look_up_answer`."""
+
+
+class LookUpService(Protocol):
+    """What a configured look-up asks."""
+
+    async def look_up(self, number: str) -> Mapping[str, Any]:
+        """The status and the facts by their keys; the caller checks them by `parse_look_up_answer`."""
 
 
 class TicketingSystem(Protocol):
@@ -210,73 +210,11 @@ class ReplyHistory(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class WarrantyAnswer:
-    """What the warranty system knows of one serial number; dates and coverage in its own words.
-
-    owner_email: the bare address to which the device is registered; empty where the service names one that cannot be
-    read, None where it names none.
-    """
-
-    status: WarrantyStatus
-    expiration_date: str | None
-    coverage: str | None
-    owner_email: str | None = None
-
-
-WITHHELD: Final = WarrantyAnswer("withheld", None, None)
-"""In place of an answer that the sender may not be told."""
-
-
-def parse_warranty_answer(raw: object) -> WarrantyAnswer:
-    """Raises IntegrationError `warranty_api_malformed` for an answer without a status, a date that is none, or a
-    coverage that is no text.
-
-    A coverage that could not be repeated to a customer is left out.
-    """
-    if not isinstance(raw, Mapping):
-        raise _malformed_error("warranty_api", "is no mapping")
-    status = raw.get("status")
-    if not isinstance(status, str) or not status.strip():
-        raise _malformed_error("warranty_api", "has no status")
-    known = _STATUSES.get(status.strip().casefold().replace(" ", "_").replace("-", "_"), "other")
-    expiration_date, coverage = _text_value(raw, "expiration_date"), _text_value(raw, "coverage")
-    if expiration_date is not None and not is_date(expiration_date):
-        raise _malformed_error("warranty_api", "has an unusable expiration_date")
-    if coverage is not None and not is_quotable(coverage):
-        coverage = None
-    return WarrantyAnswer(known, expiration_date, coverage, _owner_email(raw))
-
-
-def _text_value(raw: Mapping[str, object], name: str) -> str | None:
-    value = raw.get(name)
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise _malformed_error("warranty_api", f"has an unusable {name}")
-    return value
-
-
-def _owner_email(raw: Mapping[str, object]) -> str | None:
-    value = raw.get("owner_email")
-    if value is None or value == "":
-        return None
-    # Whoever the owner is, it is nobody who can be compared with: an answer to anyone would be a guess.
-    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else ""
-
-
-def is_quotable(value: str) -> bool:
-    """Whether a coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
-    return _PLAIN_VALUE.fullmatch(value) is not None and _STATUS_WORD.search(value) is None
-
-
 def parse_ticket_id(raw: object) -> str:
     """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
     value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
     if not isinstance(value, str) or not TICKET_ID.fullmatch(value):
-        raise _malformed_error("ticketing", "has no usable ticket_id")
+        raise IntegrationError(
+            "The answer of ticketing has no usable ticket_id. Check the service", "ticketing_malformed"
+        )
     return value
-
-
-def _malformed_error(port: str, problem: str) -> IntegrationError:
-    return IntegrationError(f"The answer of {port} {problem}. Check the service", f"{port}_malformed")

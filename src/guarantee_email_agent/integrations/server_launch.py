@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from guarantee_email_agent.config.settings import Config, MailboxSettings, McpServer
+from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.settings import Config, MailboxSettings
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import truncate
 
@@ -57,6 +58,11 @@ class ServerLaunch:
     def __post_init__(self) -> None:
         if (self.command is None) == (self.url is None):
             raise ValueError("a server is reached by a command or by a URL")
+
+    @property
+    def other_remedy(self) -> str:
+        """What else may be done about a wrong server: for each of the three services there is a built-in one."""
+        return ", or remove the setting to use the built-in one" if self.setting.startswith("mcp.") else ""
 
     def with_setting_names(self, text: str) -> str:
         """A message of the server, with the names of settings in place of its options."""
@@ -117,6 +123,18 @@ def warranty_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:
         return _configured_launch("mcp.warranty_api", config.mcp.warranty_api, config, environ)
     setting = "warranties.file"
     return _built_in_launch(setting, "warranty", {"--file": (setting, config.warranties.file)}, environ)
+
+
+def look_up_launch(name: str, config: Config, environ: Mapping[str, str]) -> ServerLaunch:
+    """As `mail_launch`. name: of the look-up."""
+    settings = config.look_ups[name]
+    if settings.table is None:
+        return _configured_launch(f"look_ups.{name}.server", settings.server, config, environ)
+    options: _Options = {
+        "--file": (f"look_ups.{name}.table", settings.table),
+        "--key": (f"look_ups.{name}.key", settings.key or settings.number),
+    }
+    return _built_in_launch(f"look_ups.{name}.table", "table", options, environ)
 
 
 def ticketing_launch(config: Config, environ: Mapping[str, str]) -> ServerLaunch:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.integrations.look_ups import tool_of
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, McpSession
-from guarantee_email_agent.integrations.server_launch import mail_launch, ticketing_launch, warranty_launch
+from guarantee_email_agent.integrations.server_launch import (
+    look_up_launch,
+    mail_launch,
+    ticketing_launch,
+    warranty_launch,
+)
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 
@@ -18,7 +24,7 @@ from guarantee_email_agent.utils.clock import Clock
 class _Client:
     """timeout_s: seconds for one call."""
 
-    calls: ClassVar[Mapping[str, frozenset[str]]]
+    calls: Mapping[str, frozenset[str]]
     """The tools that the server has to offer, each with the arguments that we pass."""
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
@@ -41,17 +47,30 @@ class _Client:
 class WarrantyClient(_Client):
     """A WarrantyApi. Its connection test looks nothing up: not every service takes a made-up number kindly."""
 
-    calls: ClassVar = {"check_warranty": frozenset({"serial_number"})}
+    calls: Mapping[str, frozenset[str]] = {"check_warranty": frozenset({"serial_number"})}
 
     async def check_warranty(self, serial_number: str) -> dict[str, Any]:
         return await self._call("check_warranty", {"serial_number": serial_number})
+
+
+class LookUpClient(_Client):
+    """A LookUpService. Like that of warranties it looks nothing up to test the connection."""
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, tool: str, argument: str) -> None:
+        super().__init__(session, clock, timeout_s)
+        self._tool = tool
+        self._argument = argument
+        self.calls = {tool: frozenset({argument})}
+
+    async def look_up(self, number: str) -> dict[str, Any]:
+        return await self._call(self._tool, {self._argument: number})
 
 
 class TicketingClient(_Client):
     """A TicketingSystem."""
 
     # Without an idempotency key a call repeated after a lost answer opens a second ticket: such a server is refused.
-    calls: ClassVar = {
+    calls: Mapping[str, frozenset[str]] = {
         "create_ticket": frozenset(
             {"serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key"}
         )
@@ -59,7 +78,17 @@ class TicketingClient(_Client):
 
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
         """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""
-        return await self._call("create_ticket", dict(ticket_data))
+        known = self.calls["create_ticket"]
+
+        async def create() -> dict[str, Any]:
+            fields: dict[str, Any] = dict(ticket_data)
+            if not await self._session.offers("create_ticket", fields.keys(), self._timeout_s):
+                # Ours has a place for what it does not know by name.
+                further = {name: value for name, value in fields.items() if name not in known}
+                fields = {name: value for name, value in fields.items() if name in known} | {"details": further}
+            return await self._session.call("create_ticket", fields, self._timeout_s)
+
+        return await self._circuit.call(create)
 
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """False, and nothing happens, where the server's `add_note` takes other arguments, or it has none."""
@@ -91,10 +120,13 @@ class Services:
     mail: MailClient
     warranty: WarrantyClient
     ticketing: TicketingClient
+    look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
+    """The configured ones, by name."""
 
     async def close(self) -> None:
         """Stop all servers; returns once they are gone."""
-        await asyncio.gather(self.mail.close(), self.warranty.close(), self.ticketing.close())
+        look_ups = (client.close() for client in self.look_ups.values())
+        await asyncio.gather(self.mail.close(), self.warranty.close(), self.ticketing.close(), *look_ups)
 
 
 def create_services(config: Config, clock: Clock, environ: Mapping[str, str], key: bytes = b"") -> Services:
@@ -107,6 +139,7 @@ def create_services(config: Config, clock: Clock, environ: Mapping[str, str], ke
         create_mail_client(config, clock, environ, key),
         create_warranty_client(config, clock, environ),
         create_ticketing_client(config, clock, environ),
+        {name: create_look_up_client(name, config, clock, environ) for name in config.look_ups},
     )
 
 
@@ -123,6 +156,13 @@ def create_warranty_client(config: Config, clock: Clock, environ: Mapping[str, s
     """As `create_services`."""
     session = McpSession("warranty_api", warranty_launch(config, environ), clock)
     return WarrantyClient(session, clock, config.mcp.warranty_api.timeout_s)
+
+
+def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapping[str, str]) -> LookUpClient:
+    """As `create_services`. name: of the look-up."""
+    settings = config.look_ups[name]
+    session = McpSession(name, look_up_launch(name, config, environ), clock)
+    return LookUpClient(session, clock, settings.server.timeout_s, *tool_of(settings))
 
 
 def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:

@@ -12,11 +12,13 @@ from functools import lru_cache
 from typing import Any, cast
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.look_up import WARRANTY, NumberFormat
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
 from guarantee_email_agent.instructions.router import UNCLEAR
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
+from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
@@ -24,7 +26,15 @@ from guarantee_email_agent.interpreter.serial_numbers import (
 )
 from guarantee_email_agent.interpreter.topic import OTHER, classify_topic, is_only_thanks
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
-from guarantee_email_agent.llm.prompts import ASKED_FOR_ELEMENT, CHOICE_TOOL, DRAFT_TOOL, TRIAGE_TOOL, element_in
+from guarantee_email_agent.llm.prompts import (
+    ASKED_FOR_ELEMENT,
+    CHOICE_TOOL,
+    DRAFT_TOOL,
+    NUMBERS_ELEMENT,
+    TRIAGE_TOOL,
+    element_in,
+    numbers_key,
+)
 from guarantee_email_agent.utils.errors import LLMError
 
 _tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and for the choice of sentences
@@ -79,14 +89,35 @@ def _triage(texts: Sequence[str], content: str, topics: Collection[str]) -> dict
         tiers = (_tokenize(new_text), tokenize(f"{subject}\n\n{quoted}"), tokenize(signature))
     else:
         tiers = (written, tokenize(quoted), tokenize(signature))
+    formats = element_in(content, NUMBERS_ELEMENT) or []
     if is_only_thanks(tiers[0], lexicon):
-        return {"topic": OTHER if OTHER in topics else UNCLEAR, "serial_numbers": []}
+        nothing: dict[str, list[str]] = {numbers_key(each["number"]): [] for each in formats}
+        return {"topic": OTHER if OTHER in topics else UNCLEAR, "serial_numbers": [], **nothing}
+    asked_for = element_in(content, ASKED_FOR_ELEMENT)
     numbers = _numbers_by_tier(tiers, lexicon)
-    asked = element_in(content, ASKED_FOR_ELEMENT) == "serial_number"
-    if not numbers and (asked or mentions_serial_number(tiers[1], lexicon)):
+    if not numbers and (asked_for == WARRANTY.number or mentions_serial_number(tiers[1], lexicon)):
         numbers = extract_answer(tiers[0], lexicon)
     topic = classify_topic(written, tiers[1], bool(numbers), lexicon)
-    return {"topic": topic if topic in topics else UNCLEAR, "serial_numbers": list(numbers)}
+    topic = topic if topic in topics else UNCLEAR
+    of_look_ups: dict[str, list[str]] = {}
+    for each in formats:
+        found = _numbers_of_format(each, tiers, lexicon, asked=asked_for == each["number"])
+        of_look_ups[numbers_key(each["number"])] = found
+        if found and topic in (OTHER, UNCLEAR):
+            topic = each["topics"][0]
+    return {"topic": topic, "serial_numbers": list(numbers), **of_look_ups}
+
+
+def _numbers_of_format(
+    data: Mapping[str, Any], tiers: Sequence[TokenizedText], lexicon: Lexicon, *, asked: bool
+) -> list[str]:
+    """The numbers of a look-up, from the first tier that gives any."""
+    number_format = NumberFormat(data["number"], "", data["pattern"], tuple(data["labels"]))
+    for words in tiers:
+        if found := find_given_numbers(words, number_format, lexicon).all(asked=asked):
+            return list(found.values())
+        asked = False
+    return []
 
 
 def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:

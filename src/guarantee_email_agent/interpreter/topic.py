@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 
 from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, TopicPhrase
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.instructions.router import LOOK_UP_TOPIC, UNCLEAR
+from guarantee_email_agent.instructions.router import UNCLEAR
 
+WARRANTY_TOPIC = WARRANTY.topics[0]
 OTHER = "other"
 """The topic of what fits no other one, where it is declared."""
 
@@ -45,12 +47,12 @@ def classify_topic(written: TokenizedText, quoted: TokenizedText, has_serial_num
         if len(content_words) < MIN_CONTENT_WORDS:
             return UNCLEAR
         # Whatever it is that does something no more, it may be a device of ours.
-        return LOOK_UP_TOPIC if fault else OTHER if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
+        return WARRANTY_TOPIC if fault else OTHER if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
         return OTHER
     if warranty + fault >= other:
-        return LOOK_UP_TOPIC
+        return WARRANTY_TOPIC
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
     return UNCLEAR if fault >= WEIGHT_OF_FAULT and is_of_device else OTHER

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from guarantee_email_agent.instructions.hand_over import HandOverReason
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.instructions.template import OfferedSentence
 from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, UNCLEAR_TOPIC, Topic
@@ -21,7 +22,8 @@ TRIAGE_TOOL = "record_triage"
 CHOICE_TOOL = "choose_sentences"
 DRAFT_TOOL = "write_reply"
 ASKED_FOR_ELEMENT = "our-last-reply-asked-for"
-MAX_SERIAL_NUMBERS = 50
+NUMBERS_ELEMENT = "numbers-to-look-for"
+MAX_NUMBERS = 50
 
 _CHOICE_TOOL_DESCRIPTION = (
     "Choose the sentences that fit the mail, by their ids. At most one of those with the same group; where none of a "
@@ -42,14 +44,16 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
 
 
 @lru_cache(maxsize=8)
-def _triage_tool(topics: tuple[Topic, ...], reasons: tuple[HandOverReason, ...]) -> Mapping[str, Any]:
+def _triage_tool(
+    topics: tuple[Topic, ...], reasons: tuple[HandOverReason, ...], look_ups: tuple[LookUp, ...]
+) -> Mapping[str, Any]:
     properties: dict[str, Any] = {
         "topic": {
             "type": "string",
             "enum": [topic.name for topic in (*topics, UNCLEAR_TOPIC)],
             "description": "\n".join(("What the mail is about.", *map(_topic_line, (*topics, UNCLEAR_TOPIC)))),
         },
-        "serial_numbers": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_SERIAL_NUMBERS},
+        **{numbers_key(look_up.number): _numbers_schema(look_up) for look_up in look_ups},
     }
     if reasons:
         described = "; ".join(f"{reason.name}: {reason.description}" for reason in reasons)
@@ -60,7 +64,7 @@ def _triage_tool(topics: tuple[Topic, ...], reasons: tuple[HandOverReason, ...])
         }
     return {
         "name": TRIAGE_TOOL,
-        "description": "Record what the mail is about and which serial numbers it gives.",
+        "description": "Record what the mail is about and which numbers it gives.",
         "input_schema": {
             "type": "object",
             "properties": properties,
@@ -75,12 +79,24 @@ def _topic_line(topic: Topic) -> str:
     return f"{topic.name}: {topic.description}" + (f" For example: {examples}" if examples else "")
 
 
-def is_triage(answer: object, topics: Sequence[Topic]) -> bool:
+def numbers_key(number: str) -> str:
+    """What the triage tool calls the numbers of a look-up: `serial_numbers`."""
+    return f"{number}s"
+
+
+def _numbers_schema(look_up: LookUp) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NUMBERS}
+    if look_up.format is not None:
+        schema["description"] = f"{look_up.format.description} Every different one, exactly as written."
+    return schema
+
+
+def is_triage(answer: object, topics: Sequence[Topic], look_ups: Sequence[LookUp] = (WARRANTY,)) -> bool:
     """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
     return (
         isinstance(answer, Mapping)
         and answer.get("topic") in [topic.name for topic in (*topics, UNCLEAR_TOPIC)]
-        and _are_texts(answer.get("serial_numbers"))
+        and all(_are_texts(answer.get(numbers_key(look_up.number))) for look_up in look_ups)
         and _are_texts(answer.get("hand_over", ()))
     )
 
@@ -126,11 +142,25 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     asked_for: what the reply of ours asked for that the mail answers.
     """
     content = _mail_element(email)
+    if formats := [_format_data(look_up) for look_up in instructions.look_ups if look_up.format is not None]:
+        content += "\n" + _element(NUMBERS_ELEMENT, formats)
     if asked_for is not None:
         content += "\n" + _element(ASKED_FOR_ELEMENT, asked_for)
     return _request(
-        [instructions.main_body], content, _triage_tool(instructions.topics, instructions.hand_over.reasons)
+        [instructions.main_body],
+        content,
+        _triage_tool(instructions.topics, instructions.hand_over.reasons, instructions.look_ups),
     )
+
+
+def _format_data(look_up: LookUp) -> dict[str, Any]:
+    assert look_up.format is not None
+    return {
+        "number": look_up.number,
+        "topics": look_up.topics,
+        "pattern": look_up.format.pattern,
+        "labels": look_up.format.labels,
+    }
 
 
 def choice_request(

@@ -130,7 +130,9 @@ class TestEarlierFormat:
         with closing(TicketStore(file)) as store:
             store.create(ticket("a"), NOW)
         with closing(sqlite3.connect(file)) as connection:
-            connection.executescript("DROP TABLE notes; PRAGMA user_version = 1")
+            connection.executescript(
+                "DROP TABLE notes; ALTER TABLE tickets DROP COLUMN details; PRAGMA user_version = 1"
+            )
         return file
 
     def test_its_tickets_stay_and_take_notes(self, old_file: Path) -> None:
@@ -146,7 +148,7 @@ class TestEarlierFormat:
 
     def test_a_newer_format_is_left_alone(self, old_file: Path) -> None:
         with closing(sqlite3.connect(old_file)) as connection:
-            connection.execute("PRAGMA user_version = 3")
+            connection.execute("PRAGMA user_version = 4")
         with pytest.raises(TicketStoreError, match=r"by a newer version of this server\. Update this one"):
             TicketStore(old_file)
 

@@ -49,7 +49,14 @@ def test_tickets_are_listed_with_the_time_they_were_made(program: McpProgram) ->
     program.call("create_ticket", **TICKET)
     listed = program.call("list_tickets")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed["tickets"][0].pop("created_at"))
-    assert listed == {"tickets": [{"ticket_id": "TICKET-000001", **TICKET, "notes": 0}], "total": 1}
+    assert listed == {"tickets": [{"ticket_id": "TICKET-000001", **TICKET, "details": {}, "notes": 0}], "total": 1}
+
+
+def test_a_ticket_keeps_further_fields(program: McpProgram) -> None:
+    ticket = {name: value for name, value in TICKET.items() if name not in ("serial_number", "warranty_status")}
+    program.call("create_ticket", **ticket, details={"order_number": "AB-10001"})
+    (listed,) = program.call("list_tickets")["tickets"]
+    assert (listed["serial_number"], listed["details"]) == ("", {"order_number": "AB-10001"})
 
 
 def test_a_note_is_added_once_to_its_ticket(program: McpProgram) -> None:

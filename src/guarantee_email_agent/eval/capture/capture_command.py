@@ -29,7 +29,7 @@ from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.new_file import write_new_file
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.text import printable
@@ -63,7 +63,7 @@ def capture_mail(
     outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
     """
     suite = EvalLoader().scenario_files(options.directory)
-    InstructionFiles(config.instructions.main, config.instructions.scenarios_dir).load()
+    instruction_files(config).load()
     raw, email = read()
     # As `eval` judges it: no mail server has vouched for the sender of a file.
     policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
@@ -125,23 +125,23 @@ def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
 
 def _facts(run: DryRun, answer: Mapping[str, Any]) -> list[str]:
     """What a reply should tell, where it tells it: the number that was looked up, and the date."""
-    return [str(fact) for fact in (run.report.serial_number, answer.get("expiration_date")) if fact]
+    return [str(fact) for fact in (run.report.number, answer.get("expiration_date")) if fact]
 
 
 def _difference(before: DryRun, after: DryRun, anonymizer: Anonymizer) -> str | None:
     """What the replacement changed about the outcome, in words without customer text; None where nothing."""
-    number = before.report.serial_number
+    number = before.report.number
     pairs = (
         ("the scenario", before.report.scenario_used, after.report.scenario_used),
         ("the outcome", before.outcome, after.outcome),
         ("the reason", before.report.skip_reason, after.report.skip_reason),
         ("the reasons", before.report.hand_over_reasons, after.report.hand_over_reasons),
-        ("the warranty status", before.report.warranty_status, after.report.warranty_status),
+        ("the status", before.report.status, after.report.status),
     )
     for what, first, second in pairs:
         if first != second:
             return f"{what} was {_words(first)} and is {_words(second)}"
-    if (None if number is None else anonymizer.replace(number)) != after.report.serial_number:
+    if (None if number is None else anonymizer.replace(number)) != after.report.number:
         return "another number is looked up"
     return None
 

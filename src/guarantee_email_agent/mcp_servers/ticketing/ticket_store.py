@@ -15,10 +15,12 @@ from typing import Any, Final
 from guarantee_email_agent.mcp_servers.tool_error import ToolError, format_sqlite_error, sqlite_tool_error
 from guarantee_email_agent.utils.sqlite_errors import enable_wal
 
-FIELDS: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key")
+FIELDS: Final = (
+    "serial_number", "warranty_status", "customer_email", "priority", "category", "idempotency_key", "details"
+)  # fmt: skip
 SERVER: Final = "ticketing"  # as its error codes begin
 BUSY_S: Final = 5.0  # that one call waits, for those before it and for other programs together
-FORMAT: Final = 2  # of the tables, kept as SQLite's user_version
+FORMAT: Final = 3  # of the tables, kept as SQLite's user_version
 
 _TICKETS: Final = """
 CREATE TABLE tickets (
@@ -30,9 +32,11 @@ CREATE TABLE tickets (
     customer_email TEXT NOT NULL,
     priority TEXT NOT NULL,
     category TEXT NOT NULL,
-    idempotency_key TEXT NOT NULL UNIQUE
+    idempotency_key TEXT NOT NULL UNIQUE,
+    details TEXT NOT NULL DEFAULT '{}'
 )
 """
+_DETAILS: Final = "ALTER TABLE tickets ADD COLUMN details TEXT NOT NULL DEFAULT '{}'"
 _NOTES: Final = """
 CREATE TABLE notes (
     ticket INTEGER NOT NULL REFERENCES tickets (number),
@@ -145,9 +149,12 @@ class TicketStore:
             raise TicketStoreError(f"{self._file}: is a database for something else. Name another file")
         if found < 1:
             self._connection.execute(_TICKETS)
-        if found < FORMAT:  # 1 had no notes
+        elif found < FORMAT:  # 2 had no details
+            self._connection.execute(_DETAILS)
+        if found < 2:  # 1 had no notes
             self._connection.execute(_NOTES)
             self._connection.execute(_NOTES_BY_TICKET)
+        if found < FORMAT:
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         self._connection.execute("COMMIT")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -20,13 +21,20 @@ _Key = Annotated[
 ]
 
 
+_Name = Annotated[str, Field(min_length=1, max_length=40)]
+_Detail = Annotated[str, Field(max_length=320)]
+
+
 class TicketFields(ToolArguments):
-    serial_number: str = Field(max_length=100)
-    warranty_status: str = Field(max_length=40)
+    serial_number: str = Field("", max_length=100)
+    warranty_status: str = Field("", max_length=40)
     customer_email: str = Field(max_length=320)
     priority: str = Field(max_length=40)
     category: str = Field(max_length=100)
     idempotency_key: _Key
+    details: dict[_Name, _Detail] = Field(
+        default_factory=dict, max_length=20, description="Any further fields, by their names."
+    )
 
 
 class CreatedTicket(ToolOutput):
@@ -89,7 +97,8 @@ class TicketingTools:
 
         Harmless to repeat.
         """
-        ticket_id, new = await in_thread(self._store.create, arguments.model_dump(), _now())
+        ticket = {**arguments.model_dump(), "details": json.dumps(arguments.details, ensure_ascii=False)}
+        ticket_id, new = await in_thread(self._store.create, ticket, _now())
         return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
 
     async def add_note(self, arguments: NewNote) -> AddedNote:
@@ -108,7 +117,10 @@ class TicketingTools:
     async def list_tickets(self, arguments: ListTickets) -> LatestTickets:
         """The latest tickets, newest first, and how many there are in all."""
         tickets, total = await in_thread(self._store.latest, arguments.limit)
-        return LatestTickets(tickets=[StoredTicket(**ticket) for ticket in tickets], total=total)
+        return LatestTickets(
+            tickets=[StoredTicket(**ticket | {"details": json.loads(ticket["details"])}) for ticket in tickets],
+            total=total,
+        )
 
 
 def _now() -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, cast
 
-from guarantee_email_agent.integrations.ports import is_quotable
+from guarantee_email_agent.integrations.look_up_answer import is_quotable
 from guarantee_email_agent.mcp_servers.table.table import TableError, TableLayout
 
 Status = Literal["valid", "expired"]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.email.whole_numbers import find_whole_numbers
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.interpreter.whole_numbers import find_whole_numbers
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""Further look-ups as the configuration has them: which server and tool, which number, and which facts come back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.files.fields import not_blank, setting
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
+
+MAX_FACTS: Final = 8
+
+BUILT_IN_NAMES: Final = (
+    "serial_number", "warranty_status", "expiration_date", "coverage", "ticket_number", "customer_email",
+    "idempotency_key", "status", "scenario",
+)  # fmt: skip
+"""What conditions, placeholders and tickets call something else already."""
+
+BUILT_IN_SERVICES: Final = ("gmail", "mail", "warranty", "warranty_api", "ticketing", "ticketing_system")
+BUILT_IN_STATUSES: Final = ("not_found", "other", "withheld")
+BUILT_IN_TOPIC: Final = "warranty"
+_ATTRIBUTES: Final = ("id", "use", "hints", "lang")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_WORD: Final = re.compile(r"[^\W_][\w -]{0,39}")
+
+FactSetting = Literal["date", "amount", "name"] | tuple[str, ...]
+
+
+def _name(value: str) -> str | None:
+    if not _NAME.fullmatch(value):
+        return f"must be lower-case letters, digits and underscores, such as order_number, not {value!r}"
+    if value in BUILT_IN_NAMES or value in _ATTRIBUTES:
+        return f"{value!r} is the name of something built in; take another, such as order_{value}"
+    return None
+
+
+def _pattern(value: str) -> str | None:
+    try:
+        compile_safe_regex(value)
+    except UnsafeRegexError as error:
+        return str(error)
+    return None
+
+
+def _topics(values: tuple[str, ...]) -> str | None:
+    if not values:
+        return "names no topic; name those that an instruction file declares"
+    if BUILT_IN_TOPIC in values:
+        return f"names {BUILT_IN_TOPIC!r}, which the built-in look-up of warranties serves; name another topic"
+    return None
+
+
+def _words(values: Sequence[str]) -> str | None:
+    wrong = next((value for value in values if not _WORD.fullmatch(value)), None)
+    if wrong is not None:
+        return f"must list short plain words, such as shipped, not {wrong!r}"
+    return None
+
+
+def _statuses(values: tuple[str, ...]) -> str | None:
+    if built_in := next((value for value in values if value in BUILT_IN_STATUSES), None):
+        return f"need not list {built_in!r}, which every look-up has; remove it"
+    return _words(values)
+
+
+def _labels(value: Any) -> str | None:
+    phrases = all_labels(value)
+    if not phrases:
+        return "names no phrase; name those that stand before the number, such as order number"
+    if any(not any(map(str.isalnum, phrase)) for phrase in phrases):
+        return "holds a phrase without a word; write one, such as order number"
+    return None
+
+
+def all_labels(value: Sequence[str] | Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The phrases of all languages."""
+    lists = value.values() if isinstance(value, Mapping) else (value,)
+    return tuple(dict.fromkeys(phrase for phrases in lists for phrase in phrases))
+
+
+def _facts(values: Mapping[str, FactSetting]) -> str | None:
+    if len(values) > MAX_FACTS:
+        return f"holds {len(values)} facts; keep the {MAX_FACTS} that replies need"
+    for name, form in values.items():
+        if wrong := _name(name):
+            return wrong
+        if isinstance(form, tuple) and not form:
+            return f"{name} lists no word; list those that the service may give, or write date, amount or name"
+        if isinstance(form, tuple) and (wrong := _words(form)):
+            return f"{name} {wrong}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpSettings:
+    """One look-up: for mails on its topics that give one number, a tool is asked for it."""
+
+    topics: tuple[str, ...] = field(metadata={"doc": "Topics whose mails it serves.", "check": _topics})
+    number: str = field(metadata={"doc": "What files call the number, such as `order_number`.", "check": _name})
+    pattern: str = field(
+        metadata={
+            "doc": "Regular expression that the whole number fits, in any case; as in the lexicon, bounded.",
+            "check": _pattern,
+        }
+    )
+    labels: tuple[str, ...] | Mapping[str, tuple[str, ...]] = field(
+        metadata={"doc": "Phrases that stand before the number; a list, or one for each language.", "check": _labels}
+    )
+    description: str | None = setting(None, "What the number is, for a language model.", not_blank)
+    table: Path | None = setting(
+        None, "CSV file or SQLite database that the built-in server looks into; in place of `server`."
+    )
+    key: str | None = setting(None, "The table's column with the number; by default `number`.", not_blank)
+    server: McpServer = setting(McpServer(), "The MCP server, with the keys of `mcp.warranty_api`.")
+    tool: str | None = setting(None, "Its tool.", not_blank)
+    argument: str | None = setting(None, "The tool's argument that takes the number; by default `number`.", not_blank)
+    statuses: tuple[str, ...] = setting(
+        (),
+        "Words that the answer's status may be, besides `not_found`; any other counts as `other`. Without any, a "
+        "number is `found` or `not_found`.",
+        _statuses,
+    )
+    facts: Mapping[str, FactSetting] = field(
+        default_factory=dict,
+        metadata={
+            "doc": "What the answer may tell: `date`, `amount`, `name`, or a list of words, by its key.",
+            "check": _facts,
+        },
+    )
+    required: tuple[str, ...] = setting((), "Facts that a reply has to hold where they are known.")
+    status_key: str = setting("status", "What the answer calls its status.", not_blank)
+    owner_key: str = setting("owner_email", "What it calls the only address that may be told.", not_blank)
+
+    def __post_init__(self) -> None:
+        if self.number in self.facts:
+            raise ValueError(f"has a fact called {self.number}, like its number; give one another name")
+        for name in self.required:
+            if name not in self.facts:
+                raise ValueError(f"requires {name!r}, which is none of its facts{suggestion(name, tuple(self.facts))}")
+        if self.table is not None:
+            if not self.server.built_in:
+                raise ValueError("has both table and server; keep the one that you use")
+            if self.tool is not None or self.argument is not None:
+                raise ValueError("has a table, whose tool is known; remove tool and argument")
+        elif self.server.built_in:
+            raise ValueError("has neither a table nor a server with a command or a url; add one")
+        elif self.tool is None:
+            raise ValueError("has a server but no tool; name the tool that takes the number")
+        elif self.key is not None:
+            raise ValueError("has a key, which is a table's; remove it")
+
+
+def look_ups_problem(look_ups: Mapping[str, LookUpSettings]) -> str | None:
+    """A check: names that can be used, and one look-up for a topic."""
+    served: dict[str, str] = {}
+    numbers: dict[str, str] = {}
+    for name, settings in look_ups.items():
+        if not _NAME.fullmatch(name) or name in BUILT_IN_SERVICES:
+            return (
+                f"{name!r} cannot be the name of a look-up; take lower-case letters, digits and underscores, such as "
+                "orders, and no name of a built-in service"
+            )
+        for topic in settings.topics:
+            if other := served.get(topic):
+                return f"both {other} and {name} serve the topic {topic!r}; leave it to one of them"
+            served[topic] = name
+        if other := numbers.get(settings.number):
+            return f"both {other} and {name} call their number {settings.number!r}; give one another name"
+        numbers[settings.number] = name
+    return None

@@ -1,0 +1,107 @@
+"""What can be looked up for a mail: by which number, for which topics, and what is known then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+FactForm = Literal["date", "amount", "name", "word"]
+
+NOT_FOUND: Final = "not_found"
+OTHER_STATUS: Final = "other"
+WITHHELD_STATUS: Final = "withheld"
+FOUND: Final = "found"
+"""The one status of a look-up whose service gives none."""
+
+TICKET_NUMBER: Final = "ticket_number"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that a service may tell of a number.
+
+    words: those that a `word` may be; empty: those that some condition names. statuses: with which it means something;
+    empty: with each but `not_found` and `other`. required: a reply that tells the status has to hold it, where it is
+    known.
+    """
+
+    name: str
+    form: FactForm
+    words: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """How a number is known in a mail: a pattern for all of it, ignoring case, and phrases that stand before it."""
+
+    name: str
+    description: str
+    pattern: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """One look-up. name: of the service, as its error codes begin and as scenarios mock it.
+
+    number, status: what conditions call the number and the deciding word. statuses: those that the service may give
+    besides `not_found`; any other counts as `other`. format: how the number is read; None for serial numbers, which
+    are read by the lexicon. status_key, owner_key: what the service calls the status, and the only address that may be
+    told.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    number: str
+    status: str
+    statuses: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    format: NumberFormat | None = None
+    status_key: str = "status"
+    owner_key: str = "owner_email"
+
+    @property
+    def situations(self) -> tuple[str, ...]:
+        """Every status that a mail with one number may come to."""
+        return (*self.statuses, NOT_FOUND, OTHER_STATUS, WITHHELD_STATUS)
+
+    @property
+    def told_statuses(self) -> tuple[str, ...]:
+        """Those that say something of the number, so that a reply has to repeat it."""
+        return (*self.statuses, NOT_FOUND)
+
+    @property
+    def fact_names(self) -> tuple[str, ...]:
+        """What a condition may ask for."""
+        return (self.number, self.status, *(fact.name for fact in self.facts))
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What a reply may hold. The status has none: a sentence about it belongs to one template."""
+        return (self.number, *(fact.name for fact in self.facts))
+
+    def facts_with(self, status: str) -> tuple[Fact, ...]:
+        """The facts that mean something with a status."""
+        return tuple(fact for fact in self.facts if status in (fact.statuses or self.statuses))
+
+
+WARRANTY: Final = LookUp(
+    name="warranty_api",
+    topics=("warranty",),
+    number="serial_number",
+    status="warranty_status",
+    statuses=("valid", "expired"),
+    facts=(
+        Fact("expiration_date", "date", statuses=("valid", "expired"), required=True),
+        Fact("coverage", "word", statuses=("valid",)),
+    ),
+)
+"""The built-in one."""
+
+
+def look_up_of(topic: str | None, look_ups: Iterable[LookUp]) -> LookUp | None:
+    """The one that serves a topic."""
+    return next((look_up for look_up in look_ups if topic in look_up.topics), None)

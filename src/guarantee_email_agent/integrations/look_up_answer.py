@@ -1,0 +1,112 @@
+"""What a service said of one number, checked by the form of each fact: nothing else of it can reach a customer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Final
+
+from guarantee_email_agent.instructions.look_up import (
+    FOUND,
+    OTHER_STATUS,
+    WITHHELD_STATUS,
+    Fact,
+    LookUp,
+)
+from guarantee_email_agent.integrations.written_date import is_date
+from guarantee_email_agent.utils.errors import IntegrationError
+
+_PLAIN_WORDS: Final = re.compile(r"[A-Za-z0-9 .,:/+()_-]{1,40}")
+_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
+_NAME: Final = re.compile(r"[^\W_][\w .,'’&+()/-]{0,59}")
+_LINK: Final = re.compile(r"www\.|//|\w\.[^\W\d_]{2}", re.IGNORECASE)
+_CURRENCY: Final = r"(?:[A-Z]{3}|[€$£¥]|zł|Kč)"
+_AMOUNT: Final = re.compile(
+    rf"(?:{_CURRENCY} ?)?[0-9]{{1,3}}(?:[0-9]{{0,6}}|(?:[.,' ][0-9]{{3}}){{1,3}})(?:[.,][0-9]{{1,2}})?"
+    rf"(?: ?{_CURRENCY})?"
+)
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpAnswer:
+    """status: one of the look-up's situations. facts: what is known, by name, in the service's own writing.
+
+    owner_email: the bare address that alone may be told; empty where the service names one that cannot be read, None
+    where it names none.
+    """
+
+    status: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    owner_email: str | None = None
+
+
+WITHHELD: Final = LookUpAnswer(WITHHELD_STATUS)
+"""In place of an answer that the sender may not be told."""
+
+
+def parse_look_up_answer(raw: object, look_up: LookUp) -> LookUpAnswer:
+    """Raises IntegrationError `{name}_malformed` for an answer without a status, and for a fact that has another form.
+
+    A word or a name that could not be repeated to a customer is left out, and so is what means nothing with the status.
+    """
+    if not isinstance(raw, Mapping):
+        raise _malformed_error(look_up, "is no mapping")
+    status = _status(raw, look_up)
+    facts = {fact.name: _value(raw.get(fact.name), fact, look_up) for fact in look_up.facts}
+    meant = {fact.name for fact in look_up.facts_with(status)}
+    known = {name: value for name, value in facts.items() if value is not None and name in meant}
+    return LookUpAnswer(status, known, _owner_email(raw.get(look_up.owner_key)))
+
+
+def is_quotable(value: str) -> bool:
+    """Whether a coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
+    return _PLAIN_WORDS.fullmatch(value) is not None and _STATUS_WORD.search(value) is None
+
+
+def _status(raw: Mapping[str, object], look_up: LookUp) -> str:
+    status = raw.get(look_up.status_key)
+    if isinstance(status, str) and status.strip():
+        key = word_key(status)
+        return next((each for each in look_up.told_statuses if word_key(each) == key), OTHER_STATUS)
+    if status is None and look_up.statuses == (FOUND,) and any(raw.get(fact.name) for fact in look_up.facts):
+        return FOUND
+    raise _malformed_error(look_up, f"has no {look_up.status_key}")
+
+
+def word_key(word: str) -> str:
+    """Two spellings of one word have one key: `In transit`, `in-transit` and `IN_TRANSIT`."""
+    return word.strip().casefold().replace(" ", "_").replace("-", "_")
+
+
+def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
+    if value is None or value == "":
+        return None
+    if fact.form == "amount" and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        value = str(value) if isinstance(value, int) else f"{value:.2f}"
+    if not isinstance(value, str):
+        raise _malformed_error(look_up, f"has an unusable {fact.name}")
+    if (fact.form == "date" and not is_date(value)) or (fact.form == "amount" and not _AMOUNT.fullmatch(value)):
+        raise _malformed_error(look_up, f"has an unusable {fact.name}")
+    if fact.form == "name":
+        is_plain = _NAME.fullmatch(value) and not _LINK.search(value) and not _STATUS_WORD.search(value)
+        return value if is_plain else None
+    if fact.form != "word":
+        return value
+    if not fact.words:
+        return value.casefold() if is_quotable(value) else None
+    key = word_key(value)
+    return next((word for word in fact.words if word_key(word) == key), None)
+
+
+def _owner_email(value: object) -> str | None:
+    if value is None or value == "":
+        return None
+    # Whoever the owner is, it is nobody who can be compared with: an answer to anyone would be a guess.
+    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else ""
+
+
+def _malformed_error(look_up: LookUp, problem: str) -> IntegrationError:
+    return IntegrationError(f"The answer of {look_up.name} {problem}. Check the service", f"{look_up.name}_malformed")
