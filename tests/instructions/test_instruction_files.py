@@ -494,7 +494,11 @@ def test_a_configured_look_up_serves_a_declared_topic(folder: InstructionFolder)
         ),
         ("version:", "ticket: {order_number: x}\nversion:", "ticket.order_number is decided by the agent"),
         ("version:", "ticket: {order: '{oder_number}'}\nversion:", "ticket.order: unknown placeholder {oder_number}"),
-        ('<topic name="order-status">', '<topic name="order-state">', "declares the topic 'order-status' – did you"),
+        (
+            '<topic name="order-status">',
+            '<topic name="order-state">',
+            "look_ups.orders.topics: no instruction file decl",
+        ),
     ],
 )
 def test_what_does_not_fit_the_look_up_is_reported(old: str, new: str, problem: str, folder: InstructionFolder) -> None:
@@ -502,6 +506,14 @@ def test_what_does_not_fit_the_look_up_is_reported(old: str, new: str, problem: 
     with pytest.raises(InstructionError) as caught:
         load_with_orders(folder, ORDER.replace(old, new))
     assert problem in caught.value.message
+
+
+def test_a_misspelt_topic_of_a_look_up_is_told_alone(folder: InstructionFolder) -> None:
+    with pytest.raises(InstructionError) as caught:
+        load_with_orders(folder, ORDER.replace("order-status", "order-state"))
+    assert caught.value.message == (
+        "look_ups.orders.topics: no instruction file declares the topic 'order-status' – did you mean 'order-state'?"
+    )
 
 
 def test_a_look_up_for_a_topic_that_nobody_declares_is_reported(folder: InstructionFolder) -> None:

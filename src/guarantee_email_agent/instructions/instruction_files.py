@@ -127,8 +127,9 @@ class InstructionFiles:
                 risks = phishing_problems(scenario.templates, main.header.link_hosts)
                 problems[file.path] += [f"{file.place(line)}: {problem}" for line, problem in risks]
         lines = [line for of_file in problems.values() for line in of_file]
-        if not lines:
-            lines += _look_up_problems(self.look_ups, topics)
+        if len(scenario_files) + 1 == len(files) and main is not None:
+            # Without its look-up every trigger on a topic is wrong, too.
+            lines = list(_look_up_problems(self.look_ups, topics)) or lines
         if not lines:
             routing = routing_problems(scenarios, places, look_ups)
             lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing]
