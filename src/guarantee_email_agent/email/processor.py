@@ -31,6 +31,7 @@ from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
+from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, UNVERIFIED_SENDER
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
@@ -201,11 +202,11 @@ class EmailProcessor:
         if reasons := instructions.hand_over.find(text):
             return reasons
         if thread is not None and (thread.follow_ups or _asked_for(thread, instructions) is None):
-            return ("follow-up",)
+            return (FOLLOW_UP,)
         # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
         is_form = reply_recipient(email, self.policy.trusted_forms) != email.sender
         if not mail.verified and (is_form or self.policy.sender_check == "hold"):
-            return ("unverified-sender",)
+            return (UNVERIFIED_SENDER,)
         if self.history is None:
             return ()
         limit = await self.history.admit(
@@ -253,13 +254,13 @@ class EmailProcessor:
             look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
-            return Triage(topic, None, (), reasons or (("follow-up",) if mail.thread else ()))
+            return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()))
         candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
         numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=asked_for is not None)
         if mail.thread is None:
             return Triage(topic, look_up, numbers, reasons)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage(topic, look_up, numbers, reasons or (() if gives_number else ("follow-up",)))
+        return Triage(topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)))
 
     async def _look_up(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
@@ -46,18 +45,27 @@ class LiveEvaluation:
             self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case), record_to.force_tool)
 
     def results(
-        self, files: Sequence[str], *, jobs: int, repeat: int, records_dir: Path | None
+        self,
+        entries: Iterable[EvalTestCase | InvalidScenario],
+        planned: int,
+        *,
+        jobs: int,
+        repeat: int,
+        records_dir: Path | None,
     ) -> Generator[EvalResult, None, None]:
-        """One result a file, in the order of files. Where the caller stops, what is under way is given up."""
+        """One result an entry, in their order. Where the caller stops, what is under way is given up.
+
+        planned: how many entries there are.
+        """
         runner = EvalRunner(self._config, records_dir=records_dir, make_model=self._make_model)
-        numbered = enumerate(EvalLoader().iter_entries(files), 1)
+        numbered = enumerate(entries, 1)
         under_way: deque[asyncio.Task[EvalResult]] = deque()
         with asyncio.Runner() as loop:
             gate = asyncio.Semaphore(jobs)
 
             async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
                 async with gate:
-                    logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
+                    logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
                     return await runner.run_entry(entry, repeat)
 
             try:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from itertools import chain
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import SenderCheck
+from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
@@ -27,12 +29,14 @@ from guarantee_email_agent.eval.checks import (
 )
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import printable, truncate
 
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
 _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
+_DAY: Final = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}($|[T ])"
+_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ])"
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
 
 
@@ -40,6 +44,33 @@ def _check_scenario_id(value: str) -> str | None:
     if _SCENARIO_ID.fullmatch(value):
         return None
     return "must be letters, digits, '_', '-' and '.' (at most 100), such as valid_warranty_001"
+
+
+def _check_day(value: str) -> str | None:
+    """A calendar day, as `2026-01-18`; a time may stand behind it."""
+    try:
+        if re.match(_DAY, value):
+            date(*map(int, re.split("[-T ]", value)[:3]))
+            return None
+    except ValueError:
+        pass
+    return f"must be a day such as 2026-01-18, not {truncate(value, 40)!r}"
+
+
+def _check_time(value: str) -> str | None:
+    try:
+        if re.match(_TIME, value):
+            datetime.fromisoformat(value)
+            return None
+    except ValueError:
+        pass
+    return f"must be a time such as 2026-01-18T10:00:00Z, not {truncate(value, 40)!r}"
+
+
+def _check_sender(value: str) -> str | None:
+    if parse_address(value) is not None or value.rstrip().endswith("<>"):  # a bounce has the null sender
+        return None
+    return f"must be an address such as customer@example.com, not {truncate(value, 40)!r}"
 
 
 def _check_test_file(value: str) -> str | None:
@@ -58,8 +89,17 @@ class EvalEmail:
 
     subject: str = field(metadata={"doc": "The subject line; may be empty."})
     body: str = field(metadata={"doc": "The text of the mail; may be empty."})
-    from_address: str = field(metadata={"key": "from", "doc": "The sender, with or without a display name."})
-    received: str = field(metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": not_blank})
+    from_address: str = field(
+        metadata={
+            "key": "from",
+            "doc": "The sender, with or without a display name; <> for none.",
+            "check": _check_sender,
+            "schema": {"pattern": "@|<>"},
+        }
+    )
+    received: str = field(
+        metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": _check_time, "schema": {"pattern": _TIME}}
+    )
     to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
     headers: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
@@ -231,7 +271,7 @@ class EvalTestCase:
 
     scenario_id: str = field(
         metadata={
-            "doc": "Unique in the suite; by habit the file's name.",
+            "doc": "The file's name without .yaml: valid_warranty_001.",
             "check": _check_scenario_id,
             "schema": {"pattern": f"^{_SCENARIO_ID.pattern}$"},
         }
@@ -240,7 +280,9 @@ class EvalTestCase:
     category: str = field(
         metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": not_blank}
     )
-    created: str = field(metadata={"doc": "The day it was written: 2026-01-18.", "check": not_blank})
+    created: str = field(
+        metadata={"doc": "The day it was written: 2026-01-18.", "check": _check_day, "schema": {"pattern": _DAY}}
+    )
     input: EvalInput
     expected_output: EvalExpectedOutput
     review: bool = field(

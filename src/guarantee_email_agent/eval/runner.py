@@ -33,6 +33,7 @@ from guarantee_email_agent.eval.mocks import (
 )
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -72,9 +73,12 @@ class EvalRunner:
         self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
-    def check_instructions(self) -> None:
-        """Raises InstructionError, naming file, line and remedy, before a scenario runs on bad instruction files."""
-        self._instructions.load()
+    def check_instructions(self) -> Instructions:
+        """The instruction set in use.
+
+        Raises InstructionError, naming file, line and remedy, before a scenario runs on bad instruction files.
+        """
+        return self._instructions.load()
 
     async def run_suite(self, test_cases: Iterable[EvalTestCase | InvalidScenario]) -> list[EvalResult]:
         """A result for each entry, in order. An `EvalSuite` gives its invalid files, too: they count as failures."""

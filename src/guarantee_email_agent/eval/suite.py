@@ -15,6 +15,7 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
+from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
@@ -65,7 +66,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     logger.info("Running in eval mode - using mocks")
     logger.info("Using mocked integrations for eval")
     began = time.perf_counter()
-    EvalRunner(config).check_instructions()
+    loader = EvalLoader(known=KnownNames.of(EvalRunner(config).check_instructions()))
     if options.report_paths:
         from guarantee_email_agent.reporting.report_files import check_report_paths
 
@@ -85,7 +86,9 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live) if options.report_paths else None
-    return run_and_report(title, _results(config, files, options, live), len(files), reporter, write, began=began)
+    return run_and_report(
+        title, _results(config, files, options, live, loader), len(files), reporter, write, began=began
+    )
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -126,20 +129,28 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
 
 
-def _results(config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None) -> _Results:
+def _results(
+    config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None, loader: EvalLoader
+) -> _Results:
     if live is not None:
-        return live.results(files, jobs=options.jobs, repeat=options.repeat, records_dir=options.records_dir)
+        return live.results(
+            loader.iter_entries(files),
+            len(files),
+            jobs=options.jobs,
+            repeat=options.repeat,
+            records_dir=options.records_dir,
+        )
     jobs = min(options.jobs, len(files))
     if jobs > 1:
-        return _run_in_processes(config, files, options, jobs)
-    return _run_one_by_one(config, files, options)
+        return _run_in_processes(config, files, options, jobs, loader)
+    return _run_one_by_one(config, options, loader, files)
 
 
-def _run_one_by_one(config: Config, files: Sequence[str], options: EvalOptions) -> _Results:
+def _run_one_by_one(config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str]) -> _Results:
     """One result a file, as it is ready."""
     make_model = _replayed_model_factory(config, options) if options.llm == "replay" else None
     runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model)
-    for number, entry in enumerate(EvalLoader().iter_entries(files), 1):
+    for number, entry in enumerate(loader.iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
         yield run_without_event_loop(runner.run_entry(entry, options.repeat))
 
@@ -151,7 +162,9 @@ def _replayed_model_factory(config: Config, options: EvalOptions) -> ScenarioMod
     return lambda case: ReplayedModel(recordings.of_scenario(case))
 
 
-def _run_in_processes(config: Config, files: Sequence[str], options: EvalOptions, jobs: int) -> _Results:
+def _run_in_processes(
+    config: Config, files: Sequence[str], options: EvalOptions, jobs: int, loader: EvalLoader
+) -> _Results:
     """The same results in the same order as `_run_one_by_one`, from `jobs` processes."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -159,14 +172,15 @@ def _run_in_processes(config: Config, files: Sequence[str], options: EvalOptions
     size = max(1, min(MAX_CHUNK // options.repeat, len(files) // (jobs * 4)))
     chunks = [files[start : start + size] for start in range(0, len(files), size)]
     pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
-    first_files: dict[str, str] = {}
     try:
         number = 0
-        for chunk in pool.map(partial(_run_chunk, config, options), chunks):
+        for chunk in pool.map(partial(_run_chunk, config, options, loader), chunks):
             for result in chunk:
                 number += 1
                 logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
-                yield _replace_duplicate(result, first_files)
+                if isinstance(result.test_case, InvalidScenario):  # workers log nothing
+                    logger.error("%s", result.test_case.message)
+                yield result
     except BrokenProcessPool:
         raise AgentError(
             "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
@@ -184,20 +198,8 @@ def _init_worker() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _run_chunk(config: Config, options: EvalOptions, files: Sequence[str]) -> list[EvalResult]:
-    return list(_run_one_by_one(config, files, options))
-
-
-def _replace_duplicate(result: EvalResult, first_files: dict[str, str]) -> EvalResult:
-    """Workers see only their own files, so duplicates among all files are found, and logged, here."""
-    entry = result.test_case
-    if isinstance(entry, InvalidScenario):
-        logger.error("%s", entry.message)
-        return result
-    if (duplicate := EvalLoader.find_duplicate(entry, first_files)) is None:
-        return result
-    logger.error("%s", duplicate.message)
-    return EvalResult.of_invalid(duplicate)
+def _run_chunk(config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str]) -> list[EvalResult]:
+    return list(_run_one_by_one(config, options, loader, files))
 
 
 def _write_reports(

@@ -21,6 +21,10 @@ from guarantee_email_agent.instructions.phrases import (
 REASON_ELEMENT = "hand-over"
 EXCEPTION_ELEMENT = "hand-over-exceptions"
 MAX_WORDS_APART = 12
+FOLLOW_UP = "follow-up"
+"""The reason, found by code, for a customer's further mail that is no answer to our question."""
+UNVERIFIED_SENDER = "unverified-sender"
+"""The reason, found by code, for a mail whose sender is not proved."""
 
 _REASON_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _SENTENCE_END = re.compile(r"[.!?;](?=\s|$)|\n[ \t]*\n")

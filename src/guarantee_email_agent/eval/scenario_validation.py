@@ -1,0 +1,167 @@
+"""What a scenario file may say beyond its types: keys that contradict each other, and names that nothing bears.
+
+A scenario that says such a thing would guard less than its author thinks, or nothing at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.eval.models import EvalTestCase, ExpectedCall, ForbiddenCall
+from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, OWN_TOOLS
+from guarantee_email_agent.files.problems import KeyPath, Problem, suggestion
+from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, UNVERIFIED_SENDER
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.look_up import OTHER_STATUS, WARRANTY
+from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.integrations.look_up_answer import word_key
+from guarantee_email_agent.integrations.written_date import is_date
+from guarantee_email_agent.utils.text import truncate
+
+_NO_INSTRUCTION: Final = "none"
+_PROVED: Final = "proved"  # what the ledger has where an agent was stopped while it sent
+_STATUSES: Final = WARRANTY.told_statuses
+_STATUS: Final = ("input", "mock_responses", "warranty_api", "status")
+_USED: Final = ("expected_output", "scenario_instruction_used")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names that scenario files may use, as the instruction set in use has them.
+
+    undecided: the instruction for a warranty status that the agent does not know, where it looks warranties up.
+    """
+
+    instructions: tuple[str, ...]
+    hand_over_reasons: tuple[str, ...]
+    undecided: str | None
+
+    @classmethod
+    def of(cls, instructions: Instructions) -> KnownNames:
+        other = Situation(topic=WARRANTY.topics[0], numbers="one", status=OTHER_STATUS)
+        return cls(
+            tuple(scenario.name for scenario in instructions.scenarios),
+            (*(reason.name for reason in instructions.hand_over.reasons), FOLLOW_UP, UNVERIFIED_SENDER),
+            instructions.route(other).name if WARRANTY in instructions.look_ups else None,
+        )
+
+
+def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
+    """Names in a file's data that no instruction file knows. What has not the right type is not judged here."""
+    used = _text_at(data, _USED)
+    if used is not None:
+        yield from _unknown_name(data, _USED, "no instruction file is called so", (*known.instructions, "none"))
+        yield from _unknown_name(data, ("category",), "no instruction file is called so", known.instructions)
+    reason = ("expected_output", "hand_over_reason")
+    yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
+    previous = ("input", "previous_reply", "scenario")
+    yield from _unknown_name(data, previous, "no instruction file is called so", (*known.instructions, _PROVED))
+    status = _text_at(data, _STATUS)
+    if status and known.undecided and used not in (None, known.undecided) and word_key(status) not in _STATUSES:
+        meant = suggestion(status, _STATUSES)
+        wrong = f"must be valid, expired or not_found, not {_shown(status)}{meant}"
+        yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}")
+
+
+def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
+    """Keys that say nothing beside the others."""
+    expected, previous, agent = case.expected_output, case.input.previous_reply, case.input.agent
+    if previous is not None and previous.message_id not in _answered_ids(case.input.email.headers):
+        wrong = "must stand in the mail's In-Reply-To or References header, or the mail does not answer that reply"
+        yield Problem(("input", "previous_reply", "message_id"), "value", wrong)
+    if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
+        wrong = "needs authserv_id beside it, or no sender is ever verified"
+        yield Problem(("input", "agent", "sender_check"), "value", wrong)
+    if expected.sent_to is not None:
+        path = ("expected_output", "sent_to")
+        if parse_address(expected.sent_to) != expected.sent_to:
+            yield Problem(path, "value", "must be a bare address, such as customer@example.com")
+        elif not expected.email_sent:
+            yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
+    if expected.hand_over_reason is not None and expected.email_sent:
+        wrong = "says why no reply goes out, but email_sent is true; remove one"
+        yield Problem(("expected_output", "hand_over_reason"), "value", wrong)
+    answer = case.input.mock_responses.get("warranty_api")
+    date = answer.get("expiration_date") if isinstance(answer, Mapping) else None
+    if isinstance(date, str) and date and not is_date(date) and expected.scenario_instruction_used != _NO_INSTRUCTION:
+        wrong = f"must be a date such as 2025-12-31, not {_shown(date)}; the agent stops at any other answer"
+        yield Problem((*_STATUS[:-1], "expiration_date"), "value", wrong)
+    yield from _find_unknown_calls(case)
+
+
+def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
+    """Calls of tools that this scenario does not have: nobody could make them, so they would guard nothing."""
+    expected = case.expected_output
+    if expected.ordered and len(expected.calls) < 2:
+        yield Problem(("expected_output", "ordered"), "value", "needs two calls or more; add them, or remove it")
+    mocked = {name: tuple(tools) for name, tools in case.input.mock_responses.items() if name not in OWN_SERVICES}
+    known = {**OWN_TOOLS, **mocked}
+    for index, call in enumerate(expected.calls):
+        yield from _find_unknown_call(call, known, ("expected_output", "calls", index))
+    for index, forbidden in enumerate(expected.never_called):
+        yield from _find_unknown_call(forbidden, known, ("expected_output", "never_called", index))
+
+
+def _find_unknown_call(
+    call: ExpectedCall | ForbiddenCall, known: Mapping[str, Sequence[str]], path: KeyPath
+) -> Iterator[Problem]:
+    if call.server not in known:
+        wrong = f"{call.server!r} is no server of this scenario{_listed(call.server, known)}"
+        yield Problem((*path, "server"), "value", wrong)
+    elif call.tool is not None and call.tool not in known[call.server]:
+        wrong = f"{call.tool!r} is no tool of {call.server}{_listed(call.tool, known[call.server])}"
+        yield Problem((*path, "tool"), "value", wrong)
+
+
+def _listed(word: str, known: Iterable[str]) -> str:
+    return suggestion(word, known) or f"; there are {', '.join(known)}"
+
+
+def find_file_problems(data: object, path: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with the file as such, its name and what must stand beside it: (problem, error code)."""
+    if (test := _text_at(data, ("test",))) and not os.path.isfile(os.path.join(os.path.dirname(path), test)):
+        yield f"Test not found: {test} is not beside this file", "eval_test_not_found"
+    category, scenario_id = _text_at(data, ("category",)), _text_at(data, ("scenario_id",))
+    if category is None or scenario_id is None:
+        return
+    stem, _, ending = os.path.basename(path).rpartition(".")
+    prefix, _, number = stem.rpartition("_")
+    if not (prefix == category.replace("-", "_") and number.isascii() and number.isdigit() and ending == "yaml"):
+        wanted = f"{category.replace('-', '_')}_<number>.yaml"
+        problem = f"File name: category {category!r} wants {wanted}; rename the file, or correct the category"
+        yield problem, "eval_file_name"
+    elif scenario_id != stem:
+        # By the id reports refer to the scenario, and --only finds its file.
+        namesake = f"{scenario_id}.yaml"
+        if os.path.lexists(os.path.join(os.path.dirname(path), namesake)):
+            problem = f"Duplicate scenario_id: {scenario_id} is already that of {namesake}"
+            yield f"{problem}; write scenario_id: {stem}", "eval_duplicate_id"
+        else:
+            problem = f"scenario_id {_shown(scenario_id)} is not the file's name"
+            yield f"Wrong id: {problem}; write scenario_id: {stem}, or rename the file", "eval_wrong_id"
+
+
+def _unknown_name(data: object, path: KeyPath, problem: str, known: tuple[str, ...]) -> Iterator[Problem]:
+    name = _text_at(data, path)
+    if name is not None and name not in known:
+        meant = suggestion(name, known) or f"; known are {', '.join(known)}"
+        yield Problem(path, "value", f"is {_shown(name)}, but {problem}{meant}")
+
+
+def _text_at(data: object, path: KeyPath) -> str | None:
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data if isinstance(data, str) and data.strip() else None
+
+
+def _answered_ids(headers: Mapping[str, str]) -> list[str]:
+    values = [value for name, value in headers.items() if name.lower() in ("in-reply-to", "references")]
+    return " ".join(values).split()
+
+
+def _shown(text: str) -> str:
+    return repr(truncate(text, 40))
