@@ -275,6 +275,15 @@ class TestFields:
             ("description", " "),
             ("category", ""),
             ("created", ""),
+            ("created", "last week"),
+            ("created", "2026-02-30"),
+            ("created", "18.01.2026"),
+            ("input.email.received", "yesterday"),
+            ("input.email.received", "2026-01-18T25:00:00Z"),
+            ("input.email.from", "Jane Doe"),
+            ("input.email.from", "jane at example.com"),
+            ("input.email.from", "a@example.com, b@example.com"),
+            ("input.mock_responses.warranty_api.expiration_date", "soon"),
             ("input.email.received", ""),
             ("input.mock_responses.warranty_api.status", ""),
             ("input.mock_responses.warranty_api.error", "timout"),
@@ -374,6 +383,13 @@ class TestFields:
         assert EvalLoader(any_agent=True).load_eval_test_case(file).expected_output.scenario_instruction_used is None
         assert refused(file).code == "eval_missing_field"
 
+    def test_problems_of_every_kind_are_named_at_once(self, write: Write) -> None:
+        text = TWO_DOCUMENTS.replace("2026-01-18\n", "soon\n").replace("email_sent", "email_snt") + "test: no.py\n"
+        text = text.replace('status: "valid"', "statu: valid, error: timout")
+        message = refused(write(text, "valid_warranty_002.yaml")).message
+        for part in ("created", "email_sent", "email_snt", "error (line", "Test not found: no.py", "Wrong id"):
+            assert part in message, part
+
     def test_all_problems_are_named_at_once(self, write: Write) -> None:
         text = TWO_DOCUMENTS.replace("created: 2026-01-18\n", "").replace("email_sent: true", "email_snt: true")
         assert refused(write(text)).message == (
@@ -405,7 +421,7 @@ class TestFields:
 class TestFileNames:
     @pytest.mark.parametrize("name", ["valid_warranty_1.yaml", "valid_warranty_0001.yaml"])
     def test_any_number_of_digits(self, name: str) -> None:
-        assert EvalLoader().validate_test_case(plain(), name)
+        assert EvalLoader().validate_test_case(plain() | {"scenario_id": Path(name).stem}, name)
 
     @pytest.mark.parametrize(
         "name",
@@ -426,8 +442,13 @@ class TestFileNames:
         assert error.code == "eval_file_name"
         assert "valid_warranty_<number>.yaml" in error.message
 
-    def test_the_id_may_differ_from_the_name(self) -> None:
-        assert accepted(changed("scenario_id", "another-id.2")).scenario_id == "another-id.2"
+    def test_the_id_is_the_name(self) -> None:
+        error = problem_with(changed("scenario_id", "another-id.2"))
+        assert error.code == "eval_wrong_id"
+        assert error.message.endswith(
+            "Wrong id: scenario_id 'another-id.2' is not the file's name; "
+            "write scenario_id: valid_warranty_001, or rename the file"
+        )
 
 
 class TestFiles:
@@ -466,9 +487,9 @@ class TestFiles:
 class TestDiscovery:
     def test_the_byte_order_of_the_names(self, write: Write, tmp_path: Path) -> None:
         names = ["b_10.yaml", "b_9.yaml", "a_2.yaml", "B_1.yaml"]
-        for number, name in enumerate(names):
+        for name in names:
             category = name.partition("_")[0]
-            write(json.dumps(plain() | {"scenario_id": f"id{number}", "category": category}), name)
+            write(json.dumps(plain() | {"scenario_id": Path(name).stem, "category": category}), name)
         suite = EvalLoader().discover_test_cases(tmp_path)
         assert [Path(case.file or "").name for case in suite] == ["B_1.yaml", "a_2.yaml", "b_10.yaml", "b_9.yaml"]
 
@@ -486,7 +507,8 @@ class TestDiscovery:
     ) -> None:
         write(ONE_DOCUMENT.replace("_001", "_003"), "valid_warranty_003.yaml")
         write(TWO_DOCUMENTS)
-        write(json.dumps(without("expected_output.email_sent")), "valid_warranty_002.yaml")
+        lacking = without("expected_output.email_sent") | {"scenario_id": "valid_warranty_002"}
+        write(json.dumps(lacking), "valid_warranty_002.yaml")
         write(TWO_DOCUMENTS, "valid_warranty_004.yml")
         (tmp_path / "x.yaml").mkdir()
         (tmp_path / "y.yaml").symlink_to("nowhere")
@@ -519,11 +541,6 @@ class TestDiscovery:
         assert duplicate.code == "eval_duplicate_id"
         assert duplicate.message.startswith("Invalid eval file: valid_warranty_002.yaml - Duplicate scenario_id")
         assert "valid_warranty_001.yaml" in duplicate.problem
-
-    def test_an_invalid_file_does_not_claim_its_id(self, write: Write, tmp_path: Path) -> None:
-        write(TWO_DOCUMENTS + "  wrong: 1\n")
-        write(TWO_DOCUMENTS, "valid_warranty_002.yaml")
-        assert len(EvalLoader().discover_test_cases(tmp_path)) == 1
 
     def test_the_suite_is_a_sequence_of_the_usable_ones(self, write: Write, tmp_path: Path) -> None:
         for number in (1, 2, 3):

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scenario_folder import ROOT, TEMPLATE
+
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.utils.errors import EvalError
+
+INSTRUCTIONS = InstructionFiles(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
+
+
+@pytest.fixture
+def loader() -> EvalLoader:
+    return EvalLoader(known=KnownNames.of(INSTRUCTIONS.load()))
+
+
+def scenario(**expected: Any) -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load(TEMPLATE)
+    data["created"] = "2026-01-18"
+    data["expected_output"] |= expected
+    return data
+
+
+def unanswered(instruction: str, **expected: Any) -> dict[str, Any]:
+    return scenario(scenario_instruction_used=instruction, email_sent=False, ticket_created=False, **expected)
+
+
+def problem(loader: EvalLoader, data: dict[str, Any], name: str = "valid_warranty_001") -> str:
+    with pytest.raises(EvalError) as caught:
+        loader.validate_test_case(data, f"{name}.yaml")
+    return caught.value.message.partition(" - ")[2]
+
+
+def test_an_instruction_that_does_not_exist(loader: EvalLoader) -> None:
+    assert problem(loader, scenario(scenario_instruction_used="valid-waranty")) == (
+        "Invalid value: expected_output.scenario_instruction_used is 'valid-waranty', "
+        "but no instruction file is called so – did you mean 'valid-warranty'?"
+    )
+
+
+def test_where_nothing_is_near_what_is_known_is_listed(loader: EvalLoader) -> None:
+    message = problem(loader, scenario(scenario_instruction_used="qqq"))
+    assert "; known are " in message
+    assert "hand-over" in message
+
+
+def test_no_instruction_is_a_name_too(loader: EvalLoader) -> None:
+    assert loader.validate_test_case(unanswered("none"), "valid_warranty_001.yaml")
+
+
+def test_a_category_that_no_instruction_bears(loader: EvalLoader) -> None:
+    data = scenario() | {"category": "valid-waranty", "scenario_id": "valid_waranty_001"}
+    message = problem(loader, data, "valid_waranty_001")
+    assert message.startswith("Invalid value: category is 'valid-waranty'")
+    assert "did you mean 'valid-warranty'" in message
+
+
+def test_a_new_instruction_file_brings_its_name() -> None:
+    known = KnownNames(("spare-parts",), (), "graceful-degradation")
+    data = scenario(scenario_instruction_used="spare-parts") | {"category": "spare-parts"}
+    data["scenario_id"] = "spare_parts_001"
+    assert EvalLoader(known=known).validate_test_case(data, "spare_parts_001.yaml")
+
+
+@pytest.mark.parametrize("reason", ["fire", "follow-up", "unverified-sender"])
+def test_a_reason_for_a_hand_over(loader: EvalLoader, reason: str) -> None:
+    data = unanswered("hand-over", hand_over_reason=reason)
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+
+
+def test_a_reason_that_no_file_knows(loader: EvalLoader) -> None:
+    message = problem(loader, unanswered("hand-over", hand_over_reason="fier"))
+    assert "expected_output.hand_over_reason is 'fier', but no instruction file has this reason" in message
+    assert "did you mean 'fire'" in message
+
+
+def test_a_previous_reply_of_a_scenario_that_does_not_exist(loader: EvalLoader) -> None:
+    data = scenario()
+    data["input"]["email"]["headers"] = {"In-Reply-To": "<r@example.com>"}
+    data["input"]["previous_reply"] = {"message_id": "<r@example.com>", "scenario": "proved"}
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+    data["input"]["previous_reply"]["scenario"] = "missing-inf"
+    assert "input.previous_reply.scenario is 'missing-inf'" in problem(loader, data)
+
+
+@pytest.mark.parametrize("status", ["valid", "VALID", "NOT FOUND", "expired"])
+def test_a_status_that_the_agent_knows(loader: EvalLoader, status: str) -> None:
+    data = scenario()
+    data["input"]["mock_responses"]["warranty_api"]["status"] = status
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+
+
+def test_a_status_that_it_does_not_know(loader: EvalLoader) -> None:
+    data = scenario()
+    data["input"]["mock_responses"]["warranty_api"]["status"] = "expird"
+    assert problem(loader, data) == (
+        "Invalid value: input.mock_responses.warranty_api.status must be valid, expired or not_found, not 'expird' – "
+        "did you mean 'expired'?; any other word ends in 'graceful-degradation', not in 'valid-warranty'"
+    )
+    data["expected_output"]["scenario_instruction_used"] = "graceful-degradation"
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+
+
+def test_a_date_that_is_none_is_for_scenarios_in_which_the_agent_stops(loader: EvalLoader) -> None:
+    data = unanswered("none")
+    data["input"]["mock_responses"]["warranty_api"]["expiration_date"] = "soon"
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+
+
+@pytest.mark.parametrize("sender", ["Mail Delivery System <>", "<>", '"Doe, Jane" <jane@example.com>'])
+def test_senders_that_mails_have(loader: EvalLoader, sender: str) -> None:
+    data = scenario()
+    data["input"]["email"]["from"] = sender
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml")
+
+
+def test_a_copy_that_kept_its_id(loader: EvalLoader, tmp_path: Path) -> None:
+    (tmp_path / "valid_warranty_001.yaml").touch()
+    with pytest.raises(EvalError) as caught:
+        loader.validate_test_case(scenario(), tmp_path / "valid_warranty_002.yaml")
+    assert caught.value.code == "eval_duplicate_id"
+    assert caught.value.message.endswith(
+        "Duplicate scenario_id: valid_warranty_001 is already that of valid_warranty_001.yaml; "
+        "write scenario_id: valid_warranty_002"
+    )
