@@ -58,6 +58,8 @@ def test_other_expectations_make_no_new_mail() -> None:
     "mail",
     [
         {"body": BODY.replace("washer", "dryer")},
+        {"body": BODY.replace("SN12345", "SN\u20112345")},
+        {"body": BODY.replace("SN12345", "12345SN")},
         {"subject": "Complaint"},
         {"headers": {"Precedence": "bulk"}},
         {"attachments": ("photo.jpg",)},

@@ -18,6 +18,7 @@ from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.eval.models import EvalInput, EvalResult, InvalidScenario
 
 _DIGIT: Final = re.compile(r"\d")
+_NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")
 _WORDS: Final = re.compile(r"\w+")
 _IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
 _MAX_NAME_WORDS: Final = 3
@@ -82,11 +83,17 @@ def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:
 
 
 def _fold(text: str, names: Iterable[str] = ()) -> str:
-    words = " ".join(["0" if _DIGIT.search(word) else word for word in text.casefold().split()])
+    words = " ".join([_fold_number(word) if _DIGIT.search(word) else word for word in text.casefold().split()])
     for name in sorted(names):
         if name in words:
             words = re.sub(rf"\b{re.escape(name)}\b", "name", words)
     return words
+
+
+def _fold_number(word: str) -> str:
+    """`SN12345`, `HX-77-20391` and `tv.4` alike; signs that are not ASCII are a matter of their own."""
+    folded = _NUMBER_PARTS.sub(lambda part: "0" if part[1] else "a" if part[2] else "", word)
+    return re.sub("0+", "0", folded)
 
 
 def _without_signature(body: str) -> str:

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.settings import SenderCheck
-from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
@@ -68,7 +68,7 @@ def _check_time(value: str) -> str | None:
 
 
 def _check_sender(value: str) -> str | None:
-    if parse_address(value) is not None or value.rstrip().endswith("<>"):  # a bounce has the null sender
+    if len(parse_addresses(value)) == 1 or value.rstrip().endswith("<>"):  # a bounce has the null sender
         return None
     return f"must be an address such as customer@example.com, not {truncate(value, 40)!r}"
 
