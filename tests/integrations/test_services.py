@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from mcp_sessions import failure
 
+from guarantee_email_agent.config.look_up_settings import LookUpSettings
+from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, MailboxSettings, Tickets, Warranties
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations.look_up_answer import LookUpAnswer, parse_look_up_answer
@@ -29,6 +31,7 @@ from guarantee_email_agent.utils.retry import Backoff, RetryPolicy, call_with_re
 pytestmark = pytest.mark.anyio
 
 NOWHERE = Path("/nowhere")
+MAILBOX = MailboxSettings(from_address="support@example.com", maildir=Path("/nowhere"))
 MAIL = b"From: customer@example.com\r\nTo: support@example.com\r\nMessage-ID: <1@example.com>\r\n\r\nSN-100?\r\n"
 TICKET = {
     "serial_number": "SN-100",
@@ -206,3 +209,43 @@ async def test_a_server_without_its_file_names_it(
     with pytest.raises(MCPConnectionError, match=re.escape(message)):
         await getattr(services, service).test_connection()
     await services.close()
+
+
+ORDERS = LookUpSettings(("order",), "order_number", "[A-Z]{2}-[0-9]{5}", ("order",), table=Path("orders.csv"))
+TABLE_ARGUMENTS = ("-m", "guarantee_email_agent.mcp_servers.table", "--key", "order_number", "--file")
+
+
+async def test_a_table_is_looked_up_in(tmp_path: Path) -> None:
+    table = tmp_path / "orders.csv"
+    table.write_text("order_number,status\nAB-10001,shipped\n")
+    services = create_services(
+        Config(mailbox=MAILBOX, look_ups={"orders": replace(ORDERS, table=table)}), SystemClock(), os.environ
+    )
+    try:
+        orders = services.look_ups["orders"]
+        assert await orders.test_connection()
+        assert await orders.look_up("ab10001") == {"order_number": "AB-10001", "status": "shipped"}
+    finally:
+        await services.close()
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "lacking"),
+    [
+        ("find_order", None, "find_order; it offers find_row"),
+        ("find_row", None, r"find_row\(order_number\); it offers"),
+    ],
+)
+async def test_a_server_without_the_tool_of_the_look_up_is_refused(
+    tool: str, argument: str | None, lacking: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "orders.csv"
+    table.write_text("order_number,status\nAB-10001,shipped\n")
+    server = McpServer(command=sys.executable, args=(*TABLE_ARGUMENTS, str(table)))
+    settings = replace(ORDERS, table=None, server=server, tool=tool, argument=argument)
+    services = create_services(Config(mailbox=MAILBOX, look_ups={"orders": settings}), SystemClock(), os.environ)
+    try:
+        with pytest.raises(MCPConnectionError, match=rf"{lacking}.* Set look_ups\.orders\.server to a server"):
+            await services.look_ups["orders"].test_connection()
+    finally:
+        await services.close()

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.files.fields import not_blank, setting
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
 
 MAX_FACTS: Final = 8
 
@@ -25,14 +24,14 @@ BUILT_IN_SERVICES: Final = ("gmail", "mail", "warranty", "warranty_api", "ticket
 BUILT_IN_STATUSES: Final = ("not_found", "other", "withheld")
 BUILT_IN_TOPIC: Final = "warranty"
 _ATTRIBUTES: Final = ("id", "use", "hints", "lang")
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_WORD: Final = re.compile(r"[^\W_][\w -]{0,39}")
+_NAME: Final = r"[a-z][a-z0-9_]{0,39}"
+_WORD: Final = r"[^\W_][\w -]{0,39}"
 
 FactSetting = Literal["date", "amount", "name"] | tuple[str, ...]
 
 
 def _name(value: str) -> str | None:
-    if not _NAME.fullmatch(value):
+    if not re.fullmatch(_NAME, value):
         return f"must be lower-case letters, digits and underscores, such as order_number, not {value!r}"
     if value in BUILT_IN_NAMES or value in _ATTRIBUTES:
         return f"{value!r} is the name of something built in; take another, such as order_{value}"
@@ -40,6 +39,8 @@ def _name(value: str) -> str | None:
 
 
 def _pattern(value: str) -> str | None:
+    from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex  # start-up: few have one
+
     try:
         compile_safe_regex(value)
     except UnsafeRegexError as error:
@@ -56,7 +57,7 @@ def _topics(values: tuple[str, ...]) -> str | None:
 
 
 def _words(values: Sequence[str]) -> str | None:
-    wrong = next((value for value in values if not _WORD.fullmatch(value)), None)
+    wrong = next((value for value in values if not re.fullmatch(_WORD, value)), None)
     if wrong is not None:
         return f"must list short plain words, such as shipped, not {wrong!r}"
     return None
@@ -160,7 +161,7 @@ def look_ups_problem(look_ups: Mapping[str, LookUpSettings]) -> str | None:
     served: dict[str, str] = {}
     numbers: dict[str, str] = {}
     for name, settings in look_ups.items():
-        if not _NAME.fullmatch(name) or name in BUILT_IN_SERVICES:
+        if not re.fullmatch(_NAME, name) or name in BUILT_IN_SERVICES:
             return (
                 f"{name!r} cannot be the name of a look-up; take lower-case letters, digits and underscores, such as "
                 "orders, and no name of a built-in service"

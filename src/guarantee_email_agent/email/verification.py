@@ -10,7 +10,6 @@ from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
 from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
-from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers, number_key
 from guarantee_email_agent.interpreter.serial_numbers import (
     canonical_serial_number,
     extract_answer,
@@ -60,6 +59,8 @@ def verify_numbers(
     """
     if number_format is None:
         return verify_serial_numbers(candidates, email, lexicon, asked=asked)
+    from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers, number_key  # start-up
+
     wanted = set(map(number_key, candidates))
     for text in _tiers(email):
         given = find_given_numbers(tokenize(normalize_text(text)), number_format, lexicon)

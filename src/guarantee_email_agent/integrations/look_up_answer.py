@@ -18,16 +18,17 @@ from guarantee_email_agent.instructions.look_up import (
 from guarantee_email_agent.integrations.written_date import is_date
 from guarantee_email_agent.utils.errors import IntegrationError
 
-_PLAIN_WORDS: Final = re.compile(r"[A-Za-z0-9 .,:/+()_-]{1,40}")
-_STATUS_WORD: Final = re.compile(r"valid|expire", re.IGNORECASE)
-_NAME: Final = re.compile(r"[^\W_][\w .,'’&+()/-]{0,59}")
-_LINK: Final = re.compile(r"www\.|//|\w\.[^\W\d_]{2}", re.IGNORECASE)
+# As sources and not compiled: `re` keeps what it compiled, and most answers need few of them.
+_PLAIN_WORDS: Final = r"[A-Za-z0-9 .,:/+()_-]{1,40}"
+_STATUS_WORD: Final = r"(?i:valid|expire)"
+_NAME: Final = r"[^\W_][\w .,'’&+()/-]{0,59}"
+_LINK: Final = r"(?i:www\.|//|\w\.[^\W\d_]{2})"
 _CURRENCY: Final = r"(?:[A-Z]{3}|[€$£¥]|zł|Kč)"
-_AMOUNT: Final = re.compile(
+_AMOUNT: Final = (
     rf"(?:{_CURRENCY} ?)?[0-9]{{1,3}}(?:[0-9]{{0,6}}|(?:[.,' ][0-9]{{3}}){{1,3}})(?:[.,][0-9]{{1,2}})?"
     rf"(?: ?{_CURRENCY})?"
 )
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
+_ADDRESS: Final = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def parse_look_up_answer(raw: object, look_up: LookUp) -> LookUpAnswer:
 
 def is_quotable(value: str) -> bool:
     """Whether a coverage of the warranty system may stand in a reply: short, plain, and stating no status."""
-    return _PLAIN_WORDS.fullmatch(value) is not None and _STATUS_WORD.search(value) is None
+    return re.fullmatch(_PLAIN_WORDS, value) is not None and re.search(_STATUS_WORD, value) is None
 
 
 def _status(raw: Mapping[str, object], look_up: LookUp) -> str:
@@ -88,10 +89,10 @@ def _value(value: object, fact: Fact, look_up: LookUp) -> str | None:
         value = str(value) if isinstance(value, int) else f"{value:.2f}"
     if not isinstance(value, str):
         raise _malformed_error(look_up, f"has an unusable {fact.name}")
-    if (fact.form == "date" and not is_date(value)) or (fact.form == "amount" and not _AMOUNT.fullmatch(value)):
+    if (fact.form == "date" and not is_date(value)) or (fact.form == "amount" and not re.fullmatch(_AMOUNT, value)):
         raise _malformed_error(look_up, f"has an unusable {fact.name}")
     if fact.form == "name":
-        is_plain = _NAME.fullmatch(value) and not _LINK.search(value) and not _STATUS_WORD.search(value)
+        is_plain = re.fullmatch(_NAME, value) and not re.search(_LINK, value) and not re.search(_STATUS_WORD, value)
         return value if is_plain else None
     if fact.form != "word":
         return value
@@ -105,7 +106,7 @@ def _owner_email(value: object) -> str | None:
     if value is None or value == "":
         return None
     # Whoever the owner is, it is nobody who can be compared with: an answer to anyone would be a guess.
-    return value if isinstance(value, str) and len(value) <= 254 and _ADDRESS.fullmatch(value) else ""
+    return value if isinstance(value, str) and len(value) <= 254 and re.fullmatch(_ADDRESS, value) else ""
 
 
 def _malformed_error(look_up: LookUp, problem: str) -> IntegrationError:

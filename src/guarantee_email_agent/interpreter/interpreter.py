@@ -18,7 +18,6 @@ from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedT
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
 from guarantee_email_agent.instructions.router import UNCLEAR
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
-from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
@@ -112,6 +111,8 @@ def _numbers_of_format(
     data: Mapping[str, Any], tiers: Sequence[TokenizedText], lexicon: Lexicon, *, asked: bool
 ) -> list[str]:
     """The numbers of a look-up, from the first tier that gives any."""
+    from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers  # start-up: few have look-ups
+
     number_format = NumberFormat(data["number"], "", data["pattern"], tuple(data["labels"]))
     for words in tiers:
         if found := find_given_numbers(words, number_format, lexicon).all(asked=asked):
