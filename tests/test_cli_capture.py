@@ -40,6 +40,8 @@ def test_the_recorded_answer_is_that_of_the_configured_system(mail: Path, run: R
     [
         (["nowhere.eml"], 1, "nowhere.eml: the file does not exist"),
         (["."], 1, ".: this is a folder, not a file"),
+        (["<no id>"], 2, "<no id> is no Message-ID. Write it as <text@domain>"),
+        (["<a@firm.de>"], 2, "mailbox.from_address is missing"),
         (["mail.eml", "--id", "x"], 2, "--id 'x' is no category with a number"),
         (["mail.eml", "--eval-dir", "nowhere"], 2, "nowhere: the scenario folder does not exist"),
         (["mail.eml", "--look-up"], 3, "warranties.csv: cannot be read"),

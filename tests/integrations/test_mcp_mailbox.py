@@ -84,6 +84,19 @@ async def test_a_server_that_can_tell_is_asked(mailbox: Mailbox, waiting: bool) 
     assert mailbox.calls == [{"tool": "is_waiting", "given": {"id": "1", "skip_seen": False}}]
 
 
+@pytest.mark.parametrize("found", ["7", None])
+async def test_a_mail_is_looked_for_by_its_message_id(mailbox: Mailbox, found: str | None) -> None:
+    mailbox.offers(CALLS, {"find_mail": {"message_id"}})
+    mailbox.answers(find_mail={"id": found})
+    assert await mailbox.client.find_mail("<a@example.com>") == found
+    assert mailbox.calls == [{"tool": "find_mail", "given": {"message_id": "<a@example.com>"}}]
+
+
+async def test_a_server_that_cannot_look_for_a_mail_says_what_else_to_do(mailbox: Mailbox) -> None:
+    problem = await failure(mailbox.client.find_mail("<a@example.com>"))
+    assert (problem.code, "Save the mail as a file" in problem.message) == ("mail_unsupported", True)
+
+
 async def test_an_answer_that_is_none_stops_the_reply(mailbox: Mailbox) -> None:
     mailbox.offers(CALLS, {"is_waiting": {"id", "skip_seen"}})
     mailbox.answers(is_waiting={"waiting": "perhaps"})

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from guarantee_email_agent.mcp_servers.dispatcher import ServerTool
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
 from guarantee_email_agent.mcp_servers.table.table_tools import TableTools
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
@@ -17,6 +18,7 @@ TOOLS = {
     tool.name: tool
     for tool in (
         *MailboxTools(NOTHING, 0).tools(),
+        ServerTool(MailboxTools(NOTHING, 0).find_mail, read_only=True),  # of mailboxes that can be searched
         *TicketingTools(NOTHING).tools(),
         *WarrantyTools(NOTHING, date.today).tools(),
         *TableTools(NOTHING).tools(),
@@ -55,6 +57,7 @@ REPLY = (
     ("tool", "required", "optional"),
     [
         ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 100_000, 100)}),
+        ("find_mail", {"message_id": MESSAGE_ID}, {}),
         ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
         ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
         ("send_reply", *REPLY),

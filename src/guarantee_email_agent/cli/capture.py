@@ -6,11 +6,17 @@ import argparse
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.answer import add_look_up_options, look_up_source
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.email.parsing.email import Email
 
 _EXIT_CODES = """\
 exit codes:
@@ -32,7 +38,11 @@ def add_capture(commands: arguments.Commands) -> None:
         "the agent does now as what is expected, marked review: true. Nothing is sent, and no file is replaced.",
         exit_codes=_EXIT_CODES,
     )
-    parser.add_argument("mail", metavar="MAIL", help="a mail saved as .eml; - reads it from stdin")
+    parser.add_argument(
+        "mail",
+        metavar="MAIL",
+        help="a mail saved as .eml, - for stdin, or the Message-ID, <…@…>, of a mail in the configured mailbox",
+    )
     parser.add_argument(
         "--id", dest="scenario_id", metavar="ID", help="such as valid_warranty_083 (default: next free)"
     )
@@ -47,7 +57,6 @@ def _run(options: argparse.Namespace) -> int:
 
     from guarantee_email_agent.config.loader import built_in_files
     from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail
-    from guarantee_email_agent.eval.mail_file import read_mail_file
 
     if options.scenario_id is not None and not re.fullmatch(r"[a-z0-9_]{1,80}_\d{1,6}", options.scenario_id):
         raise ConfigurationError(
@@ -71,5 +80,17 @@ def _run(options: argparse.Namespace) -> int:
         ),
         config,
         BrokenPipeSafeStream(sys.stdout),
-        lambda: read_mail_file(options.mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b""),
+        lambda: _read_mail(options.mail, config),
     )
+
+
+def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
+    if mail.startswith("<"):
+        from guarantee_email_agent.eval.capture.mailbox_mail import MESSAGE_ID, read_mailbox_mail
+
+        if not MESSAGE_ID.fullmatch(mail):
+            raise ConfigurationError(f"{printable(mail)} is no Message-ID. Write it as <text@domain>", "cli_bad_usage")
+        return read_mailbox_mail(mail, config)
+    from guarantee_email_agent.eval.mail_file import read_mail_file
+
+    return read_mail_file(mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"")

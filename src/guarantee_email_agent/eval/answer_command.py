@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,9 +18,10 @@ from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
-from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
+from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.text import printable
 
+_CONNECT_TIMEOUT_S = 30.0
 _UNWRITABLE = "answer_report_unwritable"
 
 
@@ -101,8 +102,22 @@ async def _run_with_services(
         if look_up.ask:
             warranty = create_warranty_client(config, clock, os.environ)
             stack.push_async_callback(warranty.close)
-            await warranty.test_connection()
+            await connected(warranty.test_connection())
         return await dry_run(email, config, answers, policy=policy, warranty=warranty, model=model, clock=clock)
+
+
+async def connected(test: Awaitable[bool]) -> None:
+    """Wait for a service's `test_connection`. Raises MCPConnectionError where it cannot be used."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            await test
+    except TimeoutError:
+        message = f"A service did not answer within {_CONNECT_TIMEOUT_S:g} s. Check its server"
+        raise MCPConnectionError(message, "mcp_timeout") from None
+    except IntegrationError as error:
+        raise MCPConnectionError(error.message, error.code, error.details) from None
 
 
 def _print_steps(terminal: Terminal, steps: list[Step], run: DryRun) -> None:

@@ -79,6 +79,9 @@ class GmailMailbox:
         found = await self._search(_to_answer("after", inbox_filter), min(limit, MAX_LISTED))
         return [InboxEntry(mail_id, 0) for mail_id in reversed(found)]
 
+    async def find_mail(self, message_id: str) -> str | None:
+        return next(iter(await self._search(f'rfc822msgid:"{message_id.strip("<>")}"', 1)), None)
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:  # noqa: ARG002 - no way to ask
         return True
 

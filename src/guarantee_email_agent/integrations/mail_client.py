@@ -46,6 +46,9 @@ class MailClient:
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         return await self._call(lambda mailbox: mailbox.read_raw(mail_id, max_bytes))
 
+    async def find_mail(self, message_id: str) -> str | None:
+        return await self._call(lambda mailbox: mailbox.find_mail(message_id))
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         return await self._call(lambda mailbox: mailbox.is_waiting(mail_id, skip_seen))
 

@@ -61,6 +61,17 @@ class McpMailbox:
         except (binascii.Error, ValueError):
             raise self._malformed("read_raw", "raw") from None
 
+    async def find_mail(self, message_id: str) -> str | None:
+        if not await self._session.offers("find_mail", {"message_id"}, self._timeout_s):
+            raise IntegrationError(
+                f"{self._session.name}: this server cannot find a mail by its Message-ID. Save the mail as a file",
+                f"{self._session.name}_unsupported",
+            )
+        found = (await self._call("find_mail", {"message_id": message_id})).get("id")
+        if found is not None and not isinstance(found, str):
+            raise self._malformed("find_mail", "id")
+        return found
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """True for a server without this tool."""
         await self._session.start()  # one that ended has no tools to show

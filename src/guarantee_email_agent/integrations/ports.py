@@ -99,6 +99,12 @@ class Mailbox(ReplySender, Protocol):
     async def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
         """The mail as it came (RFC 5322). Raises `mail_not_found`, `mail_too_large`."""
 
+    async def find_mail(self, message_id: str) -> str | None:
+        """The id of the inbox's mail with this Message-ID, whatever became of it; None where none has it.
+
+        Raises `mail_unsupported` where the mailbox cannot be searched.
+        """
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """Whether a mail would be listed still, whenever it came: somebody may have answered or deleted it meanwhile.
 

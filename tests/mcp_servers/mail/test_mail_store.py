@@ -18,7 +18,7 @@ import pytest
 from mail_stores import REPLY, counts, ids, refused
 
 from guarantee_email_agent.integrations.ports import InboxFilter
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore, SearchableMailStore
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
@@ -143,6 +143,25 @@ def test_a_mail_deleted_while_in_work_is_not_found(inbox: Inbox) -> None:
         inbox.store.read_raw(mail_id, 10_000)
     with refused("mail_not_found"):
         inbox.store.mark(mail_id, "answered")
+
+
+def test_a_mail_is_found_by_its_message_id_whatever_became_of_it(inbox: Inbox) -> None:
+    raw = RAW.replace(b"Subject", b"Message-ID: <one@example.org>\r\nSubject")
+    inbox.deliver(raw)
+    inbox.deliver(RAW.replace(b"Subject", b"Message-ID: <other@example.org>\r\nSubject"))
+    assert isinstance(inbox.store, SearchableMailStore)
+    found = inbox.store.find_mail("<one@example.org>")
+    assert found is not None
+    inbox.store.mark(found, "answered")
+    assert inbox.store.find_mail("<one@example.org>") == found
+    assert b"<one@example.org>" in inbox.store.read_raw(found, 10_000)
+
+
+@pytest.mark.parametrize("message_id", ["<nobody@example.org>", "<ne@example.org>", "<ONE@example.org>"])
+def test_another_message_id_finds_nothing(inbox: Inbox, message_id: str) -> None:
+    inbox.deliver(RAW.replace(b"Subject", b"Message-ID: <one@example.org>\r\nSubject"))
+    assert isinstance(inbox.store, SearchableMailStore)
+    assert inbox.store.find_mail(message_id) is None
 
 
 @pytest.mark.parametrize("first", ["unknown", "answered"])

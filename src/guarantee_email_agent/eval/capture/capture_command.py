@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -95,7 +95,7 @@ def capture_mail(
     data["expected_output"] = expected_output(captured, _facts(captured, answer), _phrases(suite, category))
     change = _difference(original, captured, anonymizer)
     _write(path, file_text(data, None if change is None else _note(change)))
-    _print_outcome(Terminal(stream), path, anonymizer, captured, change)
+    _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
     return EXIT_SUCCESS
 
 
@@ -168,11 +168,21 @@ def _write(path: Path, text: str) -> None:
     )
 
 
-def _print_outcome(terminal: Terminal, path: Path, anonymizer: Anonymizer, run: DryRun, change: str | None) -> None:
+def _print_outcome(
+    terminal: Terminal,
+    path: Path,
+    anonymizer: Anonymizer,
+    run: DryRun,
+    change: str | None,
+    problems: Sequence[str],
+) -> None:
+    """problems: what was wrong with the mail's form, and how it was read."""
     terminal.outcome(f"✓ wrote {printable(str(path))}")
     counts = [_pluralize_kind(count, kind) for kind, count in sorted(anonymizer.counts.items())]
     terminal.line(f"Replaced: {', '.join(counts) or 'nothing'}")
     terminal.line(NOT_FOUND)
+    for problem in problems:
+        terminal.line(f"Note: {problem}")
     terminal.line(f"Outcome: {run.outcome.replace('_', ' ')} ({run.report.scenario_used})")
     if change is not None:
         terminal.outcome(f"✗ the replacement changed what happens: {change}. Correct the mail by hand")

@@ -44,7 +44,7 @@ from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.send_attempts import SendAttempts
-from guarantee_email_agent.mcp_servers.mail.sent_copies import find_own_copies, has_copy, move_to_folder
+from guarantee_email_agent.mcp_servers.mail.sent_copies import find_copies, find_own_copies, has_copy, move_to_folder
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.mail.special_folder import DraftsFolder, SentFolder
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -127,6 +127,13 @@ class ImapMailbox:
             if raw is None:
                 raise mail_not_found(mail_id)
             return raw
+
+        return self._inbox.run(work)
+
+    def find_mail(self, message_id: str) -> str | None:
+        def work(client: IMAPClient) -> str | None:
+            uids = find_copies(client, message_id)
+            return f"{self._validity}-{uids[-1]}" if uids else None
 
         return self._inbox.run(work)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
@@ -89,6 +89,14 @@ class MailStore(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class SearchableMailStore(Protocol):
+    """A mailbox in which a mail can be looked for."""
+
+    def find_mail(self, message_id: str) -> str | None:
+        """The id of the inbox's mail with exactly this Message-ID, whatever became of it; None where none has it."""
 
 
 def mail_not_found(mail_id: str) -> ToolError:

@@ -16,7 +16,7 @@ from pydantic import Field
 from guarantee_email_agent.integrations.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
-from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
+from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, SearchableMailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -68,6 +68,16 @@ class ReadRaw(ToolArguments):
 class RawMail(ToolOutput):
     raw: str = Field(description="the mail (RFC 5322), in base64")
     size: _Bytes
+
+
+class FindMail(ToolArguments):
+    message_id: str = Field(min_length=3, max_length=902, description="Message-ID of the mail, with its angle brackets")
+
+
+class FoundMail(ToolOutput):
+    id: str | None = Field(
+        description="as list_unprocessed has it; null where no mail of the inbox has this Message-ID"
+    )
 
 
 class SendReply(ToolArguments):
@@ -161,9 +171,11 @@ class MailboxTools:
         self._copy_wait_s = copy_wait_s
 
     def tools(self) -> list[ServerTool]:
+        search = [ServerTool(self.find_mail, read_only=True)] if isinstance(self._store, SearchableMailStore) else []
         return [
             ServerTool(self.list_unprocessed, read_only=True),
             ServerTool(self.read_raw, read_only=True),
+            *search,
             ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply),
             ServerTool(self.find_sent, read_only=True, interruptible=True),
@@ -192,6 +204,12 @@ class MailboxTools:
             return RawMail(raw=base64.b64encode(raw).decode("ascii"), size=len(raw))
 
         return await in_thread(read)
+
+    async def find_mail(self, arguments: FindMail) -> FoundMail:
+        """The inbox's mail with this Message-ID, whatever became of it. It stays unread and unmarked."""
+        _check_message_id("find_mail", arguments.message_id)
+        assert isinstance(self._store, SearchableMailStore)  # else this is no tool
+        return FoundMail(id=await in_thread(self._store.find_mail, arguments.message_id))
 
     async def is_waiting(self, arguments: IsWaiting) -> WaitingMail:
         """Whether a mail still waits for an answer: it is there, unmarked, and nobody took care of it meanwhile."""

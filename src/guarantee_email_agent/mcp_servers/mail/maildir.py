@@ -44,6 +44,7 @@ from guarantee_email_agent.mcp_servers.mail.maildir_folder import (
     check_writable,
     make_maildir,
     os_errors_as_tool_errors,
+    read_message_id,
     remove_abandoned,
     split_name,
 )
@@ -128,6 +129,14 @@ class Maildir:
                 return file.read()
 
         return self._with_file(mail_id, "read", read)
+
+    def find_mail(self, message_id: str) -> str | None:
+        with os_errors_as_tool_errors("search", self._directory):
+            for mail in self._scan():
+                with suppress(FileNotFoundError):  # another program moved it
+                    if read_message_id(mail.path) == message_id.encode():
+                        return mail.base
+        return None
 
     def mark(self, mail_id: str, outcome: MailMark) -> None:
         with os_errors_as_tool_errors("mark a mail in", self._directory):

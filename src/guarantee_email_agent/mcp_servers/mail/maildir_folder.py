@@ -99,7 +99,7 @@ class MaildirFolder:
                     base = split_name(file.name)[0]
                     try:
                         read = self._message_ids.get(base)
-                        known[base] = _read_message_id(file.path) if read is None else read
+                        known[base] = read_message_id(file.path) if read is None else read
                     except FileNotFoundError:
                         renamed = True
                     except IsADirectoryError:
@@ -162,8 +162,8 @@ def _name(message_id: str) -> str:
     return f"reply-{hashlib.sha256(message_id.encode()).hexdigest()[:32]}"
 
 
-def _read_message_id(path: str) -> bytes:
-    """Empty for a mail without one."""
+def read_message_id(path: str) -> bytes:
+    """The Message-ID of a mail; empty where it has none."""
     with open(path, "rb") as file:
         start = file.read(_MAX_HEADER_BYTES)
     header = re.split(rb"\r?\n\r?\n", start, maxsplit=1)[0]
