@@ -43,6 +43,7 @@ class TestJson:
             "threshold": 99.0,
             "lower_bound_95": 87.1,
             "gate": "failed",
+            "causes": [{"cause": "response_body_contains: missing phrase 'a'", "scenario_ids": ["valid_warranty_001"]}],
         }
         assert results[-1] == {
             "scenario_id": "valid_warranty_001",

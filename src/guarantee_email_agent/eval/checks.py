@@ -78,11 +78,9 @@ def check_body_contains(phrases: Sequence[str], body: object) -> Iterator[Failed
 
 def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[FailedCheck]:
     if phrases and isinstance(body, str):
-        reply = normalize_phrase(body)
         for phrase in phrases:
-            at = reply.find(normalize_phrase(phrase))
-            if at >= 0:
-                excerpt = format_value(_excerpt(body, reply, at))
+            if (span := find_phrase(phrase, body)) is not None:
+                excerpt = format_value(_excerpt(body, span[0]))
                 yield FailedCheck("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", excerpt)
 
 
@@ -281,10 +279,30 @@ def format_value(value: object) -> str:
     return repr(value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS].rstrip()} …")
 
 
-def _excerpt(body: str, reply: str, at: int) -> str:
-    """The part of a reply with what was found at `at` of its normalized form, in its own letters if possible."""
-    collapsed = " ".join(body.split())
-    if len(collapsed) != len(reply):  # folding made ss of ß, or the reply begins or ends with white space
-        collapsed = reply
-    start = max(0, at - _MAX_CHARACTERS // 2) if len(collapsed) > _MAX_CHARACTERS else 0
-    return f"… {collapsed[start:]}" if start else collapsed
+def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:
+    """Where a phrase stands in a reply, as a slice of the reply's own letters; None where it does not."""
+    at = normalize_phrase(body).find(wanted := normalize_phrase(phrase))
+    if at < 0 or not wanted:
+        return None
+    places = _places(body)
+    last = min(at + len(wanted), len(places)) - 1
+    return places[min(at, last)], places[last] + 1
+
+
+@lru_cache(maxsize=16)
+def _places(body: str) -> Sequence[int]:
+    """For each character of the normalized reply the index of the one that it was; folding makes ss of ß."""
+    places: list[int] = []
+    for index, character in enumerate(body):
+        if not character.isspace():
+            places += [index] * len(character.casefold())
+        elif index == 0 or not body[index - 1].isspace():
+            places.append(index)
+    return places
+
+
+def _excerpt(body: str, at: int) -> str:
+    """The part of a reply around the character at `at`, on one line and in its own letters."""
+    start = max(0, at - _MAX_CHARACTERS // 2) if len(body) > _MAX_CHARACTERS else 0
+    text = " ".join(body[start:].split())
+    return f"… {text}" if start else text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.eval.failure_details import SharedCauses, explain, nearest_sentences
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import passes_gate
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
@@ -64,6 +66,7 @@ def json_report(
         "threshold": float(threshold_text(threshold)),
         "lower_bound_95": rounded_bound(lower_bound_95(mails.passed, mails.total), threshold),
         "gate": "passed" if passes_gate(totals, mails, threshold, require_proof=require_proof) else "failed",
+        "causes": _causes(results),
         "results": [_json_result(result) for result in results],
     }
 
@@ -71,14 +74,23 @@ def json_report(
 def junit_case(result: EvalResult) -> JUnitCase:
     """One result as a CI shows it: a failed scenario is a failure, an invalid file an error."""
     reason = "\n".join(result.failures)
+    details = [] if result.passed else list(explain(result))
     return JUnitCase(
         result.test_case.scenario_id,
         result.test_case.category,
         result.processing_time_ms / 1000,
         result.outcome,
         message=reason.partition("\n")[0] or "failed",
-        text=reason,
+        text="\n".join([reason, *details]),
     )
+
+
+def _causes(results: Sequence[EvalResult]) -> list[dict[str, Any]]:
+    causes = SharedCauses()
+    for result in results:
+        if not result.passed:
+            causes.add(result)
+    return [{"cause": cause, "scenario_ids": list(ids)} for cause, ids in causes.counts()]
 
 
 def _json_result(result: EvalResult) -> dict[str, Any]:
@@ -91,6 +103,7 @@ def _json_result(result: EvalResult) -> dict[str, Any]:
         "passed": result.passed,
         "needs_review": result.needs_review,
         "failures": list(result.failures),
+        "nearest": [] if result.passed else [asdict(each) for each in nearest_sentences(result)],
         "processing_time_ms": result.processing_time_ms,
         "actual_output": dict(result.actual_output),
     }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails, MailCounter
+from guarantee_email_agent.eval.failure_details import SharedCauses, explain
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.reporting.run_report import RunReporter
 from guarantee_email_agent.reporting.statistics import (
@@ -20,12 +23,15 @@ from guarantee_email_agent.reporting.statistics import (
 )
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
 _SMALL_SUITE: Final = 50
+_WRONG: Final = re.compile(r"\[-.*?-\]|>>.*?<<")
+_INSTEAD: Final = re.compile(r"\{\+.*?\+\}")
 
 
 class EvalReporter(RunReporter[EvalResult]):
@@ -54,6 +60,7 @@ class EvalReporter(RunReporter[EvalResult]):
         self._needing_review = 0
         self._require_proof = require_proof
         self._mails = MailCounter()
+        self._causes = SharedCauses()
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
@@ -69,9 +76,10 @@ class EvalReporter(RunReporter[EvalResult]):
 
     def print_failure_details(self, results: Iterable[EvalResult]) -> None:
         """The failed results alone, each with every miss: what was expected and what came."""
+        causes = SharedCauses()
         for result in results:
             if not result.passed:
-                self._terminal.outcome(result.format_for_display())
+                self._terminal.outcome(_describe_failure(result, causes, self._terminal))
 
     def print_summary(self, results: Sequence[EvalResult], duration_s: float) -> None:
         """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
@@ -80,15 +88,19 @@ class EvalReporter(RunReporter[EvalResult]):
         self.totals = _totals(results)
         self._needing_review = sum(result.needs_review for result in results)
         self._mails = MailCounter()
+        self._causes = SharedCauses()
         for result in results:
             self._mails.add(result)
+            if not result.passed:
+                self._causes.add(result)
         self._print_totals(duration_s)
 
     def add(self, result: EvalResult) -> None:
         _warn_if_slow(result)
         self._needing_review += result.needs_review
         self._mails.add(result)
-        self._add(result.outcome, result.format_for_display())
+        text = result.format_for_display() if result.passed else _describe_failure(result, self._causes, self._terminal)
+        self._add(result.outcome, text)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
         super().finish(duration_s, planned)
@@ -101,6 +113,8 @@ class EvalReporter(RunReporter[EvalResult]):
         total = self.totals.total
         if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
+        for line in self._causes.lines():
+            self._terminal.line(line)
         super()._print_totals(duration_s, planned)
         if count := self._needing_review:
             verb = "needs" if count == 1 else "need"
@@ -165,6 +179,22 @@ def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[s
         whole = f"{needed} with {pluralize(failed, 'failure')}" if failed else f"{needed} in all"
         sentences.append(f"A proof of {wanted} takes {pluralize(more, 'more scenario')} {condition} ({whole}).")
     return sentences
+
+
+def _describe_failure(result: EvalResult, causes: SharedCauses, terminal: Terminal) -> str:
+    """A failed result with its reply; where two others failed for the same causes, only what failed."""
+    if causes.add(result):
+        return replace(
+            result, failures=[failure.partition("\n")[0] for failure in result.failures]
+        ).format_for_display()
+    details = [f"    {_paint(printable(line), terminal)}" for line in explain(result)]
+    return "\n".join([result.format_for_display(), *details])
+
+
+def _paint(line: str, terminal: Terminal) -> str:
+    """What is missing or should not be there in red, what stands there instead in green."""
+    painted = _WRONG.sub(lambda words: terminal.red(words[0]), line)
+    return _INSTEAD.sub(lambda words: terminal.green(words[0]), painted)
 
 
 def _warn_if_slow(result: EvalResult) -> None:

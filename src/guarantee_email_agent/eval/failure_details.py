@@ -1,0 +1,142 @@
+"""What helps to read failures: the reply, what it says in place of a missing phrase, and causes that many share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from guarantee_email_agent.eval.checks import find_phrase, normalize_phrase
+from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+
+_PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
+_SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")
+_PUNCTUATION: Final = ".,:;!?\"'()"
+_MAX_REPLY_CHARS: Final = 4_000
+_MANY: Final = 3
+_MAX_IDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NearestSentence:
+    """The sentence of a reply that comes nearest to a missing phrase.
+
+    diff: the sentence with `[-words of the phrase that it lacks-]` and `{+words in their place+}`.
+    """
+
+    phrase: str
+    sentence: str
+    diff: str
+
+
+def nearest_sentences(result: EvalResult) -> list[NearestSentence]:
+    """One for each missing phrase that has most of its words in common with a sentence of the reply."""
+    scenario, reply = result.test_case, result.actual_output.get("response_body")
+    if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
+        return []
+    missing = [
+        phrase for phrase in scenario.expected_output.response_body_contains if find_phrase(phrase, reply) is None
+    ]
+    paragraphs = _PARAGRAPH_BREAK.split(reply[:_MAX_REPLY_CHARS])
+    sentences = [sentence for text in paragraphs for sentence in _SENTENCE_BREAK.split(" ".join(text.split()))]
+    found = [_nearest(phrase, sentences) for phrase in missing]
+    return [each for each in found if each is not None]
+
+
+def explain(result: EvalResult) -> Iterator[str]:
+    """Lines below a failed scenario's misses; none where its reply is not what failed."""
+    scenario, reply = result.test_case, result.actual_output.get("response_body")
+    if isinstance(scenario, InvalidScenario) or not isinstance(reply, str):
+        return
+    if not any(failure.startswith("response_body_") for failure in result.failures):
+        return
+    for nearest in nearest_sentences(result):
+        yield f"nearest to {nearest.phrase!r}: {nearest.diff}"
+    yield "reply:"
+    marked = _mark(reply[:_MAX_REPLY_CHARS].strip(), scenario.expected_output.response_body_excludes)
+    yield from (f"  {line.rstrip()}" for line in marked.split("\n") if line.strip())
+    if len(reply) > _MAX_REPLY_CHARS:
+        yield f"  … and {len(reply) - _MAX_REPLY_CHARS} more characters"
+
+
+class SharedCauses:
+    """Which scenarios fail for one and the same cause: the first line of a failure, check and reason."""
+
+    def __init__(self) -> None:
+        self._scenarios: dict[str, list[str]] = {}
+
+    def add(self, result: EvalResult) -> bool:
+        """Whether each of the result's causes was seen twice before, so that its details would say nothing new."""
+        causes = dict.fromkeys(failure.partition("\n")[0] for failure in result.failures)
+        is_new = False
+        for cause in causes:
+            ids = self._scenarios.setdefault(cause, [])
+            is_new = is_new or len(ids) < _MANY - 1
+            ids.append(result.test_case.scenario_id)
+        return bool(causes) and not is_new
+
+    def counts(self) -> list[tuple[str, Sequence[str]]]:
+        """Causes with the ids of their scenarios, the most frequent first."""
+        return sorted(self._scenarios.items(), key=lambda item: -len(item[1]))
+
+    def lines(self) -> Iterator[str]:
+        """For people: every cause that many scenarios share, with their ids."""
+        for cause, ids in self.counts():
+            if len(ids) >= _MANY:
+                yield f"Same cause in {len(ids)} scenarios: {cause}"
+                more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+                yield f"    {', '.join(ids[:_MAX_IDS])}{more}"
+
+
+def _nearest(phrase: str, sentences: Sequence[str]) -> NearestSentence | None:
+    from difflib import SequenceMatcher  # start-up: only for a failure
+
+    wanted = phrase.split()
+    folded = [_fold(word) for word in wanted]
+    best: tuple[int, str, str] | None = None
+    for sentence in sentences:
+        words = sentence.split()
+        matcher = SequenceMatcher(None, folded, [_fold(word) for word in words], autojunk=False)
+        blocks = [block for block in matcher.get_matching_blocks() if block.size]
+        common = sum(block.size for block in blocks)
+        if 2 * common <= len(folded) or (best is not None and common <= best[0]):
+            continue
+        first, last = blocks[0], blocks[-1]
+        start = max(0, first.b - first.a)
+        end = min(len(words), last.b + last.size + len(folded) - last.a - last.size)
+        best = (common, sentence, _diff(wanted, words, start, end))
+    return None if best is None else NearestSentence(phrase, best[1], best[2])
+
+
+def _diff(wanted: Sequence[str], words: Sequence[str], start: int, end: int) -> str:
+    """`words` with the part from `start` to `end` compared with `wanted`, word by word."""
+    from difflib import SequenceMatcher  # start-up: only for a failure
+
+    part = words[start:end]
+    parts = list(words[:start])
+    matcher = SequenceMatcher(None, list(map(_fold, wanted)), list(map(_fold, part)), autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            parts += part[c:d]
+            continue
+        if b > a:
+            parts.append(f"[-{' '.join(wanted[a:b])}-]")
+        if d > c:
+            parts.append(f"{{+{' '.join(part[c:d])}+}}")
+    return " ".join([*parts, *words[end:]])
+
+
+def _fold(word: str) -> str:
+    return normalize_phrase(word).strip(_PUNCTUATION)
+
+
+def _mark(reply: str, phrases: Sequence[str]) -> str:
+    """The reply with every phrase that must not be there between `>>` and `<<`."""
+    spans = sorted(span for phrase in phrases if (span := find_phrase(phrase, reply)) is not None)
+    marked, end = "", 0
+    for first, last in spans:
+        if first >= end:
+            marked += f"{reply[end:first]}>>{reply[first:last]}<<"
+            end = last
+    return marked + reply[end:]
