@@ -53,6 +53,7 @@ class TestJson:
             "passed": False,
             "needs_review": False,
             "failures": [MISS],
+            "nearest": [],
             "processing_time_ms": 3,
             "actual_output": {"email_sent": True},
         }

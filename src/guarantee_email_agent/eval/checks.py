@@ -282,8 +282,10 @@ def format_value(value: object) -> str:
 def find_phrase(phrase: str, body: str) -> tuple[int, int] | None:
     """Where a phrase stands in a reply, as a slice of the reply's own letters; None where it does not."""
     at = normalize_phrase(body).find(wanted := normalize_phrase(phrase))
-    if at < 0 or not wanted:
+    if at < 0:
         return None
+    if not wanted:
+        return 0, 0
     places = _places(body)
     last = min(at + len(wanted), len(places)) - 1
     return places[min(at, last)], places[last] + 1
