@@ -101,6 +101,21 @@ class TestJsonLog:
         assert index.count_of("valid_number") == 1
         assert list(index.problems.values()) == [f"{tmp_path}/log.json: this is no whole log of Inspect"]
 
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [("absent.json", "does not exist"), ("absent.eval", "does not exist"), ("notes.txt", "Name one")],
+    )
+    def test_a_place_without_logs(self, tmp_path: Path, name: str, said: str) -> None:
+        (tmp_path / "notes.txt").touch()
+        with pytest.raises(TaskError, match=said) as caught:
+            find_inspect_samples(tmp_path / name)
+        assert caught.value.code == "task_results_not_found"
+
+    @pytest.mark.parametrize("ending", ["json", "eval"])
+    def test_a_single_log_that_is_not_there(self, tmp_path: Path, ending: str) -> None:
+        with pytest.raises(TaskError, match="No such file"):
+            read_single_sample(tmp_path / f"absent.{ending}")
+
     def test_several_samples_are_no_single_record(self, tmp_path: Path) -> None:
         (tmp_path / "log.json").write_text(json.dumps({"samples": [SAMPLE, SAMPLE]}))
         with pytest.raises(TaskError, match=r"the log has 2 samples. Grade them with --results"):

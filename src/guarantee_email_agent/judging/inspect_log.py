@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zipfile
 import zlib
@@ -78,7 +79,10 @@ def find_inspect_samples(place: Path) -> RecordIndex:
 
     Raises TaskError(`task_results_not_found`) where there is no such place.
     """
-    if place.suffix in _LOG_ENDINGS and not place.is_dir():
+    if os.path.lexists(place) and not place.is_dir():
+        if place.suffix not in _LOG_ENDINGS:
+            problem = "this is no log of Inspect. Name one (.json, .eval), or a folder of them"
+            raise record_error(str(place), problem, "task_results_not_found")
         return RecordIndex([inspect_log(place)])
     return RecordIndex([inspect_log(place / name) for name in list_records_folder(place, _LOG_ENDINGS)])
 
@@ -107,9 +111,13 @@ class JsonLog:
 
     def scan(self) -> Iterator[tuple[str | None, Extent]]:
         check_regular_file(self.path)
-        with open(self.path, "rb") as file:
-            # A byte is a character, so places in the text are places in the file.
-            text = file.read(MAX_RECORD_BYTES + 1).decode("latin-1")
+        try:
+            with open(self.path, "rb") as file:
+                # A byte is a character, so places in the text are places in the file.
+                text = file.read(MAX_RECORD_BYTES + 1).decode("latin-1")
+        except OSError as error:
+            problem = f"the file cannot be read ({error.strerror})"
+            raise record_error(str(self.path), problem, "task_record_unreadable") from None
         if len(text) > MAX_RECORD_BYTES:
             problem = f"the log is larger than {MAX_RECORD_BYTES:,} bytes. Have Inspect write it as .eval"
             raise record_error(str(self.path), problem, "task_record_too_large")
