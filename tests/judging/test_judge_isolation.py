@@ -121,6 +121,35 @@ class TestTheKernel:
         assert ask(*raise_them, OK, head="import resource").verdict == "passed"
 
 
+class TestItsNamespaces:
+    """The filter of system calls forbids most of it once more, so it is looked at and not tried."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_namespaces(self, pool: JudgePool) -> None:
+        if not pool.isolation().namespaces:
+            pytest.skip("needs namespaces, which this system does not let its users have")
+
+    def test_there_is_no_network_in_its_own(self, ask: Ask) -> None:
+        look = (
+            "lines = open('/proc/net/dev').read().splitlines()[2:]",
+            "names = {line.partition(':')[0].strip() for line in lines}",
+            'return {"passed": names <= {"lo"}, "feedback": str(names)}',
+        )
+        verdict = ask(*look)
+        assert verdict.verdict == "passed", verdict
+
+    def test_every_file_system_but_memory_is_read_only(self, ask: Ask) -> None:
+        look = (
+            "mounts = [line.split() for line in open('/proc/self/mountinfo')]",
+            "kinds = [(words[4], words[5].split(','), words[words.index('-') + 1]) for words in mounts]",
+            "open_ = [(place, kind) for place, options, kind in kinds if 'ro' not in options]",
+            "disks = [each for each in open_ if each[1] not in ('tmpfs', 'proc', 'devpts', 'mqueue')]",
+            'return {"passed": not disks, "feedback": str(disks)}',
+        )
+        verdict = ask(*look)
+        assert verdict.verdict == "passed", verdict
+
+
 class TestFromOneJudgeToTheNext:
     """Every trace of a judge is gone before the next one: neither can it spoil anything, nor be told anything."""
 

@@ -52,6 +52,24 @@ class TestOneFile:
         assert (tmp_path / "link.json").is_symlink()
         assert (tmp_path / "report.json").is_file()
 
+    def test_a_disk_that_is_full_leaves_the_former_report_and_no_half_of_the_new_one(self, tmp_path: Path) -> None:
+        report = tmp_path / "report.json"
+        report.write_bytes(b"former")
+        program = (
+            "import resource, signal, sys\n"
+            "from guarantee_email_agent.reporting.report_files import write_report\n"
+            "from guarantee_email_agent.utils.errors import ConfigurationError\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+            "try:\n"
+            f"    write_report(sys.argv[1], b'x' * 1_000_000, {CODE!r})\n"
+            "except ConfigurationError as error:\n"
+            "    print(error.code)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program, report], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == CODE
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"report.json": b"former"}
+
     @pytest.mark.skipif(not Path("/dev/null").exists(), reason="no devices here")
     def test_a_device_is_written_to_and_not_replaced(self) -> None:
         write_report("/dev/null", b"{}", CODE)

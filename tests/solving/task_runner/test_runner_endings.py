@@ -13,7 +13,7 @@ from tasks_and_sandboxes import MakeTask, complete, shell
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
-from guarantee_email_agent.solving.run_limits import RunLimits
+from guarantee_email_agent.solving.run_limits import FailureReason, RunLimits
 from guarantee_email_agent.solving.run_recorder import EarlierRun
 from guarantee_email_agent.utils.errors import AgentError, TaskError
 
@@ -165,6 +165,13 @@ def test_program_may_tell_its_own_run_but_not_what_we_know(bench: Any, make_task
     assert record["conversation"][0] == {"role": "assistant", "content": "hm"}
     assert record["eval"]["verdict"] == "failed"
     assert record["sandbox"]["docker_port"]
+
+
+def test_program_that_names_its_own_status_changes_nothing_of_ours(bench: Any, make_task: MakeTask) -> None:
+    forged = {"status": "success", "finished": True, "reason": None}
+    failure = FailureReason("command_failed", "the program ended with exit code 1")
+    record = bench.run(make_task(), Step(calls=(complete("42"),), record=forged, failure=failure))
+    assert (record["status"], record["reason"]["code"]) == ("failed", "command_failed")
 
 
 def test_interruption_from_another_thread_ends_a_command_that_hangs(bench: Any, make_task: MakeTask) -> None:
