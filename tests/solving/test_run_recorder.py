@@ -74,3 +74,11 @@ def test_a_long_output_is_shortened_in_the_record_and_whole_beside_it(recorder: 
     assert (file.parent / long["output_file"]).read_text() == "123456789"
     recorder.begin()
     assert not (file.parent / "sum.outputs").exists()
+
+
+def test_program_that_names_its_status_does_not_pass_for_done_if_its_run_is_cut_short(
+    recorder: RunRecorder, file: Path
+) -> None:
+    recorder.add_step(Step(calls=(complete(),), record={"status": "success", "finished": True, "reason": None}))
+    record = read_json(file)
+    assert (record["status"], record["finished"], record["reason"]["code"]) == ("failed", False, "interrupted")
