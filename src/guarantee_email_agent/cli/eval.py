@@ -56,6 +56,25 @@ def add_eval(commands: arguments.Commands) -> None:
         help="who answers as the language model: offline, the instructions alone; live, the API; record, the API, "
         "with every exchange kept; replay, what was recorded (default: offline)",
     )
+    parser.add_argument(
+        "--agent",
+        metavar="AGENT",
+        help="judge another agent, through mocks behind real MCP servers: command:'PROGRAM ARGS', "
+        "http://127.0.0.1:PORT/path or python:module:function; own is ours, reached the same way",
+    )
+    parser.add_argument(
+        "--agent-mcp",
+        choices=("http", "stdio"),
+        default="http",
+        help="how such a program reaches the MCP servers (default: http)",
+    )
+    parser.add_argument(
+        "--agent-timeout",
+        type=arguments.seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="what such an agent has for one scenario (default: 60)",
+    )
     arguments.add_verbose_option(parser)
 
 

@@ -36,10 +36,11 @@ def json_report(
     require_proof: bool = False,
     tokens: TokenUsage = NO_TOKENS,
     cost_usd: float | None = 0.0,
+    agent: str | None = None,
 ) -> dict[str, Any]:
     """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
 
-    require_proof: as `EvalReporter` takes it.
+    require_proof: as `EvalReporter` takes it. agent: as `--agent` has it; None for our own in this process.
     tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
     """
     totals = Totals.of(result.outcome for result in results)
@@ -50,6 +51,7 @@ def json_report(
         "run_id": run_id,
         "started": started,
         "duration_s": round(duration_s, 3),
+        "agent": agent,
         "llm": llm,
         "model": model,
         "tokens": tokens.as_dict(),

@@ -6,10 +6,11 @@ They answer from one scenario's `mock_responses`, capture what reaches them, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolCall, ToolMocks, UnknownCallError
+from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -77,7 +78,7 @@ class _MockService:
 
     def _capture(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
         """Note the call as one of the MCP server's tool that production calls here."""
-        self._tools.calls.append(ToolCall(server, tool, dict(arguments)))
+        self._tools.capture(server, tool, arguments)
 
     def _raise_if_down(self) -> None:
         if self._failure in _RETRYABLE_FAILURES:
@@ -150,7 +151,7 @@ class MockLookUpClient:
     async def look_up(self, number: str) -> dict[str, Any]:
         arguments = {self._argument: number}
         if self._name not in self._tools.servers:
-            self._tools.calls.append(ToolCall(self._name, self._tool, arguments))
+            self._tools.capture(self._name, self._tool, arguments)
             return {"status": "not_found"}
         try:
             answer, failure = self._tools.answer(self._name, self._tool, arguments)
@@ -234,6 +235,23 @@ class MockAnthropicClient(ModelClient):
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class MockedServices:
+    """The services of one run. captured: the mocks, which keep what reached them. clients: by which the agent reaches
+    them; the mocks themselves in a run in process. Both have the keys of `create_mock_clients`.
+    """
+
+    tools: ToolMocks
+    captured: dict[str, Any]
+    clients: dict[str, Any]
+
+    @classmethod
+    def in_process(cls, test_case: EvalTestCase) -> MockedServices:
+        tools = ToolMocks(test_case.input.mock_responses)
+        clients = create_mock_clients(test_case, tools)
+        return cls(tools, clients, clients)
 
 
 def create_mock_clients(test_case: EvalTestCase, tools: ToolMocks | None = None) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,10 +27,10 @@ from guarantee_email_agent.eval.checks import (
 )
 from guarantee_email_agent.eval.mocks import (
     ARRIVED_AT,
+    MockedServices,
     MockLookUpClient,
     MockReplyHistory,
     build_raw_email,
-    create_mock_clients,
 )
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
@@ -40,10 +41,11 @@ from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
-    from guarantee_email_agent.eval.trace import RunTrace
     from guarantee_email_agent.llm.port import LanguageModel
 
 logger = logging.getLogger(__name__)
+
+OpenServices = Callable[[EvalTestCase], AbstractAsyncContextManager[MockedServices]]
 
 Result = TypeVar("Result")
 
@@ -57,15 +59,18 @@ class EvalRunner:
         clock: Clock | None = None,
         records_dir: Path | None = None,
         make_model: ScenarioModelFactory | None = None,
+        open_services: OpenServices | None = None,
     ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
+        open_services: the mocks of one run and the way to them; in this process if None.
         """
         self._config = config
         self._records_dir = records_dir
         self._make_model = make_model
+        self._open_services = open_services
         self._clock = clock
         self._instructions = instruction_files(config)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
@@ -120,42 +125,43 @@ class EvalRunner:
         Raises TaskError(code="task_record_unwritable") where the record is wanted and cannot be written.
         """
         logger.info("Executing eval: %s", test_case.scenario_id)
+        if self._open_services is None:
+            return await self._run(test_case, llm, MockedServices.in_process(test_case))
+        async with self._open_services(test_case) as services:
+            return await self._run(test_case, llm, services)
+
+    async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None, services: MockedServices) -> EvalResult:
         clock = self._clock or SkippingClock()  # what one scenario skips must not count for another
         started = clock.monotonic()
         previous = test_case.input.previous_reply
-        tools = ToolMocks(test_case.input.mock_responses)
-        mocks = clients = create_mock_clients(test_case, tools) | self.look_up_mocks(tools)
+        clients: dict[str, Any] = {**services.clients, **self.look_up_mocks(services.tools)}
         if llm is not None:
-            mocks["anthropic"] = llm
+            clients["anthropic"] = llm
         trace = None
-        if test_case.test is not None or self._records_dir is not None:
+        if self.wants_record(test_case):
             from guarantee_email_agent.eval.trace import RunTrace  # few runs are recorded
 
-            trace = RunTrace(mocks)
+            trace = RunTrace(clients)
             clients = trace.clients
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
         arrival = {} if previous is None else {"arrived_at": ARRIVED_AT}
         report = await processor.process_email(build_raw_email(test_case), **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
-        actual = observed_output(mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets, report)
-        noted = [ticket_id for ticket_id, _ in mocks["ticketing"].notes.values()]
-        actual["note_added"] = bool(noted)
-        actual["hand_over_reasons"] = list(report.hand_over_reasons)
-        actual["calls"] = [call.as_dict() for call in tools.calls]
-        actual["processing_time_ms"] = elapsed_ms
+        actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
-        failures.extend(map(str, check_notes(previous.ticket_id if previous else None, noted)))
+        failures.extend(map(str, check_captured(test_case, services)))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
             failures.extend(map(str, check_previous_reply(previous.scenario, known)))
-        failures.extend(map(str, check_known_calls(tools.unknown)))
         failures.extend(map(str, check_agent_report(report, actual)))
         stopped = [str(check) for check in check_completed(report, bool(failures))]
         failures.extend(stopped)
         if trace is not None:
-            failures.extend(map(str, self._judge(test_case, trace, actual)))
+            from guarantee_email_agent.eval.trace import build_record
+
+            failures.extend(map(str, self.judge(test_case, build_record(test_case, trace, actual))))
         if llm is not None and lacks_model(report):
             failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
@@ -205,11 +211,12 @@ class EvalRunner:
         failures.extend(map(str, check_ticket_count(actual.get("tickets", 0))))
         return not failures, failures
 
-    def _judge(self, test_case: EvalTestCase, trace: RunTrace, actual: Mapping[str, Any]) -> Iterable[FailedCheck]:
-        """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
-        from guarantee_email_agent.eval.trace import build_record
+    def wants_record(self, test_case: EvalTestCase) -> bool:
+        """Whether anybody looks at the record of a run."""
+        return test_case.test is not None or self._records_dir is not None
 
-        record = build_record(test_case, trace, actual)
+    def judge(self, test_case: EvalTestCase, record: Mapping[str, Any]) -> Iterable[FailedCheck]:
+        """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
         if self._records_dir is not None:
             from guarantee_email_agent.judging.record import write_record
 
@@ -224,10 +231,23 @@ class EvalRunner:
         return check_verdict(test_case.test, verdict)
 
 
-def observed_output(
-    sent: list[dict[str, Any]], tickets: list[dict[str, Any]], report: ProcessingResult
-) -> dict[str, Any]:
-    """What came out of a run: mails and tickets as the mocks captured them, the scenario as the agent reports it."""
+def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[FailedCheck]:
+    """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows."""
+    previous = test_case.input.previous_reply
+    yield from check_notes(previous.ticket_id if previous else None, _noted(services))
+    yield from check_known_calls(services.tools.unknown)
+
+
+def _noted(services: MockedServices) -> list[str]:
+    return [ticket_id for ticket_id, _ in services.captured["ticketing"].notes.values()]
+
+
+def observed_output(services: MockedServices, report: ProcessingResult | None) -> dict[str, Any]:
+    """What came out of a run: mails, tickets and calls as the mocks captured them, the rest as our agent reports it.
+
+    report: None for an agent that is not ours.
+    """
+    sent, tickets = services.captured["gmail"].sent_emails, services.captured["ticketing"].created_tickets
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
     return {
@@ -238,9 +258,12 @@ def observed_output(
         "ticket_created": bool(tickets),
         "tickets": len(tickets),
         "ticket_fields": ticket_fields,
-        "scenario_used": report.scenario_used,
-        "failed_step": report.failed_step,
-        "error": report.error_message,
+        "note_added": bool(_noted(services)),
+        "calls": [call.as_dict() for call in services.tools.calls],
+        "scenario_used": report.scenario_used if report else None,
+        "failed_step": report.failed_step if report else None,
+        "error": report.error_message if report else None,
+        "hand_over_reasons": list(report.hand_over_reasons) if report else [],
     }
 
 

@@ -19,10 +19,12 @@ from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.eval.agents.command_agent import McpTransport
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
 
@@ -43,7 +45,8 @@ class EvalOptions(RunOptions):
     threshold: percent. require_proof: whether the gate asks for the lower bound, too. only: what `select_scenarios`
     takes; empty for all. repeat: runs of each scenario. records_dir: a
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
-    8601). llm: who answers as the language model.
+    8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
+    `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
     """
 
     threshold: float
@@ -54,6 +57,9 @@ class EvalOptions(RunOptions):
     run_id: str = ""
     started: str = ""
     llm: LlmMode = "offline"
+    agent: str | None = None
+    agent_mcp: McpTransport = "http"
+    agent_timeout: float = 60.0
 
 
 def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
@@ -66,7 +72,11 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     logger.info("Running in eval mode - using mocks")
     logger.info("Using mocked integrations for eval")
     began = time.perf_counter()
-    loader = EvalLoader(known=KnownNames.of(EvalRunner(config).check_instructions()))
+    outside = _agent_evaluation(config, options)
+    if outside is None or outside.is_own:
+        loader = EvalLoader(known=KnownNames.of(EvalRunner(config).check_instructions()))
+    else:
+        loader = EvalLoader(any_agent=True)
     if options.report_paths:
         from guarantee_email_agent.reporting.report_files import check_report_paths
 
@@ -86,9 +96,8 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live) if options.report_paths else None
-    return run_and_report(
-        title, _results(config, files, options, live, loader), len(files), reporter, write, began=began
-    )
+    results = _results(config, files, options, outside or live, loader)
+    return run_and_report(title, results, len(files), reporter, write, began=began)
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -98,6 +107,18 @@ def _scenario_files(options: EvalOptions) -> list[str]:
     from guarantee_email_agent.eval.selection import select_scenarios
 
     return select_scenarios(files, options.only, options.directory)
+
+
+def _agent_evaluation(config: Config, options: EvalOptions) -> AgentEvaluation | None:
+    """The run of an agent from outside; None for our own in this process. Raises ConfigurationError for none such."""
+    if options.agent is None:
+        return None
+    if options.llm != "offline":
+        problem = "--llm is for our own agent in this process, and --agent for others. Remove one"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
+
+    return AgentEvaluation(config, AgentOptions(options.agent, options.agent_mcp, options.agent_timeout))
 
 
 def _live_evaluation(config: Config, options: EvalOptions) -> LiveEvaluation | None:
@@ -130,10 +151,14 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
 
 
 def _results(
-    config: Config, files: Sequence[str], options: EvalOptions, live: LiveEvaluation | None, loader: EvalLoader
+    config: Config,
+    files: Sequence[str],
+    options: EvalOptions,
+    other: AgentEvaluation | LiveEvaluation | None,
+    loader: EvalLoader,
 ) -> _Results:
-    if live is not None:
-        return live.results(
+    if other is not None:
+        return other.results(
             loader.iter_entries(files),
             len(files),
             jobs=options.jobs,
@@ -214,6 +239,7 @@ def _write_reports(
             run_id=options.run_id,
             started=options.started,
             duration_s=duration_s,
+            agent=options.agent,
             llm=options.llm,
             model=OFFLINE_MODEL if options.llm == "offline" else config.llm.model,
             threshold=options.threshold,

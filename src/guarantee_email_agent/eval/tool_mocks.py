@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from guarantee_email_agent.files.problems import KeyPath, Problem, mismatch, non_text_key, suggestion, unknown_key
 from guarantee_email_agent.files.validation import build
+from guarantee_email_agent.utils.text import printable, truncate
 
 ToolFailureKind = Literal["timeout", "unavailable", "malformed", "slow"]
 Answer = str | Mapping[str, Any]
@@ -116,7 +117,7 @@ class ToolMocks:
 
         Raises UnknownCallError, which `unknown` remembers.
         """
-        self.calls.append(ToolCall(server, tool, arguments))
+        self.capture(server, tool, arguments)
         try:
             answer, error = self._next(server, tool, arguments)
         except UnknownCallError as unknown:
@@ -126,12 +127,20 @@ class ToolMocks:
             return MALFORMED_ANSWER, error
         return ("" if answer is None else answer), error
 
+    def capture(self, server: str, tool: str, arguments: Mapping[str, Any], *, known: bool = True) -> None:
+        """Note a call. known: whether the server has the tool."""
+        self.calls.append(ToolCall(server, tool, dict(arguments)))
+        if not known:
+            hint = suggestion(tool, OWN_TOOLS.get(server, ()))
+            self.unknown.append(f"{server}.{printable(truncate(tool, 64))} is no tool{hint}")
+
     def _next(
         self, server: str, tool: str, arguments: Mapping[str, Any]
     ) -> tuple[Answer | None, ToolFailureKind | None]:
         if (mock := self.servers.get(server, {}).get(tool)) is None:
             known = [f"{name}.{known}" for name, tools in self.servers.items() for known in tools]
-            raise UnknownCallError(f"{server}.{tool} is not mocked{suggestion(f'{server}.{tool}', known)}")
+            shown = f"{server}.{printable(truncate(tool, 64))}"
+            raise UnknownCallError(f"{shown} is not mocked{suggestion(f'{server}.{tool}', known)}")
         place = (server, tool, -1)
         if mock.in_turn:
             number = self._given.get(place, 0)

@@ -146,18 +146,16 @@ class Dispatcher:
         self._running: dict[asyncio.Task[ToolOutput], ServerTool] = {}
         self._stopping = False
 
+    def declarations(self) -> list[types.Tool]:
+        """The tools as clients see them."""
+        return [tool.declaration() for tool in self.tools.values()]
+
     async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
         try:
             content = (await self._call(tool_name, arguments)).model_dump(exclude_unset=True)
-            text, failed = _as_text(content), False
         except ToolError as error:
-            message = printable(error.message)
-            marks = {"retryable": error.retryable, "uncertain": error.uncertain}
-            content = {"error": {"code": error.code, "message": message, **marks}}
-            text, failed = f"{error.code}: {message}", True
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], structured_content=content, is_error=failed
-        )
+            return error_result(error)
+        return structured_result(content)
 
     async def _call(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolOutput:
         tool = self.tools.get(tool_name)
@@ -217,7 +215,7 @@ class Dispatcher:
 
 
 async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
-    listed = types.ListToolsResult(tools=[tool.declaration() for tool in dispatcher.tools.values()])
+    listed = types.ListToolsResult(tools=dispatcher.declarations())
 
     async def on_list_tools(_: object, __: object) -> types.ListToolsResult:
         return listed
@@ -239,6 +237,20 @@ async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
     async with streams.open() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
     await dispatcher.drain()
+
+
+def structured_result(content: Mapping[str, Any]) -> types.CallToolResult:
+    """An answer as structured content, and as JSON text for clients that read text only."""
+    text = types.TextContent(type="text", text=_as_text(content))
+    return types.CallToolResult(content=[text], structured_content=dict(content))
+
+
+def error_result(error: ToolError) -> types.CallToolResult:
+    message = printable(error.message)
+    marks = {"retryable": error.retryable, "uncertain": error.uncertain}
+    content = {"error": {"code": error.code, "message": message, **marks}}
+    text = types.TextContent(type="text", text=f"{error.code}: {message}")
+    return types.CallToolResult(content=[text], structured_content=content, is_error=True)
 
 
 def format_problems(error: ValidationError, model: type[ToolArguments]) -> str:

@@ -13,9 +13,8 @@ import pytest
 from tasks_and_sandboxes import task_context
 
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
-from guarantee_email_agent.solving.agents.program_agent import ProgramAgent, parse_command
+from guarantee_email_agent.solving.agents.program_agent import ProgramAgent
 from guarantee_email_agent.solving.run_limits import Interruption
-from guarantee_email_agent.utils.errors import ConfigurationError
 
 INSTRUCTION = "Add 40 and 2;\n$(touch x) 'ü'"
 
@@ -134,25 +133,6 @@ def test_endless_output_ends_it(where: str) -> None:
 
 def test_bytes_that_are_no_text_do_not_break_it() -> None:
     assert result(python(r"import os; os.write(1, b'a\xff\x00b')")) == {"result": "a\ufffd\0b"}
-
-
-def test_command_is_split_as_a_shell_does_it() -> None:
-    assert parse_command("sh 'b c' {instruction}") == ("sh", "b c", "{instruction}")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("  ", "is empty"),
-        ("a 'b", "Close the quotes"),
-        ("nonesuch-program {instruction}", "there is no program 'nonesuch-program'"),
-        ("/etc", "there is no program"),
-    ],
-)
-def test_unusable_command_is_a_usage_error(text: str, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"--command.*{message}"):
-        parse_command(text)
 
 
 def gone(pid: int) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,7 +15,7 @@ from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, Agen
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import TASK_COMPLETE, ToolCall, ToolResult
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.program import parse_program
 
 INSTRUCTION: Final = "{instruction}"
 MAX_ANSWER_BYTES: Final = 10_000_000
@@ -32,25 +30,8 @@ def program_agent_factory(command: str | None) -> AgentFactory:
     """Raises ConfigurationError without a command, or for one that cannot be used."""
     if command is None:
         raise ConfigurationError("--agent command needs --command 'PROGRAM ARGUMENTS'", "cli_bad_usage")
-    parts = parse_command(command)
+    parts = parse_program(command, "--command")
     return lambda context: ProgramAgent(context, parts)
-
-
-def parse_command(text: str) -> tuple[str, ...]:
-    """The program and its arguments, split as a shell does it; no shell is used.
-
-    Raises ConfigurationError for an empty text, one whose quotes do not close, and where there is no such program.
-    """
-    try:
-        parts = tuple(shlex.split(text))
-    except ValueError as error:
-        raise ConfigurationError(f"--command: {error}. Close the quotes", "cli_bad_command") from None
-    if not parts:
-        raise ConfigurationError("--command is empty. Name the program that works on a task", "cli_bad_command")
-    if shutil.which(parts[0]) is None:
-        problem = f"--command: there is no program {printable(parts[0])!r:.200} to run. Correct its name or its path"
-        raise ConfigurationError(problem, "cli_bad_command")
-    return parts
 
 
 class ProgramAgent(Agent):

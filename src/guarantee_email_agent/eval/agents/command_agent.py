@@ -1,0 +1,198 @@
+"""An agent that is a program: started for each scenario in an empty folder, with the mail on its stdin."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Final, Literal
+
+from guarantee_email_agent.eval.agents import python_function, stdio_relay, supervisor
+from guarantee_email_agent.eval.agents.agent import (
+    MAX_OUTPUT_BYTES,
+    AgentRun,
+    AgentTask,
+    Deadline,
+    http_servers,
+    parse_record,
+    task_as_json,
+)
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.program import parse_program
+from guarantee_email_agent.utils.text import printable, truncate
+
+McpTransport = Literal["http", "stdio"]
+
+_POLL_S: Final = 0.02
+_EXIT_S: Final = 10.0  # that everything a program started may take to end
+_CHECK_S: Final = 60.0  # that the import of an agent's module may take
+_MAX_STDERR_CHARACTERS: Final = 500
+_URL_VARIABLE: Final = "MOCK_MCP_URL"
+_ISOLATED: Final = ("-I", "-S")
+
+
+class CommandAgent:
+    """`command:"PROGRAM ARGS"`. It gets our environment, and `MCP_CONFIG`."""
+
+    def __init__(self, command: str, transport: McpTransport) -> None:
+        """Raises ConfigurationError for a command that cannot be used."""
+        program, *arguments = parse_program(command, "--agent command")
+        # It runs in another folder: what it is told of this one has to be found from there.
+        self._command = [
+            os.path.abspath(shutil.which(program) or program),
+            *(_absolute(argument) for argument in arguments),
+        ]
+        self._transport = transport
+
+    def check(self) -> None:
+        """`__init__` has."""
+
+    def run(self, task: AgentTask) -> AgentRun:
+        return run_program(self._command, task, self._transport)
+
+
+class PythonAgent:
+    """`python:module:function`, called in a process of its own."""
+
+    def __init__(self, place: str, transport: McpTransport) -> None:
+        """Raises ConfigurationError for what is not of this form."""
+        module, colon, function = place.partition(":")
+        if not (colon and module and function):
+            problem = f"--agent python:{printable(place)} names no function. Write --agent python:module:function"
+            raise ConfigurationError(problem, "eval_bad_agent")
+        self._place = place
+        # By its path: as a module it would import this package first.
+        self._command = [sys.executable, python_function.__file__, module, function, os.getcwd()]
+        self._transport = transport
+
+    def check(self) -> None:
+        try:
+            tried = subprocess.run(
+                [*self._command, "--check"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_CHECK_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            problem = f"its module took over {_CHECK_S:.0f} s to import"
+        else:
+            if tried.returncode == 0:
+                return
+            problem = _last_line(tried.stderr.decode("utf-8", "replace")) or f"exit code {tried.returncode}"
+        text = f"--agent python:{printable(self._place)} cannot be called: {problem}. Correct its name or its module"
+        raise ConfigurationError(text, "eval_bad_agent")
+
+    def run(self, task: AgentTask) -> AgentRun:
+        return run_program(self._command, task, self._transport)
+
+
+def run_program(command: Sequence[str], task: AgentTask, transport: McpTransport) -> AgentRun:
+    """Run a program on a task: stdin, `$MCP_CONFIG`, deadline, exit code, the last line of its output."""
+    servers = http_servers(task) if transport == "http" else _stdio_servers(task)
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True) as place,
+        tempfile.TemporaryFile() as stdin,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+    ):
+        folder, config = Path(place, "work"), Path(place, "mcp.json")
+        folder.mkdir()
+        config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+        stdin.write(task_as_json(task, servers).encode() + b"\n")
+        stdin.seek(0)
+        environment = {**os.environ, "MCP_CONFIG": str(config), "PWD": str(folder)}
+        streams = (stdin, output, errors)
+        failure = _supervise(command, Deadline(task), folder, environment, streams)
+        record = parse_record(_read_text(output))
+        if failure is not None and (stderr := _read_text(errors).strip()):
+            failure += f": {truncate(printable(_last_line(stderr)), _MAX_STDERR_CHARACTERS)}"
+        return AgentRun(failure, record)
+
+
+def _supervise(
+    command: Sequence[str],
+    deadline: Deadline,
+    folder: Path,
+    environment: dict[str, str],
+    streams: tuple[IO[bytes], ...],
+) -> str | None:
+    """Why the program's work does not count; None where it ended with 0. Nothing of it runs any more."""
+    lifeline_read, lifeline = os.pipe()
+    status, status_write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *_ISOLATED, supervisor.__file__, str(lifeline_read), str(status_write), *command],
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            cwd=folder,
+            env=environment,
+            pass_fds=(lifeline_read, status_write),
+            start_new_session=True,
+        )
+    finally:
+        os.close(lifeline_read)
+        os.close(status_write)
+    try:
+        failure = _wait(status, deadline, streams[1:])
+    finally:
+        os.close(lifeline)  # whatever the program started goes with it
+        try:
+            process.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        told = b""
+        with suppress(OSError):
+            told = os.read(status, 100)
+        os.close(status)
+    return failure or _ending(told.decode())
+
+
+def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str | None:
+    """Why the program has to stop; None where it ended by itself."""
+    while True:
+        if (reason := deadline.reason_to_stop()) is not None:
+            return reason
+        if any(os.fstat(file.fileno()).st_size > MAX_OUTPUT_BYTES for file in printed):
+            return f"the program printed more than {MAX_OUTPUT_BYTES // 1_000_000} MB"
+        if select.select([status], [], [], min(_POLL_S, deadline.left_s()))[0]:
+            return None
+
+
+def _ending(told: str) -> str | None:
+    kind, _, number = told.partition("\n")[0].partition(" ")
+    if kind == "error":
+        return f"the program cannot be started ({os.strerror(int(number))})"
+    if kind != "exit":
+        return "the program was ended from outside"
+    code = int(number)
+    if code == 0:
+        return None
+    return f"the program ended with exit code {code}" if code > 0 else f"the program was ended by signal {-code}"
+
+
+def _stdio_servers(task: AgentTask) -> dict[str, Any]:
+    command = {"command": sys.executable, "args": [*_ISOLATED, stdio_relay.__file__]}
+    return {name: {**command, "env": {_URL_VARIABLE: url}} for name, url in task.urls.items()}
+
+
+def _absolute(argument: str) -> str:
+    return os.path.abspath(argument) if os.path.isfile(argument) else argument
+
+
+def _read_text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace")
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]

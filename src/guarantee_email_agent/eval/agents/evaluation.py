@@ -1,0 +1,204 @@
+"""Scenarios for an agent that is reached from outside: served, given to it, and judged by what the mocks captured."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
+from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
+from guarantee_email_agent.eval.agents.http_agent import HttpAgent
+from guarantee_email_agent.eval.agents.own_agent import services_over_mcp
+from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.mock_mail import mail_as_json
+from guarantee_email_agent.eval.mocks import MockedServices
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.runner import EvalRunner, check_captured, observed_output
+from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.parallel import map_in_order
+from guarantee_email_agent.utils.text import printable, truncate
+
+logger = logging.getLogger(__name__)
+
+OWN: Final = "own"
+_KINDS: Final = ("command", "http", "python", OWN)
+_FORMS: Final = "command:'PROGRAM ARGS', http://127.0.0.1:PORT/path, python:module:function, or own"
+_STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """agent: as `--agent` has it. transport: by which its MCP servers are reached. timeout_s: for one scenario."""
+
+    agent: str
+    transport: McpTransport = "http"
+    timeout_s: float = 60.0
+
+
+class AgentEvaluation:
+    """One run of a suite against one agent."""
+
+    def __init__(self, config: Config, options: AgentOptions) -> None:
+        """Raises ConfigurationError where there is no such agent."""
+        self._config = config
+        self._options = options
+        self._agent = find_agent(options)
+        if self._agent is not None:
+            self._agent.check()
+        self._server = LoopbackServer(MAX_REQUEST_BYTES)
+        self._stopping = threading.Event()
+        self._under_way = threading.Condition()
+        self._running = 0
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is our own agent, which needs its instructions."""
+        return self._agent is None
+
+    def results(
+        self,
+        entries: Iterable[EvalTestCase | InvalidScenario],
+        total: int,
+        *,
+        jobs: int,
+        repeat: int,
+        records_dir: Path | None,
+    ) -> Generator[EvalResult, None, None]:
+        """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops."""
+        self._server.start()
+        own = self.is_own
+        open_services = services_over_mcp(self._server) if own else None
+        runner = EvalRunner(self._config, records_dir=records_dir, open_services=open_services)
+        numbered_entries = list(enumerate(entries, 1))
+
+        def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult:
+            number, entry = numbered
+            logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
+            with self._counted():
+                if own or isinstance(entry, InvalidScenario):
+                    return asyncio.run(runner.run_entry(entry, repeat))
+                return self._run_repeatedly(entry, repeat, runner)
+
+        try:
+            yield from map_in_order(run, numbered_entries, jobs)
+        finally:
+            self._stopping.set()
+            with self._under_way:
+                self._under_way.wait_for(lambda: not self._running, _STOP_S)
+            self._server.stop()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts what is under way."""
+        with self._under_way:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._under_way:
+                self._running -= 1
+                self._under_way.notify_all()
+
+    def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
+        first = self._run_once(case, runner)
+        for number in range(2, repeat + 1):
+            if not first.passed:
+                break
+            result = self._run_once(case, runner)
+            if not result.passed:
+                failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
+                return replace(result, passed=False, failures=failures)
+        return first
+
+    def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
+        assert self._agent is not None
+        logger.info("Executing eval: %s", case.scenario_id)
+        served = ServedMocks(case)
+        urls = self._server.publish(served.servers)
+
+        def stopped_by() -> str | None:
+            return "the evaluation was interrupted" if self._stopping.is_set() else served.stopped_by
+
+        started = time.monotonic()
+        try:
+            run = self._agent.run(AgentTask(mail_as_json(case), urls, self._options.timeout_s, stopped_by))
+        finally:
+            self._server.withdraw(urls)
+        elapsed_ms = round((time.monotonic() - started) * 1000)
+        services = MockedServices(served.tools, served.clients, served.clients)
+        failure = served.stopped_by or run.failure
+        actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
+        failures = list(_failed_checks(case, services, actual, runner, failure))
+        if runner.wants_record(case):
+            failures += map(str, runner.judge(case, _agent_record(case, run, actual)))
+        return EvalResult(case, not failures, failures, actual, elapsed_ms)
+
+
+def find_agent(options: AgentOptions) -> AgentUnderTest | None:
+    """None for our own. Raises ConfigurationError for what names no agent."""
+    kind, colon, place = options.agent.partition(":")
+    if kind == OWN and place in ("", OWN):
+        return None
+    if kind == "command" and colon:
+        return CommandAgent(place, options.transport)
+    if kind == "python" and colon:
+        return PythonAgent(place, options.transport)
+    if kind == "http" and colon:
+        return HttpAgent(options.agent)
+    hint = suggestion(kind, _KINDS)
+    problem = f"--agent {printable(truncate(options.agent, 60))} names no agent{hint}. Write {_FORMS}"
+    raise ConfigurationError(problem, "eval_bad_agent")
+
+
+def _failed_checks(
+    case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], runner: EvalRunner, failure: str | None
+) -> Iterator[str]:
+    """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
+    expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
+    sender = expected.sent_to or parse_address(case.input.email.from_address) or ""
+    yield from runner.validate_output(expected, actual, sender)[1]
+    yield from map(str, check_captured(case, services))
+    if failure is not None:
+        yield str(FailedCheck("agent", failure))
+
+
+def _agent_record(case: EvalTestCase, run: AgentRun, actual: Mapping[str, Any]) -> dict[str, Any]:
+    """As `trace.build_record` makes it of our own agent: what the agent reports of itself, and the calls."""
+    reported = run.record
+    conversation, iterations = reported.get("conversation"), reported.get("iterations")
+    result = reported.get("task_result", actual["response_body"] or "")
+    return {
+        "task_name": case.scenario_id,
+        "instruction": case.input.email.body,
+        "status": "failed" if actual["error"] else "success",
+        "iterations": iterations if type(iterations) is int else len(actual["calls"]),
+        "task_result": result if isinstance(result, str) else json.dumps(result, ensure_ascii=False),
+        "conversation": conversation if isinstance(conversation, list) else [],
+        "execution_trace": [
+            {
+                "action": {"action_type": f"{call['server']}.{call['tool']}", **call["arguments"]},
+                "feedback": {"done": False},
+            }
+            for call in actual["calls"]
+        ],
+        "sandbox": {},
+        "scenario": {
+            "category": case.category,
+            "description": case.description,
+            "mail": mail_as_json(case),
+            "actual_output": {key: value for key, value in actual.items() if key != "processing_time_ms"},
+        },
+    }

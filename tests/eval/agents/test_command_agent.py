@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask
+from guarantee_email_agent.eval.agents.command_agent import CommandAgent, PythonAgent
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+EMAIL = {"subject": "größer", "body": "a\nb"}
+URLS = {"mail": "http://127.0.0.1:9/token/mail/mcp"}
+
+
+def task(timeout_s: float = 30.0, stopped_by: Callable[[], str | None] = lambda: None) -> AgentTask:
+    return AgentTask(EMAIL, URLS, timeout_s, stopped_by)
+
+
+def python(tmp_path: Path, body: str, given: AgentTask | None = None) -> AgentRun:
+    (tmp_path / "agent.py").write_text(body, encoding="utf-8")
+    return CommandAgent(f"{sys.executable} {tmp_path}/agent.py", "http").run(given or task())
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_it_gets_the_mail_and_the_servers(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    body = f"import os, sys; open({str(seen)!r}, 'w').write(sys.stdin.read() + open(os.environ['MCP_CONFIG']).read())"
+    assert python(tmp_path, body) == AgentRun()
+    line, config = seen.read_text().split("\n")
+    servers = {"mail": {"type": "http", "url": URLS["mail"]}}
+    assert json.loads(line) == {"email": EMAIL, "mcp_servers": servers}
+    assert json.loads(config) == {"mcpServers": servers}
+
+
+def test_over_stdio_it_gets_commands(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    CommandAgent(f"sh -c 'cat $MCP_CONFIG > {seen}'", "stdio").run(task())
+    server = json.loads(seen.read_text())["mcpServers"]["mail"]
+    assert set(server) == {"command", "args", "env"}
+    assert URLS["mail"] in server["env"].values()
+
+
+def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    python(tmp_path, f"import os; open({str(seen)!r}, 'w').write(repr((os.listdir(), os.getcwd()))); open('x', 'w')")
+    files, folder = eval(seen.read_text())
+    assert (files, os.path.exists(folder)) == ([], False)
+
+
+def test_the_environment_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "secret")
+    assert python(tmp_path, "import os; assert os.environ['MODEL_KEY'] == 'secret'").failure is None
+
+
+def test_files_of_this_folder_are_found_from_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "agent.py").write_text('print(\'{"task_result": "here"}\')')
+    monkeypatch.chdir(tmp_path)
+    assert CommandAgent(f"{sys.executable} agent.py", "http").run(task()).record == {"task_result": "here"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "record"),
+    [
+        ('{"task_result": "done"}', {"task_result": "done"}),
+        ('log\n{"task_result": 1}\n\n', {"task_result": 1}),
+        ('{"task_result": "done"}\nlog', {}),
+        ('{"result": "done"}', {}),
+        ("[" * 100_000, {}),
+        ("", {}),
+        ("\udcff", {}),
+    ],
+)
+def test_the_last_line_may_be_a_record(tmp_path: Path, printed: str, record: dict[str, object]) -> None:
+    body = f"import sys; sys.stdout.buffer.write({printed!r}.encode('utf-8', 'surrogateescape'))"
+    assert python(tmp_path, body) == AgentRun(None, record)
+
+
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        ("import sys; sys.exit(3)", "the program ended with exit code 3"),
+        ("raise ValueError('bad')", "the program ended with exit code 1: ValueError: bad"),
+        ("import os; os.kill(os.getpid(), 9)", "the program was ended by signal 9"),
+        ("import os; os.killpg(os.getpgid(os.getppid()), 9)", "the program was ended from outside"),
+    ],
+)
+def test_how_it_ended(tmp_path: Path, body: str, failure: str) -> None:
+    assert python(tmp_path, body).failure == failure
+
+
+def test_a_program_that_went_away_meanwhile(tmp_path: Path) -> None:
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    agent = CommandAgent(str(program), "http")
+    program.unlink()
+    assert agent.run(task()).failure == "the program cannot be started (No such file or directory)"
+
+
+def test_the_deadline(tmp_path: Path) -> None:
+    run = python(tmp_path, "import time; time.sleep(60)", task(timeout_s=0.3))
+    assert run.failure == "the time was over (0.3 s) before the agent was done"
+
+
+def test_it_is_ended_at_once_where_the_mocks_say_so(tmp_path: Path) -> None:
+    assert (
+        python(tmp_path, "import time; time.sleep(60)", task(60, lambda: "too many calls")).failure == "too many calls"
+    )
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_flood_is_cut_off(tmp_path: Path, stream: str) -> None:
+    failure = python(tmp_path, f"import sys\nwhile True: sys.{stream}.write('x' * 1_000_000)").failure
+    assert (failure or "").startswith("the program printed more than 10 MB")
+
+
+@pytest.mark.parametrize("ending", ["", "time.sleep(60)"])
+def test_what_it_started_ends_with_it(tmp_path: Path, ending: str) -> None:
+    """Also what made itself a session of its own and lost its parent."""
+    pid_file = tmp_path / "pid"
+    body = f"""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open({str(pid_file)!r}, "w").write(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+while not os.path.exists({str(pid_file)!r}) or not open({str(pid_file)!r}).read():
+    time.sleep(0.01)
+{ending}
+"""
+    run = python(tmp_path, body, task(timeout_s=3.0 if ending else 30.0))
+    assert (run.failure is None) is (ending == "")
+    assert is_gone(int(pid_file.read_text()))
+
+
+def test_a_command_that_cannot_be_used() -> None:
+    with pytest.raises(ConfigurationError, match="--agent command: there is no program 'nonesuch'"):
+        CommandAgent("nonesuch --now", "http")
+
+
+class TestPythonAgent:
+    @pytest.fixture
+    def agent(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PythonAgent]:
+        monkeypatch.chdir(tmp_path)
+
+        def write(body: str, place: str = "my_agent:answer") -> PythonAgent:
+            (tmp_path / "my_agent.py").write_text(body)
+            return PythonAgent(place, "http")
+
+        return write
+
+    def test_it_is_called_with_the_task(self, agent: Callable[..., PythonAgent]) -> None:
+        function = agent("def answer(task): return {'task_result': task['email']['subject'], 'iterations': 2}")
+        function.check()
+        assert function.run(task()).record == {"task_result": "größer", "iterations": 2}
+
+    @pytest.mark.parametrize(
+        ("body", "failure"),
+        [
+            ("raise ValueError('bad')", "the program ended with exit code 1: ValueError: bad"),
+            ("import sys; sys.exit(3)", "the program ended with exit code 3"),
+            ("import os; os._exit(0)", None),
+        ],
+    )
+    def test_how_it_ended(self, agent: Callable[..., PythonAgent], body: str, failure: str | None) -> None:
+        assert agent(f"def answer(task):\n    {body}\n").run(task()).failure == failure
+
+    @pytest.mark.parametrize(
+        ("body", "place", "problem"),
+        [
+            ("", "my_agent", "names no function"),
+            ("", "my_agent:", "names no function"),
+            ("", "other_agent:answer", "No module named 'other_agent'"),
+            ("", "my_agent:answer", "has no attribute 'answer'"),
+            ("answer = 5", "my_agent:answer", "answer is no function"),
+            ("import sys; sys.exit(0)", "my_agent:answer", "SystemExit: 0"),
+            ("syntax error", "my_agent:answer", "SyntaxError"),
+        ],
+    )
+    def test_a_function_that_cannot_be_called(
+        self, agent: Callable[..., PythonAgent], body: str, place: str, problem: str
+    ) -> None:
+        with pytest.raises(ConfigurationError, match=problem):
+            agent(body, place).check()

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_by_hand import write_program
+from scenario_folder import ScenarioFolder
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval.agents.evaluation import AgentOptions, find_agent
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+ROOT = Path(__file__).parents[3]
+HEALTHY = """
+found = call("orders", "get_order", id="A-1")["structuredContent"]
+send(body="Your order is " + found["status"])
+print(json.dumps({"task_result": "answered", "iterations": 2}))
+"""
+SCENARIO: dict[str, Any] = {
+    "description": "A customer asks where an order is",
+    "category": "orders",
+    "created": "2026-11-01",
+    "input": {
+        "email": {
+            "subject": "My order",
+            "body": "Where is A-1?",
+            "from": "customer@example.com",
+            "received": "2026-11-01T10:00:00Z",
+        },
+        "mock_responses": {"orders": {"get_order": [{"when": {"id": "A-1"}, "answer": {"status": "shipped"}}]}},
+    },
+    "expected_output": {
+        "email_sent": True,
+        "ticket_created": False,
+        "response_body_contains": ["shipped"],
+        "calls": [
+            {"server": "orders", "tool": "get_order", "arguments": {"id": "A-1"}, "times": 1},
+            {"server": "mail", "tool": "send_reply"},
+        ],
+        "ordered": True,
+        "never_called": [{"server": "ticketing"}],
+    },
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ScenarioFolder:
+    """One scenario that knows nothing of warranties, as `orders_1`."""
+    folder = ScenarioFolder(tmp_path / "scenarios", load_config(cwd=ROOT, environ={}))
+    write(folder, 1)
+    return folder
+
+
+def write(folder: ScenarioFolder, number: int, **changes: Any) -> None:
+    scenario = {"scenario_id": f"orders_{number}", **SCENARIO, **changes}
+    (folder.folder / f"orders_{number}.yaml").write_text(json.dumps(scenario))
+
+
+def judged(folder: ScenarioFolder, program: str, **options: Any) -> list[dict[str, Any]]:
+    """The results in the report of an agent with this body."""
+    command = write_program(folder.folder.parent, program)
+    results: list[dict[str, Any]] = folder.report(agent=f"command:{command}", **options)["results"]
+    return results
+
+
+def failures(folder: ScenarioFolder, program: str, **options: Any) -> list[str]:
+    (result,) = judged(folder, program, **options)
+    return [failure.partition("\n")[0] for failure in result["failures"]]
+
+
+def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
+    (result,) = judged(folder, HEALTHY)
+    assert (result["passed"], result["failures"]) == (True, [])
+    calls = result["actual_output"]["calls"]
+    assert [(call["server"], call["tool"]) for call in calls] == [("orders", "get_order"), ("mail", "send_reply")]
+    assert calls[0]["arguments"] == {"id": "A-1"}
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        ("send(body='shipped')", "calls: orders.get_order was not called"),
+        (f"send(body='shipped'){HEALTHY.replace('send(', '0 and send(')}", "calls: made in another order"),
+        (f"{HEALTHY}send(message_id='<2@example.com>')", "email_sent: 2 mails were sent"),
+        (HEALTHY.replace("send(", "send('other@example.com', "), "email_sent: a mail went to somebody else"),
+        (f"call('ticketing', 'list_tickets'){HEALTHY}", "never_called: ticketing.list_tickets was called"),
+        (f"call('orders', 'get_order', id='B'){HEALTHY}", "calls: orders.get_order was called 1 time"),
+        (f"call('orders', 'cancel', id='A-1'){HEALTHY}", "calls: orders.cancel is not mocked"),
+        (f"{HEALTHY}sys.exit(1)", "agent: the program ended with exit code 1"),
+        ("", "email_sent: no mail was sent"),
+    ],
+)
+def test_an_agent_that_does_not_fails_with_the_reason(folder: ScenarioFolder, program: str, failure: str) -> None:
+    found = failures(folder, program)
+    assert any(line.startswith(failure) for line in found) or "has no answer for these arguments" in str(found), found
+
+
+def test_an_agent_that_hangs_leaves_the_others_alone(folder: ScenarioFolder) -> None:
+    write(folder, 2)
+    results = judged(
+        folder,
+        f"if 'orders_2' in task['email']['message_id']: time.sleep(60)\n{HEALTHY}",
+        agent_timeout=5.0,
+        jobs=2,
+    )
+    assert [result["passed"] for result in results] == [True, False]
+    assert results[1]["failures"][-1] == "agent: the time was over (5 s) before the agent was done"
+
+
+def test_an_agent_that_runs_in_circles_is_stopped(folder: ScenarioFolder) -> None:
+    found = failures(folder, "while True: call('mail', 'list_unprocessed')")
+    assert found[-1] == "agent: the agent made more than 1000 calls"
+
+
+def test_arguments_of_many_megabytes(folder: ScenarioFolder) -> None:
+    found = failures(folder, "send(body='x' * 50_000_000)")
+    assert found[-1] == "agent: a request to mail was over 8 MB"
+
+
+def test_what_is_called_after_the_end_reaches_nothing(folder: ScenarioFolder) -> None:
+    """The scenario is judged by what was captured while the agent worked, and its servers are gone."""
+    program = f"{HEALTHY}\nif os.fork() == 0:\n    time.sleep(0.5)\n    send(message_id='<late@example.com>')\n"
+    assert failures(folder, program) == []
+
+
+def test_results_are_the_same_with_several_jobs(folder: ScenarioFolder) -> None:
+    for number in range(2, 6):
+        write(folder, number)
+    program = f"time.sleep(0.05 if '_1' in task['email']['message_id'] else 0)\n{HEALTHY}"
+    one, several = judged(folder, program), judged(folder, program, jobs=3)
+    for result in (*one, *several):
+        result["processing_time_ms"] = result["actual_output"]["processing_time_ms"] = 0
+    assert one == several
+
+
+def test_a_scenario_that_is_repeated_passes_if_every_run_does(folder: ScenarioFolder) -> None:
+    count = folder.folder.parent / "count"
+    program = f"open({str(count)!r}, 'a').write('x')\nif os.path.getsize({str(count)!r}) == 2: sys.exit(1)\n{HEALTHY}"
+    found = failures(folder, program, repeat=3)
+    assert found[-1] == "run 2 of 3: agent: the program ended with exit code 1"
+
+
+def test_the_record_has_what_the_agent_reports_and_the_calls(folder: ScenarioFolder, tmp_path: Path) -> None:
+    judged(folder, HEALTHY, records_dir=tmp_path / "records")
+    record = json.loads((tmp_path / "records" / "orders_1.json").read_text())
+    assert (record["task_result"], record["iterations"], record["status"]) == ("answered", 2, "success")
+    assert record["execution_trace"][0]["action"] == {"action_type": "orders.get_order", "id": "A-1"}
+
+
+def test_the_scenarios_own_judge_sees_the_record(folder: ScenarioFolder) -> None:
+    (folder.folder / "own.py").write_text(
+        "def test(result):\n    return {'passed': False, 'feedback': result['task_result']}\n"
+    )
+    write(folder, 1, test="own.py")
+    assert failures(folder, HEALTHY) == ["test: own.py says no: answered"]
+
+
+def test_instructions_of_ours_are_not_judged(folder: ScenarioFolder) -> None:
+    expected = {**SCENARIO["expected_output"], "scenario_instruction_used": "valid-warranty"}
+    write(folder, 1, expected_output=expected)
+    assert failures(folder, HEALTHY) == []
+
+
+def test_a_scenario_without_an_instruction_is_refused_for_our_own_agent(folder: ScenarioFolder) -> None:
+    (result,) = folder.report(agent="own")["results"]
+    assert "Missing field: expected_output.scenario_instruction_used" in result["failures"][0]
+
+
+def test_an_invalid_file_is_counted(folder: ScenarioFolder) -> None:
+    (folder.folder / "orders_2.yaml").write_text("[")
+    assert [result["passed"] for result in judged(folder, HEALTHY)] == [True, False]
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_the_official_client_works(folder: ScenarioFolder, transport: str) -> None:
+    program = folder.folder.parent / "client.py"
+    program.write_text(
+        """
+import asyncio, json, os
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def main():
+    servers = json.load(open(os.environ["MCP_CONFIG"]))["mcpServers"]
+    def client(name):
+        server = servers[name]
+        return Client(server["url"] if "url" in server else stdio_client(StdioServerParameters(**server)))
+    async with client("orders") as orders, client("mail") as mail:
+        assert [tool.name for tool in (await orders.list_tools()).tools] == ["get_order"]
+        found = (await orders.call_tool("get_order", {"id": "A-1"})).structured_content
+        assert (await mail.call_tool("send_reply", {"to": "nobody"})).is_error
+        reply = {"to": "customer@example.com", "subject": "Re", "body": found["status"], "message_id": "<1@x.example>"}
+        assert not (await mail.call_tool("send_reply", reply)).is_error
+
+asyncio.run(main())
+"""
+    )
+    (result,) = folder.report(agent=f"command:{sys.executable} {program}", agent_mcp=transport)["results"]
+    assert result["failures"] == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "problem"),
+    [
+        ("comand:true", "names no agent – did you mean 'command'?"),
+        ("true", "names no agent"),
+        ("https://127.0.0.1/", "did you mean 'http'?"),
+        ("command:", "--agent command is empty"),
+        ("python:x", "names no function"),
+        ("http://example.com", "is no URL of this machine"),
+    ],
+)
+def test_what_names_no_agent(agent: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem.replace("?", r"\?")):
+        find_agent(AgentOptions(agent))
+
+
+def test_a_model_cannot_be_chosen_for_another_agent(folder: ScenarioFolder) -> None:
+    with pytest.raises(ConfigurationError, match="Remove one"):
+        folder.evaluate(agent="command:true", llm="replay")

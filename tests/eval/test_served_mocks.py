@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.eval.models import EvalEmail, EvalInput, EvalTestCase
+from guarantee_email_agent.eval.served_mocks import MAX_CALLS, ServedMocks
+from guarantee_email_agent.eval.tool_mocks import OWN_TOOLS
+from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher
+from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore
+from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
+
+Scenario = Callable[..., EvalTestCase]
+EMAIL = EvalEmail("My dryer", "SN12345 is broken", "customer@example.com", "2026-01-18T10:00:00Z")
+REPLY = {"to": "customer@example.com", "subject": "Re", "body": "Hello", "message_id": "<1@example.com>"}
+TICKET = {
+    "serial_number": "SN12345",
+    "warranty_status": "valid",
+    "customer_email": "customer@example.com",
+    "priority": "normal",
+    "category": "warranty_claim",
+    "idempotency_key": "k",
+}
+
+
+def served(scenario: Scenario, **mock_responses: Any) -> ServedMocks:
+    return ServedMocks(scenario(input=EvalInput(EMAIL, mock_responses)))
+
+
+def call(mocks: ServedMocks, server: str, tool: str, **arguments: Any) -> Any:
+    """Structured content, or the text of an error."""
+    result = asyncio.run(mocks.servers[server].dispatch(tool, arguments))
+    return result.content[0].text if result.is_error else result.structured_content  # type: ignore[union-attr]
+
+
+def test_tools_are_those_of_our_own_servers(scenario: Scenario, tmp_path: Path) -> None:
+    mocks = served(scenario)
+    store = TicketStore(tmp_path / "tickets.db")
+    real = {
+        "mail": Dispatcher("mail", MailboxTools(None, 0).tools()),  # type: ignore[arg-type] - only declared
+        "ticketing": Dispatcher("ticketing", TicketingTools(store).tools()),
+    }
+    for name, dispatcher in real.items():
+        assert mocks.servers[name].declarations() == dispatcher.declarations()
+    store.close()
+    names = {name: tuple(tool.name for tool in server.declarations()) for name, server in mocks.servers.items()}
+    assert names == OWN_TOOLS
+
+
+def test_the_mailbox_holds_the_one_mail(scenario: Scenario) -> None:
+    mocks = served(scenario)
+    (listed,) = call(mocks, "mail", "list_unprocessed")["messages"]
+    assert listed["id"] == "eval-valid_warranty_001"
+    assert call(mocks, "mail", "read_raw", id=listed["id"])["size"] == listed["size"]
+    assert call(mocks, "mail", "mark", id=listed["id"], outcome="answered") == {}
+    assert call(mocks, "mail", "list_unprocessed")["total"] == 0
+    assert call(mocks, "mail", "tally")["answered"] == 1
+    assert "mail_not_found" in call(mocks, "mail", "read_raw", id="other")
+
+
+def test_a_reply_is_kept_once_by_its_message_id(scenario: Scenario) -> None:
+    mocks = served(scenario)
+    assert call(mocks, "mail", "find_sent", message_id="<1@example.com>") == {"state": "not_sent"}
+    assert call(mocks, "mail", "send_reply", **REPLY)["status"] == "sent"
+    assert call(mocks, "mail", "send_reply", **REPLY)["status"] == "already_sent"
+    assert call(mocks, "mail", "find_sent", message_id="<1@example.com>") == {"state": "sent"}
+    assert [mail["body"] for mail in mocks.clients["gmail"].sent_emails] == ["Hello"]
+    assert [call.tool for call in mocks.tools.calls].count("send_reply") == 2
+
+
+def test_what_our_mail_server_would_refuse_is_not_sent(scenario: Scenario) -> None:
+    mocks = served(scenario)
+    assert "one bare address" in call(mocks, "mail", "send_reply", **{**REPLY, "to": "a@example.com, b@example.com"})
+    assert "unknown argument 'bcc'" in call(mocks, "mail", "send_reply", **REPLY, bcc="x@example.com")
+    assert mocks.clients["gmail"].sent_emails == []
+    assert mocks.tools.unknown == []
+
+
+def test_drafts_are_no_mails(scenario: Scenario) -> None:
+    mocks = served(scenario)
+    assert call(mocks, "mail", "save_draft", **REPLY)["status"] == "saved"
+    assert call(mocks, "mail", "find_draft", message_id="<1@example.com>") == {"state": "saved"}
+    assert (len(mocks.clients["gmail"].drafts), mocks.clients["gmail"].sent_emails) == (1, [])
+
+
+def test_the_warranty_answers_as_the_scenario_says(scenario: Scenario) -> None:
+    answer = {"status": "on hold", "further": {"a": [1]}}
+    assert call(served(scenario, warranty_api=answer), "warranty", "check_warranty", serial_number="x") == answer
+    assert call(served(scenario), "warranty", "check_warranty", serial_number="x") == {"status": "not_found"}
+
+
+def test_tickets_and_notes(scenario: Scenario) -> None:
+    mocks = served(scenario)
+    assert call(mocks, "ticketing", "find_ticket", idempotency_key="k") == {"ticket_id": None}
+    assert call(mocks, "ticketing", "create_ticket", **TICKET) == {"ticket_id": "MOCK-TICKET-001", "status": "created"}
+    assert call(mocks, "ticketing", "create_ticket", **TICKET)["status"] == "existing"
+    note = {"ticket_id": "MOCK-TICKET-001", "note": "called", "idempotency_key": "n"}
+    assert [call(mocks, "ticketing", "add_note", **note)["status"] for _ in range(2)] == ["added", "existing"]
+    listed = call(mocks, "ticketing", "list_tickets")
+    assert (listed["total"], listed["tickets"][0]["notes"]) == (1, 1)
+    assert call(mocks, "ticketing", "find_ticket", idempotency_key="k") == {"ticket_id": "MOCK-TICKET-001"}
+
+
+@pytest.mark.parametrize(
+    ("key", "server", "tool", "arguments"),
+    [
+        ("gmail", "mail", "send_reply", REPLY),
+        ("warranty_api", "warranty", "check_warranty", {"serial_number": "x"}),
+        ("ticketing", "ticketing", "create_ticket", TICKET),
+    ],
+)
+def test_our_services_fail_as_the_scenario_says(
+    scenario: Scenario, key: str, server: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    down = served(scenario, **{key: {"error": "unavailable"}})
+    assert "_unavailable: the service is not available" in call(down, server, tool, **arguments)
+    malformed = served(scenario, **{key: {"error": "malformed"}})
+    assert call(malformed, server, tool, **arguments) in ({"unexpected": "answer"}, None)
+    hanging = served(scenario, **{key: {"error": "timeout"}})
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(hanging.servers[server].dispatch(tool, arguments), 0.05))
+    for mocks in (down, malformed, hanging):
+        assert (mocks.clients["gmail"].sent_emails, mocks.clients["ticketing"].created_tickets) == ([], [])
+        assert len(mocks.tools.calls) == 1
+
+
+def test_a_server_that_only_the_scenario_knows(scenario: Scenario) -> None:
+    mocks = served(scenario, orders={"get": [{"when": {"id": "A"}, "answer": {"status": "shipped"}}], "say": "Hi"})
+    get, say = mocks.servers["orders"].declarations()
+    assert (get.name, list(get.input_schema["properties"]), say.name) == ("get", ["id"], "say")
+    assert call(mocks, "orders", "get", id="A", more=1) == {"status": "shipped"}
+    result = asyncio.run(mocks.servers["orders"].dispatch("say", {}))
+    assert (result.structured_content, result.content[0].text) == (None, "Hi")  # type: ignore[union-attr]
+    assert "no answer for these arguments" in call(mocks, "orders", "get", id="B")
+    assert len(mocks.tools.unknown) == 1
+
+
+@pytest.mark.parametrize("server", ["mail", "orders"])
+def test_a_tool_that_is_none_is_noted(scenario: Scenario, server: str) -> None:
+    mocks = served(scenario, orders={"get": "a"})
+    assert "no tool" in call(mocks, server, "sned") or "not mocked" in call(mocks, server, "sned")
+    assert f"{server}.sned" in mocks.tools.unknown[0]
+
+
+def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:
+    mocks = served(scenario, orders={"get": {}})
+
+    async def call_often() -> None:
+        for _ in range(MAX_CALLS + 1):
+            await mocks.servers["orders"].dispatch("get", {})
+
+    asyncio.run(call_often())
+    assert mocks.stopped_by == "the agent made more than 1000 calls"
+    assert len(mocks.tools.calls) == MAX_CALLS
+    assert "more than 1000 calls" in call(mocks, "mail", "send_reply", **REPLY)
+    assert mocks.clients["gmail"].sent_emails == []
