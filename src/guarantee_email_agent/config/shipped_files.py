@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-EDITED_FILES: Final = ("config.yaml", "instructions", "evals/scenarios", ".vscode/settings.json")
+EDITED_FILES: Final = ("config.yaml", "instructions", "evals/scenarios")
 """What `init` copies: files, and folders with all that is in them."""
 
 _PACKAGE: Final = Path(__file__).parent.parent
