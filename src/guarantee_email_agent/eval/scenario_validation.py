@@ -55,6 +55,7 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
     used = _text_at(data, _USED)
     if used is not None:
         yield from _unknown_name(data, _USED, "no instruction file is called so", (*known.instructions, "none"))
+    if used is not None and used != _NO_INSTRUCTION:  # where the agent stops, the category may say of what
         yield from _unknown_name(data, ("category",), "no instruction file is called so", known.instructions)
     reason = ("expected_output", "hand_over_reason")
     yield from _unknown_name(data, reason, "no instruction file has this reason", known.hand_over_reasons)
