@@ -162,7 +162,7 @@ class TestMaildir:
         agents = [company.start() for _ in range(3)]
         for number in range(40):
             company.receive(f"mail{number:02d}")
-        wait_until(lambda: company.inbox_counts()["drafted"] == 40, 90)
+        wait_until(lambda: company.inbox_counts()["drafted"] == 40)
         company.stop(*agents)
         assert sorted(answered_mails(drafts(company)).values()) == [1] * 40
 

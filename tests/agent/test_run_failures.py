@@ -182,9 +182,9 @@ class TestWhileItRuns:
         company.receive("second")
         company.receive("about nothing", "An application as a driver.")
         company.wait_for_replies(2)
-        company.wait_for_log("(no fault of the mail)", timeout_s=90)
+        company.wait_for_log("(no fault of the mail)")
         up.touch()
-        company.wait_for_replies(3, timeout_s=90)
+        company.wait_for_replies(3)
         company.stop(agent)
 
         assert company.tickets() == 2
@@ -200,7 +200,7 @@ class TestWhileItRuns:
         company.receive("second")
         time.sleep(1)
         main.write_bytes(good)
-        company.wait_for_replies(2, timeout_s=90)
+        company.wait_for_replies(2)
         (printed,) = company.stop(agent)
 
         assert "in step instructions" in printed

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sessions import PATIENCE_S, Servers, failure
+from mcp_sessions import Servers, failure
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, LABELS, MAX_LISTED

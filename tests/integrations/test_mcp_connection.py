@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from mcp_sessions import PATIENCE_S, Servers, failure
+from mcp_sessions import Servers, failure
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sessions import PATIENCE_S, Servers, failure
+from mcp_sessions import Servers, failure
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mcp_mailbox import CALLS, DRAFT_CALLS, READ_CALLS

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mcp_sessions import PATIENCE_S, Servers, failure
+from mcp_sessions import Servers, failure
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.integrations.call_errors import forbid_repeat
 from guarantee_email_agent.integrations.mcp_session import McpSession

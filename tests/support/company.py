@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 ADDRESS = "support@example.com"
 SHORT_TIMES = {"poll_interval_s": 0.2, "lease_s": 3, "mail_budget_s": 2}
@@ -81,15 +81,15 @@ class Company:
         """Signal them all; what each printed, stdout and stderr together."""
         for agent in agents:
             agent.send_signal(by)
-        printed = ["".join(agent.communicate(timeout=30)) for agent in agents]
+        printed = ["".join(agent.communicate(timeout=PATIENCE_S)) for agent in agents]
         assert [agent.returncode for agent in agents] == [code] * len(agents), printed
         return printed
 
-    def wait_for_replies(self, count: int, timeout_s: float = 30) -> None:
+    def wait_for_replies(self, count: int, timeout_s: float = PATIENCE_S) -> None:
         wait_until(lambda: len(self.replies()) >= count, timeout_s, lambda: f"There are {len(self.replies())} replies")
         assert len(self.replies()) == count
 
-    def wait_for_log(self, text: str, timeout_s: float = 30) -> None:
+    def wait_for_log(self, text: str, timeout_s: float = PATIENCE_S) -> None:
         log = self.folder / "agent.log"
         wait_until(lambda: log.exists() and text in log.read_text(), timeout_s, log.read_text)
 

@@ -17,8 +17,6 @@ from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
 
 PROGRAMS = Path(__file__).parents[1] / "integrations"
-PATIENCE_S = 30.0
-"""For what is to come, on a machine that is busy; no test waits so long for what is not to come."""
 
 
 class Servers:

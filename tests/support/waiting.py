@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
+
+PATIENCE_S: Final = 300.0
+"""Seconds for what is to come, on a machine that is busy; no test waits so long for what is not to come."""
 
 
-def wait_until(condition: Callable[[], object], timeout_s: float = 30.0, problem: Callable[[], str] = str) -> None:
+def wait_until(
+    condition: Callable[[], object], timeout_s: float = PATIENCE_S, problem: Callable[[], str] = str
+) -> None:
     """Return once `condition` holds; after `timeout_s` seconds fail, with what `problem` gives."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 from tcp_proxy import TcpProxy
+from waiting import PATIENCE_S
 
 from guarantee_email_agent.mcp_servers.mail import imap
 from guarantee_email_agent.mcp_servers.mail.compose import compose
@@ -36,7 +37,7 @@ def message_ids(raws: list[bytes]) -> list[str]:
 
 def eventually(condition: Callable[[], bool]) -> bool:
     """Whether it comes true in the time that mail takes on loopback."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             return False

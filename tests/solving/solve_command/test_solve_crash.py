@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tasks_and_sandboxes import MakeTask, SolveFolders
+from waiting import PATIENCE_S, wait_until
 
 # Whoever runs the tests may have had them ignore Ctrl-C, as a shell does with what it runs in the background.
 PROGRAM = """
@@ -61,14 +61,7 @@ class Bench(SolveFolders):
         return count
 
     def wait_for(self, count: int) -> None:
-        self.wait_until(lambda: self.running() == count)
-
-    @staticmethod
-    def wait_until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: self.running() == count)
 
 
 @pytest.fixture
@@ -117,7 +110,7 @@ def test_ctrl_c_leaves_no_process_and_keeps_what_was_done(
     with bench.start("echo first", bench.sleeping, options=options) as solve:
         bench.wait_for(2 * jobs)
         solve.send_signal(signal.SIGINT)
-        out, err = solve.communicate(timeout=30)
+        out, err = solve.communicate(timeout=PATIENCE_S)
     assert solve.returncode == 130
     assert "Interrupted: 0 of 3 were judged" in out
     assert "Traceback" not in err
@@ -134,9 +127,9 @@ def test_ctrl_c_waits_for_no_judge(bench: Bench, make_task: MakeTask, jobs: str)
     make_task("one", judge="import time\ndef test(result):\n    time.sleep(300)\n")
     make_task("two")
     with bench.start(options=("--jobs", jobs, "--timeout", "20")) as solve:
-        bench.wait_until(lambda: (bench.results / "one.json").exists() and bench.record("one")["finished"])
+        wait_until(lambda: (bench.results / "one.json").exists() and bench.record("one")["finished"])
         solve.send_signal(signal.SIGINT)
-        solve.communicate(timeout=30)
+        solve.communicate(timeout=PATIENCE_S)
     assert solve.returncode == 130
     assert bench.record("one")["task_result"] == "42"
     assert "eval" not in bench.record("one")  # after its deadline there would have been a verdict

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tasks_and_sandboxes import MakeTask, SolveFolders
+from waiting import PATIENCE_S
 
 
 class Person:
@@ -37,7 +38,7 @@ class Person:
         self._process.wait()
 
     def _read(self, until: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while not until():
             assert time.monotonic() < deadline, self.seen
             if select.select([self._terminal], [], [], 0.05)[0]:
