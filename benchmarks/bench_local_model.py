@@ -33,8 +33,8 @@ from guarantee_email_agent.email.processor_models import ModelSettings
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.mocks import build_raw_email, create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
-from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import ClosableModel
 from guarantee_email_agent.llm.provider import language_model
@@ -48,7 +48,6 @@ CONTEXT_TOKENS = 4096
 ANSWER_TOKENS = 1024
 TEMPERATURE = 0.7  # at 0 so small a model falls into a loop, and every draft is cut off
 TIMEOUT_S = 120.0
-OFFLINE_PART = "The elements below tell the offline interpreter"
 # The model's own template knows no tools, so it would never be made to use one.
 CHAT_TEMPLATE = """\
 {%- set has_system = messages[0].role == 'system' -%}
@@ -106,7 +105,11 @@ def main(arguments: Sequence[str]) -> int:
     server, url = _serve(model)
     print(f"{model.name}, {CONTEXT_TOKENS} tokens of context, served after {perf_counter() - began:.1f} s at {url}\n")
     config = _config(url)
-    with_model = asyncio.run(_answer_all(config, ProseAlone(config), cases, options.show))
+    with_model = asyncio.run(
+        _answer_all(
+            config, InstructionFiles(config.instructions.main, config.instructions.scenarios_dir), cases, options.show
+        )
+    )
     _print("with the model", with_model, len(cases))
 
     del server  # what ends it
@@ -200,26 +203,11 @@ def _config(url: str) -> Config:
     return replace(config, llm=llm, agent=replace(config.agent, mail_budget_s=10 * TIMEOUT_S))
 
 
-class ProseAlone:
-    """The instructions without what only the interpreter needs: 5,000 tokens of lists, after which so small a model
-    knows no end to any answer."""
-
-    def __init__(self, config: Config) -> None:
-        self._files = InstructionFiles(config.instructions.main, config.instructions.scenarios_dir)
-
-    def load(self) -> Instructions:
-        instructions = self._files.load()
-        prose, mark, _ = instructions.main_body.partition(OFFLINE_PART)
-        if not mark:
-            raise SystemExit(f"bench_local_model: the main instruction no longer says '{OFFLINE_PART}'")
-        return replace(instructions, main_body=prose)
-
-
 async def _answer_all(
     config: Config, instructions: InstructionSource, cases: Sequence[EvalTestCase], show: bool
 ) -> Tally:
-    tally = Tally()
-    model = language_model(config, SystemClock(), InstructionInterpreter())
+    tally, lexicon = Tally(), LexiconFiles.beside(config.instructions.main)
+    model = language_model(config, SystemClock(), InstructionInterpreter(lexicon.load))
     for case in cases:
         await _answer(config, instructions, case, model, tally, show)
     await model.aclose()

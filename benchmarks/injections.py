@@ -326,7 +326,7 @@ async def outcome_of(raw_mail: bytes, instructions: LoadedInstructions) -> Outco
         mail=services,
         warranty=services,
         ticketing=services,
-        llm=InstructionInterpreter(),
+        llm=InstructionInterpreter(lambda: instructions.load().lexicon),
         instructions=instructions,
         model=ModelSettings("offline"),
         clock=SkippingClock(),

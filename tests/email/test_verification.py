@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.verification import verify_serial_numbers
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
 from guarantee_email_agent.llm.prompts import triage_request
 
@@ -189,7 +189,7 @@ def test_no_right_extraction_of_the_interpreter_is_lost_or_respelled(
                 headers = {"Content-Type": "text/html"} if labelled.get("html") else {}
                 raw = {"subject": labelled["subject"], "body": labelled["body"], "from": "c@example.com"}
                 email = parse_email({**raw, "message_id": labelled["id"], "headers": headers})
-                answer = await InstructionInterpreter().create(**triage_request(email, instructions))
+                answer = await shipped_interpreter().create(**triage_request(email, instructions))
                 found = answer.content[0].input["serial_numbers"]
                 right = {canonical_serial_number(number) for number in labelled.get("serials", ())}
                 if set(map(canonical_serial_number, found)) == right:

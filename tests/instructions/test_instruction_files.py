@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 
 import pytest
 from shipped_instructions import SHIPPED_TOPICS, InstructionFolder
@@ -246,16 +247,48 @@ def test_a_reply_that_cannot_be_written_is_reported(
 
 
 def test_a_bad_pattern_is_reported_with_file_line_and_remedy(folder: InstructionFolder) -> None:
-    line = folder.edit(folder.main, "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
+    line = folder.edit(folder.lexicon("any"), "<unlabelled-serial>\n", "<unlabelled-serial>\n[A-Z]+[0-9]+\n")
     (problem,) = folder.problems()
-    assert problem.startswith(f"main.md:{line + 1}: pattern '[A-Z]+[0-9]+' can match more than 100 characters. Use")
+    assert problem.startswith(
+        f"lexicon/any.md:{line + 1}: pattern '[A-Z]+[0-9]+' can match more than 100 characters. Use"
+    )
 
 
-def test_a_missing_element_is_reported(folder: InstructionFolder) -> None:
+def test_an_instruction_folder_without_a_lexicon_is_told_what_to_do(folder: InstructionFolder) -> None:
+    shutil.rmtree(folder.path / "lexicon")
+    (problem,) = folder.problems()
+    assert problem.startswith(
+        "lexicon: cannot read the folder of the lexicon (No such file or directory). The words for"
+    )
+    assert "'guarantee-email-agent init' puts the shipped ones beside the main file" in problem
+
+
+def test_word_lists_in_the_main_file_are_told_where_they_belong(folder: InstructionFolder) -> None:
     text = folder.main.read_text(encoding="utf-8")
-    folder.main.write_text(text.replace("denials>", "refusals>"), encoding="utf-8")
+    folder.main.write_text(
+        f"{text}\n<denials>\nno, not\n</denials>\n\n<greetings>\nhi\n</greetings>\n", encoding="utf-8"
+    )
     (problem,) = folder.problems()
-    assert "<denials> is missing. Add the element; docs/instructions.md shows" in problem
+    assert problem.startswith(
+        f"main.md:{text.count(chr(10)) + 2}: <denials> is a word list. Those stand in files of their"
+    )
+
+
+def test_phrases_for_a_misspelt_topic_are_reported(folder: InstructionFolder) -> None:
+    line = folder.edit(folder.lexicon("nl"), '<about topic="warranty">', '<about topic="warrenty">')
+    (problem,) = folder.problems()
+    assert (
+        problem == f"lexicon/nl.md:{line}: no instruction file declares the topic 'warrenty' – did you mean 'warranty'?"
+    )
+
+
+def test_an_edit_of_the_lexicon_counts_at_the_next_load(folder: InstructionFolder) -> None:
+    files = folder.files
+    files.load()
+    folder.edit(folder.lexicon("en"), "<denials>\n", "<denials>\nwobbulator, ")
+    assert "wobbulator" not in files.lexicon().denials
+    assert "wobbulator" in files.load().lexicon.denials
+    assert "wobbulator" in files.lexicon().denials
 
 
 def test_an_unclosed_element_is_reported_with_the_line_where_it_opens(folder: InstructionFolder) -> None:
@@ -420,13 +453,13 @@ def test_a_question_for_the_serial_number_needs_the_topic_that_looks_it_up(folde
 
 
 def test_a_file_that_cannot_be_read_does_not_make_topics_unknown(folder: InstructionFolder) -> None:
-    folder.edit(folder.main, "</never-serial>", "")
+    folder.edit(folder.main, "</role>", "")
     (problem,) = folder.problems()
     assert problem.startswith("main.md:")
 
 
 def test_all_problems_are_reported_at_once(folder: InstructionFolder) -> None:
-    folder.edit(folder.main, "</never-serial>", "")
+    folder.edit(folder.main, "</role>", "")
     folder.edit(folder.scenario("missing-info"), "name: missing-info", "name: missing")
     folder.edit(folder.scenario("out-of-scope"), "</reply>", "")
 

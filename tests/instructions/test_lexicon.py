@@ -3,75 +3,92 @@ from __future__ import annotations
 import re
 
 import pytest
-from shipped_instructions import SHIPPED, markup_error
+from shipped_instructions import SHIPPED
 
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.utils.errors import InstructionError
 
-BODY = (SHIPPED / "main.md").read_text(encoding="utf-8").split("\n---\n", 1)[1]
+FILES = LexiconFiles(SHIPPED / "lexicon").read()
 
 
-def with_content(name: str, content: str) -> str:
-    """The shipped body with other content in one element, and the element at the very top."""
-    rest = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
-    return f"<{name}>{content}</{name}>\n{rest}"
+def with_file(text: str) -> Lexicon:
+    """The shipped lexicon with one file more."""
+    return parse_lexicon((*FILES, ("lexicon/xx.md", text)))
+
+
+def problems(*files: tuple[str, str]) -> list[str]:
+    with pytest.raises(InstructionError) as caught:
+        parse_lexicon(files)
+    return caught.value.message.splitlines()
+
+
+def without_element(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((path, re.sub(rf"<{name}\b.*?</{name}>", "", text, flags=re.DOTALL)) for path, text in FILES)
 
 
 def test_the_shipped_lexicon_can_be_read() -> None:
-    lexicon = parse_lexicon(BODY)
+    lexicon = parse_lexicon(FILES)
 
     assert lexicon.labelled.fullmatch("HT20491")
     assert lexicon.never.fullmatch("2024-05-17")
     assert [hit.payload for hit in lexicon.labels.find(tokenize("serial number"))] == ["serial"]
-    assert "no" in lexicon.denials
+    assert {"no", "kein", "nie", "aucun", "ningun", "nessun", "geen"} <= lexicon.denials
 
 
 @pytest.mark.parametrize("name", LEXICON_ELEMENTS)
-def test_every_element_is_required(name: str) -> None:
-    body = re.sub(rf"<{name}>.*?</{name}>", "", BODY, flags=re.DOTALL)
-    assert markup_error(parse_lexicon, body).message.startswith(f"<{name}> is missing. Add the element")
-
-
-@pytest.mark.parametrize("name", LEXICON_ELEMENTS)
-def test_no_element_may_be_empty(name: str) -> None:
-    error = markup_error(parse_lexicon, with_content(name, "\n \n"))
-    assert (error.line, error.message) == (1, f"<{name}> is empty. Write at least one entry")
+def test_every_element_stands_in_one_file_at_least(name: str) -> None:
+    folder = FILES[0][0].rpartition("/")[0]
+    (problem,) = problems(*without_element(name))
+    assert problem.startswith(f"{folder}: no file holds <{name}>. Add it to one; docs/instructions.md shows")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "line", "message"),
+    ("text", "line", "message"),
     [
-        ("denials", "\nno\n<b>not</b>\n", 3, "<b> inside <denials>"),
+        ("<denials>\n \n</denials>", 1, "<denials> is empty. Write at least one entry, or remove it"),
+        ("# Elvish\n<denial>\nno\n</denial>", 2, "<denial> is unknown – did you mean 'denials'?"),
+        ("<denials>\nno\n<b>not</b>\n</denials>", 3, "<b> inside <denials>"),
+        ("<denials>\nno\n</denials>\n<denials>\nnot\n</denials>", 4, "<denials> stands twice in this file"),
+        ('<denials topic="x">\nno\n</denials>', 1, "<denials> has a wrong attribute, or lacks one. Write <denials>"),
+        ("<about>\n3: x\n</about>", 1, "<about> has a wrong attribute, or lacks one. Write <about topic="),
         *(
-            ("about-warranty", f"\n3: garanti*\n{line}\n", 3, "has no weight. Begin the line with one from 1 to 9")
+            (
+                f'<about topic="a">\n3: garanti*\n{line}\n</about>',
+                3,
+                "has no weight. Begin the line with one from 1 to 9",
+            )
             for line in ("warranty", ": warranty", "x: warranty", "0: warranty", "10: warranty", "-1: warranty")
         ),
-        ("never-serial", "\n[0-9]{4}\n[A-Z+\n", 3, "pattern '[A-Z+' does not compile"),
-        ("labelled-serial", "\n\n([A-Z]{1,9}){1,9}\n", 3, "may hang"),
-        ("serial-labels", "\nserial, a*\n", 2, "phrase 'a*' has a '*'"),
-        ("about-other", "\n3: job, a*\n", 2, "phrase 'a*' has a '*'"),
-        (
-            "denials",
-            "\nno, not at all\n",
-            2,
-            "'not at all' is not a single word. Only single words may stand in <denials>",
-        ),
+        ("<never-serial>\n[0-9]{4}\n[A-Z+\n</never-serial>", 3, "pattern '[A-Z+' does not compile"),
+        ("<labelled-serial>\n\n([A-Z]{1,9}){1,9}\n</labelled-serial>", 3, "may hang"),
+        ("<serial-labels>\nserial, a*\n</serial-labels>", 2, "phrase 'a*' has a '*'"),
+        ("<faults>\n3: job, a*\n</faults>", 2, "phrase 'a*' has a '*'"),
+        ("<denials>\nno, not at all\n</denials>", 2, "'not at all' is not a single word. Only single words may stand"),
+        ("<denials>\nno\n", 1, "<denials> is never closed"),
     ],
 )
-def test_what_cannot_be_used_is_reported_with_its_line(name: str, content: str, line: int, message: str) -> None:
-    error = markup_error(parse_lexicon, with_content(name, content))
-    assert (error.line, error.code) == (line, "instruction_rule_invalid")
-    assert message in error.message
+def test_what_cannot_be_used_is_reported_with_its_file_and_line(text: str, line: int, message: str) -> None:
+    (problem,) = problems(*FILES, ("lexicon/xx.md", text))
+    assert problem.startswith(f"lexicon/xx.md:{line}: ")
+    assert message in problem
 
 
 def test_lines_of_a_pattern_are_alternatives() -> None:
-    lexicon = parse_lexicon(with_content("unlabelled-serial", "\nQ[0-9]{3}\nZ|Y[0-9]\n"))
+    lexicon = with_file("<unlabelled-serial>\nQ[0-9]{3}\nZ|Y[0-9]\n</unlabelled-serial>")
     assert lexicon.unlabelled.fullmatch("Q123")
     assert lexicon.unlabelled.fullmatch("z")
     assert not lexicon.unlabelled.fullmatch("Q12")
 
 
 def test_a_phrase_carries_its_topic_and_weight() -> None:
-    lexicon = parse_lexicon(with_content("about-warranty", "\n7: wobbulator*\n"))
+    lexicon = with_file('<about topic="orders">\n7: wobbulator*\n</about>')
     (hit,) = lexicon.topics.find(tokenize("my wobbulators"))
-    assert (hit.payload.topic, hit.payload.weight) == ("warranty", 7)
+    assert (hit.payload.topic, hit.payload.weight) == ("orders", 7)
+
+
+def test_a_phrase_of_an_added_topic_counts_before_the_same_of_a_shipped_one() -> None:
+    lexicon = with_file('<about topic="spare-parts">\n7: spare part*\n</about>')
+    (hit,) = lexicon.topics.find(tokenize("a spare part"))
+    assert hit.payload.topic == "spare-parts"

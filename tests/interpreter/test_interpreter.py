@@ -5,14 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.lexicon import LexiconSource, parse_lexicon
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.reply_markup import parse_templates
 from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.topics import Topic
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.prompts import choice_request, draft_request, triage_request
-from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.errors import InstructionError, LLMError
 
 VALID = Situation(False, "warranty", "one", "valid")
 FACTS = {"serial_number": "SN12345", "warranty_status": "valid", "expiration_date": "2031-02-03", "coverage": "full"}
@@ -29,14 +33,15 @@ def raw_mail(body: str, subject: str = "Question", **more: object) -> dict[str, 
     }
 
 
-def ask(request: dict[str, Any]) -> dict[str, Any]:
-    answer = asyncio.run(InstructionInterpreter().messages.create(model="any", max_tokens=1024, **request))
+def ask(request: dict[str, Any], lexicon: LexiconSource | None = None) -> dict[str, Any]:
+    interpreter = InstructionInterpreter(lexicon) if lexicon else shipped_interpreter()
+    answer = asyncio.run(interpreter.messages.create(model="any", max_tokens=1024, **request))
     assert answer.stop_reason == "tool_use"
     return dict(answer.content[0].input)
 
 
 def triage(instructions: Instructions, body: str, **more: Any) -> dict[str, Any]:
-    return ask(triage_request(parse_email(raw_mail(body, **more)), instructions))
+    return ask(triage_request(parse_email(raw_mail(body, **more)), instructions), lambda: instructions.lexicon)
 
 
 def draft(instructions: Instructions, facts: dict[str, str | None], situation: Situation = VALID) -> str:
@@ -44,9 +49,12 @@ def draft(instructions: Instructions, facts: dict[str, str | None], situation: S
     return str(ask(draft_request(parse_email(raw_mail("x")), instructions, scenario, facts))["body"])
 
 
-def edited(instructions: Instructions, old: str, new: str) -> Instructions:
-    assert old in instructions.main_body
-    return replace(instructions, main_body=instructions.main_body.replace(old, new))
+def taught(instructions: Instructions, language: str, old: str, new: str) -> Instructions:
+    """With another text in a lexicon file."""
+    files = dict(LexiconFiles(SHIPPED / "lexicon").read())
+    path = str(SHIPPED / "lexicon" / f"{language}.md")
+    assert old in files[path]
+    return replace(instructions, lexicon=parse_lexicon(tuple({**files, path: files[path].replace(old, new)}.items())))
 
 
 def with_body(instructions: Instructions, body: str) -> Instructions:
@@ -122,35 +130,70 @@ def test_where_a_serial_number_counts(
 
 def test_a_new_label_in_the_instructions_is_understood(instructions: Instructions) -> None:
     body = "My dryer leaks. Wibblecode: HT.20491.7"
-    taught = edited(instructions, "<serial-labels>\n", "<serial-labels>\nwibblecode\n")
+    edited = taught(instructions, "en", "<serial-labels>\n", "<serial-labels>\nwibblecode\n")
     assert triage(instructions, body)["serial_numbers"] == []
-    assert triage(taught, body)["serial_numbers"] == ["HT.20491.7"]
+    assert triage(edited, body)["serial_numbers"] == ["HT.20491.7"]
 
 
 def test_a_new_pattern_for_what_is_no_serial_number_is_obeyed(instructions: Instructions) -> None:
     body = "My dryer leaks. Serial number: HT20491"
-    taught = edited(instructions, "<never-serial>\n", "<never-serial>\nHT[0-9]{5}\n")
+    edited = taught(instructions, "any", "<never-serial>\n", "<never-serial>\nHT[0-9]{5}\n")
     assert triage(instructions, body)["serial_numbers"] == ["HT20491"]
-    assert triage(taught, body)["serial_numbers"] == []
+    assert triage(edited, body)["serial_numbers"] == []
 
 
 def test_a_new_phrase_changes_the_topic(instructions: Instructions) -> None:
     body = "Greetings from the wobbulator society of our little mountain village."
-    taught = edited(instructions, "<about-warranty>\n", "<about-warranty>\n9: wobbulator*\n")
+    edited = taught(instructions, "en", '<about topic="warranty">\n', '<about topic="warranty">\n9: wobbulator*\n')
     assert triage(instructions, body)["topic"] == "other"
-    assert triage(taught, body)["topic"] == "warranty"
+    assert triage(edited, body)["topic"] == "warranty"
 
 
-@pytest.mark.parametrize("name", ["serial-labels", "labelled-serial", "about-warranty", "empty-words"])
-def test_instructions_without_a_needed_element_give_no_answer(name: str, instructions: Instructions) -> None:
-    broken = edited(edited(instructions, f"<{name}>", ""), f"</{name}>", "")
-    with pytest.raises(LLMError, match=rf"<{name}> is missing"):
-        triage(broken, "My dryer leaks.")
+SPARE_PARTS = Topic("spare-parts", "Wants a spare part.")
 
 
-def test_instructions_that_are_no_xml_give_no_answer(instructions: Instructions) -> None:
-    with pytest.raises(LLMError, match="cannot be read"):
-        triage(edited(instructions, "</never-serial>", ""), "My dryer leaks.")
+@pytest.mark.parametrize(
+    ("body", "topic"),
+    [
+        ("Where do I get a wobbulator seal for my washing machine?", "spare-parts"),
+        ("I need a wobbulator seal for my washing machine, serial number HT20491.", "spare-parts"),
+        ("A wobbulator seal for my dryer, please: the old one is broken.", "spare-parts"),
+        ("Is the wobbulator seal of my dryer still under warranty? The serial number is HT20491.", "warranty"),
+        ("Where is my order? You wanted to send me the wobbulator seal on Monday, status of my order please.", "other"),
+        ("My dryer is broken.", "warranty"),
+        ("Congratulations, you have been selected for a wobbulator seal.", "other"),
+    ],
+)
+def test_a_new_topic_takes_a_few_phrases(body: str, topic: str, instructions: Instructions) -> None:
+    phrases = '<about topic="spare-parts">\n5: wobbulator*\n</about>\n\n<about topic="warranty">'
+    edited = taught(instructions, "en", '<about topic="warranty">', phrases)
+    assert triage(edited, body)["topic"] != "spare-parts"  # nobody declares it
+    assert triage(replace(edited, topics=(*edited.topics, SPARE_PARTS)), body)["topic"] == topic
+
+
+def test_two_new_topics_of_one_weight_are_unclear(instructions: Instructions) -> None:
+    phrases = '<about topic="a">\n5: wobbulator\n</about>\n<about topic="b">\n5: frobnicator\n</about>\n'
+    edited = taught(instructions, "en", '<about topic="warranty">', f'{phrases}<about topic="warranty">')
+    both = replace(edited, topics=(*edited.topics, Topic("a", "x"), Topic("b", "y")))
+    assert triage(both, "One wobbulator and one frobnicator.")["topic"] == "unclear"
+    assert triage(both, "One wobbulator for our village hall.")["topic"] == "a"
+
+
+def test_without_other_what_fits_nothing_is_unclear(instructions: Instructions) -> None:
+    alone = replace(instructions, topics=tuple(each for each in instructions.topics if each.name != "other"))
+    assert triage(alone, "Where is my parcel?")["topic"] == "unclear"
+
+
+def test_a_lexicon_that_is_broken_gives_no_answer(instructions: Instructions) -> None:
+    request = triage_request(parse_email(raw_mail("My dryer leaks.")), instructions)
+    with pytest.raises(InstructionError, match="no file holds <denials>"):
+        ask(request, lambda: parse_lexicon(()))
+
+
+def test_a_request_without_topics_gets_no_answer(instructions: Instructions) -> None:
+    request = triage_request(parse_email(raw_mail("My dryer leaks.")), instructions)
+    with pytest.raises(LLMError, match="the request names no topics"):
+        ask({**request, "tools": []})
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped_instructions import SHIPPED
+from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.instructions.hand_over import parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_number
 from guarantee_email_agent.llm.prompts import triage_request
 
@@ -37,7 +36,7 @@ def test_no_more_mails_are_misread_than_before(name: str, instructions: Instruct
             if mail.get("hand_over"):
                 continue  # nobody reads further
             request = triage_request(_parse(mail), instructions)
-            answer = (await InstructionInterpreter().create(**request)).content[0].input
+            answer = (await shipped_interpreter().create(**request)).content[0].input
             # What numbers a mail about something else holds does not matter.
             numbers_matter = mail["topic"] != "other"
             if answer["topic"] not in (mail["topic"], mail.get("also_right")) or (

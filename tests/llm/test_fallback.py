@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from messages_server import INTERPRETED, MessagesServer, Reply, answer, anthropic_config, error_reply, tool_call
+from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.config.settings import Config, Secrets
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ClosableModel
 from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import check_connection, language_model, live_model
@@ -41,7 +41,7 @@ class Agent:
 
     @cached_property
     def model(self) -> ClosableModel:
-        return language_model(self.config, self.clock, InstructionInterpreter())
+        return language_model(self.config, self.clock, shipped_interpreter())
 
     async def ask(self) -> Any:
         return await self.model.messages.create(
@@ -207,7 +207,7 @@ async def test_an_evaluation_is_never_answered_by_anybody_else(agent: Agent) -> 
 
 async def test_without_a_key_there_is_no_model(agent: Agent) -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY is not set"):
-        language_model(replace(agent.config, secrets=Secrets()), agent.clock, InstructionInterpreter())
+        language_model(replace(agent.config, secrets=Secrets()), agent.clock, shipped_interpreter())
 
 
 async def test_a_long_wait_is_not_waited_for_within_a_mails_budget(agent: Agent) -> None:
@@ -237,5 +237,5 @@ async def test_the_connection_is_checked_in_the_way_in_which_mails_are_asked_abo
 
 
 async def test_offline_there_is_no_connection_to_check() -> None:
-    model = language_model(Config(), SkippingClock(), InstructionInterpreter())
+    model = language_model(Config(), SkippingClock(), shipped_interpreter())
     await check_connection(model, Config())

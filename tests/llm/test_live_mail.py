@@ -19,14 +19,13 @@ from messages_server import (
     text,
     tool_call,
 )
-from shipped_instructions import SHIPPED
+from shipped_instructions import SHIPPED, shipped_interpreter
 
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL
 from guarantee_email_agent.llm.provider import language_model
@@ -68,7 +67,7 @@ class Desk:
         config = anthropic_config(self.server.url, timeout_s=self.timeout_s)
 
         async def one_mail() -> ProcessingResult:
-            model = language_model(config, SkippingClock(), InstructionInterpreter())
+            model = language_model(config, SkippingClock(), shipped_interpreter())
             meter = MeteredModel(model)
             processor = EmailProcessor(
                 mail=self.mocks["gmail"],

@@ -15,11 +15,10 @@ from messages_server import MessagesServer, Reply, anthropic_config
 from messages_server import answer as reply_with
 from model_requests import PARAMETERS, draft, triage
 from scripted_model import ScriptedModel
+from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.lexicon import without_lexicon
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import Message, TextBlock, TokenUsage, ToolUseBlock, tool_input
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
@@ -48,7 +47,7 @@ class Book:
     def record(self, *runs: list[dict[str, Any]], model: Any = None, force_tool: bool = True) -> None:
         recorded = []
         for run in runs:
-            recorder = RecordingClient(model or InstructionInterpreter(), force_tool=force_tool)
+            recorder = RecordingClient(model or shipped_interpreter(), force_tool=force_tool)
             for request in run:
                 asyncio.run(recorder.create(**request))
             recorded.append(recorder.exchanges)
@@ -109,11 +108,10 @@ def test_a_file_holds_request_and_answer_for_people_to_read(book: Book, instruct
 
     assert isinstance(content, dict)
     assert (content["scenario"], content["run"], content["call"]) == ("leak_001", 1, 1)
-    system = [{**block, "text": without_lexicon(block["text"])} for block in book.triage["system"]]
-    sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}, "system": system}
+    sent = {**book.triage, "tool_choice": {"type": "tool", "name": "record_triage"}}
     assert content["request"] == sent
     assert content["answer"]["content"][0]["input"] == {"topic": "warranty", "serial_numbers": []}
-    for line in without_lexicon(instructions.main_body).splitlines():
+    for line in instructions.main_body.splitlines():
         assert f"      {line}\n" in text or not line
 
 

@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS
-from guarantee_email_agent.instructions.markup import parse_elements
 from guarantee_email_agent.llm.request import PARTS, canonical_json, digest, request_digest, wire_request
 
 REQUEST: dict[str, Any] = {
@@ -70,23 +67,3 @@ def test_without_force_the_model_is_asked_and_nothing_else_changes() -> None:
 @pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}])
 def test_a_choice_that_forces_nothing_stays(choice: dict[str, str]) -> None:
     assert wire_request({**REQUEST, "tool_choice": choice}, force_tool=False)["tool_choice"] == choice
-
-
-def test_the_words_for_the_interpreter_are_not_sent(instructions: Instructions) -> None:
-    text = instructions.main_body
-    (block,) = wire_request({**REQUEST, "system": [{"type": "text", "text": text}]}, force_tool=True)["system"]
-    assert not any(f"<{name}>" in block["text"] for name in LEXICON_ELEMENTS)
-    assert all(f"<{name}>" in block["text"] for name in ("role", "rules", "triage"))
-    assert len(block["text"]) < len(text) / 8
-    assert parse_elements(block["text"])
-
-
-def test_prose_between_the_words_is_sent() -> None:
-    text = "Be kind.\n\nWords that deny:\n\n<denials>\nno, not\n</denials>\n\nBe brief.\n"
-    (block,) = wire_request({**REQUEST, "system": [{"type": "text", "text": text}]}, force_tool=True)["system"]
-    assert block["text"] == "Be kind.\n\nBe brief."
-
-
-def test_instructions_of_nothing_but_words_are_no_instructions() -> None:
-    request = {**REQUEST, "system": [{"type": "text", "text": "<denials>no</denials>"}]}
-    assert wire_request(request, force_tool=True)["system"] == []

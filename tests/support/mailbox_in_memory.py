@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from shipped_instructions import shipped_interpreter
+
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.processor import EmailProcessor
@@ -23,7 +25,6 @@ from guarantee_email_agent.integrations.ports import (
     Reply,
     SentState,
 )
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
@@ -197,7 +198,7 @@ def worker_on(mailbox: MailboxInMemory, ledger: Ledger, warranties: Warranties, 
         mail=mailbox,
         warranty=warranties,
         ticketing=tickets,
-        llm=InstructionInterpreter(),
+        llm=shipped_interpreter(),
         instructions=InstructionFiles(INSTRUCTIONS / "main.md", INSTRUCTIONS / "scenarios"),
         model=ModelSettings("offline"),
         clock=SkippingClock(),

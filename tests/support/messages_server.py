@@ -14,16 +14,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from shipped_instructions import SHIPPED
+from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.config.settings import Config, Llm, Secrets
-from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.llm.prompts import TRIAGE_TOOL
 from guarantee_email_agent.utils.errors import LLMError
 
 USAGE: Mapping[str, int] = {
@@ -199,17 +195,10 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-@cache
-def _main_body() -> str:
-    """With the words by which the interpreter reads, which no request to an API holds."""
-    return InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios").load().main_body
-
-
 def _interpreted_reply(request: Mapping[str, Any]) -> Reply:
     tool = request["tool_choice"].get("name") or request["tools"][0]["name"]
-    system = [{**request["system"][0], "text": _main_body()}, *request["system"][1:]] if tool == TRIAGE_TOOL else ()
-    asked = {**request, "tool_choice": {"type": "tool", "name": tool}, "system": system or request["system"]}
-    asking = InstructionInterpreter().create(**asked)
+    asked = {**request, "tool_choice": {"type": "tool", "name": tool}}
+    asking = shipped_interpreter().create(**asked)
     try:
         asking.send(None)
     except StopIteration as done:

@@ -11,8 +11,10 @@ import pytest
 
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.instruction_files import InstructionFiles
-from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.markup import MarkupError
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.utils.errors import InstructionError
 
 SHIPPED = Path(__file__).parents[2] / "instructions"
@@ -27,7 +29,12 @@ def instructions() -> Instructions:
 
 @pytest.fixture(scope="session")
 def lexicon(instructions: Instructions) -> Lexicon:
-    return parse_lexicon(instructions.main_body)
+    return instructions.lexicon
+
+
+def shipped_interpreter() -> InstructionInterpreter:
+    """The offline model with the shipped lexicon."""
+    return InstructionInterpreter(LexiconFiles(SHIPPED / "lexicon").load)
 
 
 def markup_error(parse: Callable[[str], object], text: str) -> MarkupError:
@@ -53,6 +60,9 @@ class InstructionFolder:
 
     def scenario(self, name: str) -> Path:
         return self.scenarios / f"{name}.md"
+
+    def lexicon(self, language: str) -> Path:
+        return self.path / "lexicon" / f"{language}.md"
 
     @property
     def files(self) -> InstructionFiles:

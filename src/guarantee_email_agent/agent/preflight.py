@@ -19,6 +19,7 @@ from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.look_ups import instruction_files
@@ -89,7 +90,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         built_in = ", built-in" if "instructions" in built_in_files(config) else ""
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
     with report.checking("Language model"):
-        async with aclosing(language_model(config, _CLOCK, InstructionInterpreter())) as model:
+        interpreter = InstructionInterpreter(LexiconFiles.beside(config.instructions.main).load)
+        async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
             await check_connection(model, config)
         report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
     key, ledger = b"", None

@@ -33,7 +33,6 @@ from guarantee_email_agent.email.verification import is_newly_given, verify_numb
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, UNVERIFIED_SENDER
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
-from guarantee_email_agent.instructions.lexicon import parse_lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
@@ -244,7 +243,7 @@ class EmailProcessor:
         email = mail.email
         asked_for = _asked_for(mail.thread, instructions) if mail.thread else None
         answer = await self._requests.triage(email, instructions, asked_for)
-        lexicon = parse_lexicon(instructions.main_body)
+        lexicon = instructions.lexicon
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
         topic = answer["topic"]

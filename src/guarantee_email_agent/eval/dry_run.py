@@ -57,7 +57,7 @@ async def dry_run(
     answers: of the mocked services. warranty, model: real ones in place of the mocks; then clock has to be a real one.
     """
     runner, tools = EvalRunner(config), ToolMocks(answers)
-    mocks = create_mock_clients(_case(answers), tools) | runner.look_up_mocks(tools)
+    mocks = create_mock_clients(_case(answers), tools, runner.lexicon) | runner.look_up_mocks(tools)
     mocks |= {"warranty": warranty} if warranty is not None else {}
     mocks |= {"anthropic": model} if model is not None else {}
     trace = RunTrace(mocks)

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from guarantee_email_agent.config.shipped_files import shipped_path
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.integrations.ports import Admission, Reply, Thread
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.llm.port import Message, ModelClient
@@ -224,12 +228,13 @@ class MockReplyHistory:
 class MockAnthropicClient(ModelClient):
     """The deterministic model behind the Messages API's shape; `requests` holds what it was asked."""
 
-    def __init__(self) -> None:
-        self._interpreter = InstructionInterpreter()
+    def __init__(self, *, lexicon: LexiconSource | None = None) -> None:
+        """lexicon: the shipped one, where none is given."""
+        self._interpreter = InstructionInterpreter(lexicon or _shipped_lexicon)
         self.requests: list[dict[str, Any]] = []
 
     async def create(self, **request: Any) -> Message:
-        """The answer follows from `request` alone."""
+        """The answer follows from `request` and the lexicon alone."""
         self.requests.append(request)
         return await self._interpreter.create(**request)
 
@@ -248,14 +253,22 @@ class MockedServices:
     clients: dict[str, Any]
 
     @classmethod
-    def in_process(cls, test_case: EvalTestCase) -> MockedServices:
+    def in_process(cls, test_case: EvalTestCase, lexicon: LexiconSource | None = None) -> MockedServices:
         tools = ToolMocks(test_case.input.mock_responses)
-        clients = create_mock_clients(test_case, tools)
+        clients = create_mock_clients(test_case, tools, lexicon)
         return cls(tools, clients, clients)
 
 
-def create_mock_clients(test_case: EvalTestCase, tools: ToolMocks | None = None) -> dict[str, Any]:
+def _shipped_lexicon() -> Lexicon:
+    return LexiconFiles(shipped_path("instructions/lexicon") or Path("instructions/lexicon")).load()
+
+
+def create_mock_clients(
+    test_case: EvalTestCase, tools: ToolMocks | None = None, lexicon: LexiconSource | None = None
+) -> dict[str, Any]:
     """Fresh clients for one scenario: `gmail`, `warranty`, `ticketing`, `anthropic`.
+
+    lexicon: of the mocked model.
 
     tools: also notes their calls, in order, under the names of the MCP servers and tools that production calls.
     """
@@ -263,5 +276,5 @@ def create_mock_clients(test_case: EvalTestCase, tools: ToolMocks | None = None)
         "gmail": MockGmailClient(test_case, tools),
         "warranty": MockWarrantyAPIClient(test_case, tools),
         "ticketing": MockTicketingClient(test_case, tools),
-        "anthropic": MockAnthropicClient(),
+        "anthropic": MockAnthropicClient(lexicon=lexicon),
     }

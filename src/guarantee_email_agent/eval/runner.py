@@ -35,6 +35,7 @@ from guarantee_email_agent.eval.mocks import (
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -77,6 +78,10 @@ class EvalRunner:
         # What leaves unattended is judged. No mail server has vouched for the senders of scenarios.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
+
+    def lexicon(self) -> Lexicon:
+        """By which the mocked model reads a mail: that of the instructions as they were loaded last."""
+        return self._instructions.lexicon()
 
     def check_instructions(self) -> Instructions:
         """The instruction set in use.
@@ -126,7 +131,7 @@ class EvalRunner:
         """
         logger.info("Executing eval: %s", test_case.scenario_id)
         if self._open_services is None:
-            return await self._run(test_case, llm, MockedServices.in_process(test_case))
+            return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
         async with self._open_services(test_case) as services:
             return await self._run(test_case, llm, services)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
+from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
@@ -66,12 +67,13 @@ class ScenarioInstruction:
 class Instructions:
     """A complete, checked set: every situation has exactly one scenario.
 
-    main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them. look_ups: those that
-    serve one of them.
+    main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them. lexicon: the words
+    by which it is read without a model. look_ups: those that serve one of the topics.
     """
 
     main_body: str
     topics: tuple[Topic, ...]
+    lexicon: Lexicon = field(repr=False, compare=False)
     scenarios: tuple[ScenarioInstruction, ...]
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -16,7 +16,8 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
-from guarantee_email_agent.instructions.lexicon import parse_lexicon
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics, parse_lexicon
+from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
 from guarantee_email_agent.instructions.phishing import phishing_problems
@@ -29,13 +30,16 @@ from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, pars
 from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
 
-MAX_BYTES = 256 * 1024
 TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "idempotency_key")
 """Fields that follow from the mail and the warranty system; no instruction may set them, nor a look-up's number."""
 
 _Header = TypeVar("_Header", MainHeader, ScenarioHeader)
 _Body = TypeVar("_Body")
 _RENAMED_KEYS = {"intent": "topic"}
+
+
+_Texts = tuple[tuple[str, str], ...]
+_FileContents = tuple[list[tuple[str, bytes]], _Texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,18 @@ _ScenarioFile = _ParsedFile[ScenarioHeader, _ScenarioBody]
 class InstructionFiles:
     """Reads the files anew on every call, and parses them where one has changed.
 
-    main: the main file. scenarios_dir: the folder whose `*.md` files are the scenarios. look_ups: those that there are;
-    all but the built-in one have to serve declared topics.
+    main: the main file, with the lexicon's folder beside it. scenarios_dir: the folder whose `*.md` files are the
+    scenarios. look_ups: those that there are; all but the built-in one have to serve declared topics.
     """
 
     main: Path
     scenarios_dir: Path
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
-    _cached: tuple[list[tuple[str, bytes]], Instructions] | None = field(default=None, repr=False)
+    _cached: tuple[_FileContents, Instructions] | None = field(default=None, repr=False)
+
+    def lexicon(self) -> Lexicon:
+        """That of the set as it was loaded last, so that a mail is read by one and the same. A LexiconSource."""
+        return (self._cached[1] if self._cached else self.load()).lexicon
 
     def load(self) -> Instructions:
         """The set as it stands on disk now.
@@ -83,8 +91,9 @@ class InstructionFiles:
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
         files = [(path, _read(path)) for path in (str(self.main), *self._scenario_paths())]
-        if self._cached is None or self._cached[0] != files:
-            self._cached = (files, self._parse_files(files))
+        contents = files, LexiconFiles.beside(self.main).read()
+        if self._cached is None or self._cached[0] != contents:
+            self._cached = (contents, self._parse_files(*contents))
         return self._cached[1]
 
     def _scenario_paths(self) -> tuple[str, ...]:
@@ -98,7 +107,7 @@ class InstructionFiles:
                 "instruction_folder_unreadable",
             ) from None
 
-    def _parse_files(self, files: Sequence[tuple[str, bytes]]) -> Instructions:
+    def _parse_files(self, files: Sequence[tuple[str, bytes]], lexicon_files: _Texts) -> Instructions:
         problems: dict[str, list[str]] = {path: [] for path, _ in files}
         main: _MainFile | None = None
         scenario_files: list[_ScenarioFile] = []
@@ -127,15 +136,22 @@ class InstructionFiles:
                 risks = phishing_problems(scenario.templates, main.header.link_hosts)
                 problems[file.path] += [f"{file.place(line)}: {problem}" for line, problem in risks]
         lines = [line for of_file in problems.values() for line in of_file]
+        lexicon: Lexicon | None = None
+        try:
+            lexicon = parse_lexicon(lexicon_files)
+            lines += _misspelt_topics(lexicon_files, names)
+        except InstructionError as error:
+            lines.append(error.message)
         if len(scenario_files) + 1 == len(files) and main is not None:
             # Without its look-up every trigger on a topic is wrong, too.
             lines = list(_look_up_problems(self.look_ups, topics)) or lines
         if not lines:
             routing = routing_problems(scenarios, places, look_ups)
             lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing]
-        if lines or main is None:
+        if lines or main is None or lexicon is None:
             raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
-        return Instructions(without_elements(main.text, (TOPIC_ELEMENT,)).strip(), topics, tuple(scenarios), look_ups)
+        main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
+        return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups)
 
 
 @lru_cache(maxsize=8)
@@ -164,7 +180,14 @@ def _decode(path: str, content: bytes) -> str:
 
 
 def _parse_main_body(body: str) -> tuple[Topic, ...]:
-    parse_lexicon(body)  # for its errors
+    lists = [element for element in parse_elements(body) if element.name in LEXICON_ELEMENTS]
+    if lists:
+        raise MarkupError(
+            f"<{lists[0].name}> is a word list. Those stand in files of their own now, one a language: move what you "
+            "changed in them into the lexicon folder beside this file, and remove them all here",
+            "instruction_rule_invalid",
+            {"line": lists[0].line},
+        )
     check_required_rules(body)
     return parse_topics(body)
 
@@ -172,6 +195,13 @@ def _parse_main_body(body: str) -> tuple[Topic, ...]:
 def _parse_scenario_body(body: str) -> _ScenarioBody:
     parse_hand_over(body)  # for its errors
     return _ScenarioBody(parse_topics(body), parse_templates(body))
+
+
+def _misspelt_topics(lexicon_files: _Texts, topics: Collection[str]) -> Iterator[str]:
+    """Phrases for a topic that is nearly a declared one. Those for any other wait for their topic to be declared."""
+    for place, topic in lexicon_topics(lexicon_files):
+        if topic not in topics and (meant := suggestion(topic, topics)):
+            yield f"{place}: no instruction file declares the topic '{topic}'{meant}"
 
 
 def _scenario(file: _ScenarioFile) -> ScenarioInstruction:

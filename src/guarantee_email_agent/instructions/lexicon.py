@@ -1,16 +1,18 @@
 """The lexicon: words, phrases and patterns by which a mail is read without a language model.
 
-They stand in named elements of the main instruction file.
+They stand in named elements of the files in `instructions/lexicon`, one file a language. No model gets them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
@@ -19,12 +21,17 @@ from guarantee_email_agent.instructions.phrases import (
     fold,
     parse_phrase,
 )
+from guarantee_email_agent.instructions.router import OTHER_TOPIC
+from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example"]
 CorrectionKind = Literal["next", "last", "replacement"]
 Courtesy = Literal["thanks", "request"]
-Topic = Literal["warranty", "fault", "other", "unsolicited"]
+
+FAULT: Final = "<faults>"
+UNSOLICITED: Final = "<unsolicited>"
+"""What phrases may speak for besides the topics; no topic can be called so."""
 
 LABEL_ELEMENTS: dict[str, LabelKind] = {
     "serial-labels": "serial",
@@ -37,12 +44,9 @@ CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
     "retractions-behind": "last",
     "corrections": "replacement",
 }
-TOPIC_ELEMENTS: dict[str, Topic] = {
-    "about-warranty": "warranty",
-    "about-faults": "fault",
-    "about-other": "other",
-    "about-unsolicited": "unsolicited",
-}
+ABOUT_ELEMENT: Final = "about"
+"""Phrases that speak for the topic in its attribute `topic`; the one element that a file may hold several times."""
+EVIDENCE_ELEMENTS: dict[str, str] = {"faults": FAULT, "unsolicited": UNSOLICITED}
 WORD_ELEMENTS = (
     "label-links",
     "owner-words",
@@ -58,11 +62,12 @@ LEXICON_ELEMENTS = (
     *LABEL_ELEMENTS,
     *CORRECTION_ELEMENTS,
     *COURTESY_ELEMENTS,
-    *TOPIC_ELEMENTS,
+    *EVIDENCE_ELEMENTS,
     *WORD_ELEMENTS,
     *PATTERN_ELEMENTS,
+    ABOUT_ELEMENT,
 )
-"""The elements of the main instruction file that hold the lexicon; all are required."""
+"""The elements of the lexicon; each stands in one file at least."""
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -72,7 +77,7 @@ class TopicPhrase(NamedTuple):
     """A phrase that is evidence for a topic, with its weight (1 to MAX_WEIGHT)."""
 
     phrase: str
-    topic: Topic
+    topic: str
     weight: int
 
 
@@ -97,67 +102,99 @@ class Lexicon:
     never: re.Pattern[str]
 
 
-@lru_cache(maxsize=16)
-def parse_lexicon(text: str) -> Lexicon:
-    """The lexicon in an instruction text; pure, hence cached.
+LexiconSource = Callable[[], Lexicon]
+"""Where an interpreter gets the lexicon as it stands now. Raises InstructionError."""
 
-    Raises MarkupError, with the line, for a missing element, a pattern or a phrase that cannot be used.
-    """
-    by_name = {element.name: element for element in parse_elements(text) if element.name in LEXICON_ELEMENTS}
-    for name in LEXICON_ELEMENTS:
-        if name not in by_name:
-            raise _error(1, f"<{name}> is missing. Add the element; docs/instructions.md shows what stands in it")
-        if children := by_name[name].children:
-            raise _error(children[0].line, f"<{children[0].name}> inside <{name}>: only lines of text may stand there")
-        if not by_name[name].text.strip():
-            raise _error(by_name[name].line, f"<{name}> is empty. Write at least one entry")
-    return Lexicon(
-        labels=_parse_phrases(by_name, LABEL_ELEMENTS),
-        corrections=_parse_phrases(by_name, CORRECTION_ELEMENTS),
-        courtesies=_parse_phrases(by_name, COURTESY_ELEMENTS),
-        topics=PhraseMatcher(
-            phrase for name, topic in TOPIC_ELEMENTS.items() for phrase in _parse_topics(by_name[name], topic)
-        ),
-        links=_parse_words(by_name["label-links"]),
-        owners=_parse_words(by_name["owner-words"]),
-        back_references=_parse_words(by_name["back-references"]),
-        denials=_parse_words(by_name["denials"]),
-        joiners=_parse_words(by_name["list-joiners"]),
-        stop_words=_parse_words(by_name["empty-words"]),
-        greetings=_parse_words(by_name["greetings"]),
-        labelled=_parse_patterns(by_name["labelled-serial"]),
-        self_labelled=_parse_patterns(by_name["self-labelled-serial"]),
-        unlabelled=_parse_patterns(by_name["unlabelled-serial"]),
-        never=_parse_patterns(by_name["never-serial"]),
-    )
+_Elements = Mapping[str, Sequence[Element]]
 
 
 @lru_cache(maxsize=16)
-def without_lexicon(text: str) -> str:
-    """An instruction text without the lexicon's elements, and without the paragraph that announces each; pure.
+def parse_lexicon(files: tuple[tuple[str, str], ...]) -> Lexicon:
+    """The lexicon in (path, text) pairs; pure, hence cached.
 
-    A language model reads mail without them, and they are twelve times as long as the rest. Any other text is returned
-    as it is.
+    Raises InstructionError, with a line for each file that cannot be used or what is missing in all of them.
     """
     try:
-        elements = [element for element in parse_elements(text) if element.name in LEXICON_ELEMENTS]
-    except MarkupError:  # no instruction file
-        return text
-    if not elements:
-        return text
-    lines = text.split("\n")
-    for element in reversed(elements):
-        first = element.line - 1
-        end = first + element.text.count("\n") + 1
-        while first and not lines[first - 1].strip():
-            first -= 1
-        while first and lines[first - 1].rstrip().endswith(":"):
-            while first and lines[first - 1].strip():
-                first -= 1
-            while first and not lines[first - 1].strip():
-                first -= 1
-        del lines[first:end]
-    return "\n".join(lines).strip()
+        by_file = [_elements_of(text) for _, text in files]
+        lexicon = _build({name: [each for found in by_file for each in found[name]] for name in LEXICON_ELEMENTS})
+    except MarkupError:
+        raise InstructionError("\n".join(_problems_by_file(files)), "instruction_lexicon_invalid") from None
+    missing = [name for name in LEXICON_ELEMENTS if not any(found[name] for found in by_file)]
+    if missing:
+        where = files[0][0].rpartition("/")[0] if files else "the lexicon"
+        problems = [
+            f"{where}: no file holds <{name}>. Add it to one; docs/instructions.md shows what stands in it"
+            for name in missing
+        ]
+        raise InstructionError("\n".join(problems), "instruction_lexicon_invalid")
+    return lexicon
+
+
+def _problems_by_file(files: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The first problem of each file, which alone tells its line."""
+    for path, text in files:
+        try:
+            _build(_elements_of(text))
+        except MarkupError as error:
+            yield f"{path}:{error.line}: {error.message}"
+
+
+def lexicon_topics(lexicon_files: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+    """(place, topic) pairs of every `<about>`, in files that parse."""
+    for path, text in lexicon_files:
+        for element in _elements_of(text)[ABOUT_ELEMENT]:
+            yield f"{path}:{element.line}", element.attributes["topic"]
+
+
+def _elements_of(text: str) -> dict[str, list[Element]]:
+    """The elements of one file by name. Raises MarkupError for what cannot stand there."""
+    by_name: dict[str, list[Element]] = {name: [] for name in LEXICON_ELEMENTS}
+    seen = set[tuple[str, str | None]]()
+    for element in parse_elements(text):
+        name, topic = element.name, element.attributes.get("topic")
+        if name not in by_name:
+            remedy = suggestion(name, LEXICON_ELEMENTS) or ". docs/instructions.md names those of a lexicon file"
+            raise _error(element.line, f"<{name}> is unknown{remedy}")
+        if element.attributes.keys() != ({"topic"} if name == ABOUT_ELEMENT else set()):
+            expected = '<about topic="…">, with the name of a topic' if name == ABOUT_ELEMENT else f"<{name}> alone"
+            raise _error(element.line, f"<{name}> has a wrong attribute, or lacks one. Write {expected}")
+        if (name, topic) in seen:
+            raise _error(element.line, f"<{name}> stands twice in this file. Put all its entries into one")
+        if element.children:
+            child = element.children[0]
+            raise _error(child.line, f"<{child.name}> inside <{name}>: only lines of text may stand there")
+        if not element.text.strip():
+            raise _error(element.line, f"<{name}> is empty. Write at least one entry, or remove it")
+        seen.add((name, topic))
+        by_name[name].append(element)
+    return by_name
+
+
+def _build(elements: _Elements) -> Lexicon:
+    # Of phrases that are equally long the first counts: those of the topics that a user added go before the shipped.
+    about = [(element, element.attributes["topic"]) for element in elements[ABOUT_ELEMENT]]
+    by_topic = [(element, topic) for element, topic in about if topic not in (WARRANTY.topics[0], OTHER_TOPIC)]
+    by_topic += [(element, topic) for element, topic in about if topic == WARRANTY.topics[0]]
+    by_topic += [(element, FAULT) for element in elements["faults"]]
+    by_topic += [(element, topic) for element, topic in about if topic == OTHER_TOPIC]
+    by_topic += [(element, UNSOLICITED) for element in elements["unsolicited"]]
+    return Lexicon(
+        labels=_parse_phrases(elements, LABEL_ELEMENTS),
+        corrections=_parse_phrases(elements, CORRECTION_ELEMENTS),
+        courtesies=_parse_phrases(elements, COURTESY_ELEMENTS),
+        topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
+        links=_parse_words(elements["label-links"]),
+        owners=_parse_words(elements["owner-words"]),
+        back_references=_parse_words(elements["back-references"]),
+        denials=_parse_words(elements["denials"]),
+        joiners=_parse_words(elements["list-joiners"]),
+        stop_words=_parse_words(elements["empty-words"]),
+        greetings=_parse_words(elements["greetings"]),
+        labelled=_parse_patterns(elements["labelled-serial"]),
+        self_labelled=_parse_patterns(elements["self-labelled-serial"]),
+        unlabelled=_parse_patterns(elements["unlabelled-serial"]),
+        never=_parse_patterns(elements["never-serial"]),
+    )
 
 
 def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -165,16 +202,17 @@ def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(by_name: Mapping[str, Element], kinds: Mapping[str, _Payload]) -> PhraseMatcher[_Payload]:
+def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> PhraseMatcher[_Payload]:
     """The phrases of several elements, each with what its element makes of it."""
     return PhraseMatcher(
         _parse_phrase(line, source, kind)
         for name, kind in kinds.items()
-        for line, source in _split_entries(by_name[name].numbered_lines())
+        for element in elements[name]
+        for line, source in _split_entries(element.numbered_lines())
     )
 
 
-def _parse_topics(element: Element, topic: Topic) -> Iterator[PhrasePattern[TopicPhrase]]:
+def _parse_topics(element: Element, topic: str) -> Iterator[PhrasePattern[TopicPhrase]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
@@ -194,24 +232,26 @@ def _parse_phrase(line: int, source: str, payload: _Payload) -> PhrasePattern[_P
         raise _error(line, f"phrase '{source}' {error}") from None
 
 
-def _parse_words(element: Element) -> frozenset[str]:
+def _parse_words(elements: Sequence[Element]) -> frozenset[str]:
     words = set()
-    for line, word in _split_entries(element.numbered_lines()):
-        if not word.isalnum():
-            raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
-        words.add(fold(word))
+    for element in elements:
+        for line, word in _split_entries(element.numbered_lines()):
+            if not word.isalnum():
+                raise _error(line, f"'{word}' is not a single word. Only single words may stand in <{element.name}>")
+            words.add(fold(word))
     return frozenset(words)
 
 
-def _parse_patterns(element: Element) -> re.Pattern[str]:
+def _parse_patterns(elements: Sequence[Element]) -> re.Pattern[str]:
     """All lines as one pattern of alternatives; each is checked on its own, since the bound is for one line."""
     sources = []
-    for line, source in element.numbered_lines():
-        try:
-            compile_safe_regex(source)
-        except UnsafeRegexError as error:
-            raise _error(line, f"pattern '{source}' {error}") from None
-        sources.append(f"(?:{source})")
+    for element in elements:
+        for line, source in element.numbered_lines():
+            try:
+                compile_safe_regex(source)
+            except UnsafeRegexError as error:
+                raise _error(line, f"pattern '{source}' {error}") from None
+            sources.append(f"(?:{source})")
     return re.compile("|".join(sources), re.IGNORECASE)
 
 

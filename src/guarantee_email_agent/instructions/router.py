@@ -11,6 +11,9 @@ from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp, look_up
 NumberCount = Literal["none", "one", "several"]
 WarrantyStatus = Literal["valid", "expired", "not_found", "other", "withheld"]
 
+OTHER_TOPIC: Final = "other"
+"""The topic of what fits no other one, where an instruction file declares it."""
+
 UNCLEAR: Final = "unclear"
 """The topic of a mail that does not decide between the declared ones; always there, and reserved."""
 

@@ -1,8 +1,8 @@
 """The instruction interpreter: answers the agent's requests without a language model.
 
-It is a pure function of the request. From the system prompt it takes the named elements of the instruction files, from
-the user message the mail and the facts; it knows nothing else, so an edited instruction file changes its answer and a
-broken one spoils it, as with a real model.
+Its answer follows from the request and the lexicon files alone. From the request it takes the topics, the mail, the
+facts and the sentences to choose from, from the lexicon the words by which it reads a mail; so an edited instruction or
+lexicon file changes its answer.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
 from guarantee_email_agent.instructions.look_up import WARRANTY, NumberFormat
 from guarantee_email_agent.instructions.markup import MarkupError
 from guarantee_email_agent.instructions.phrases import PhraseMatcher, TokenizedText, tokenize
 from guarantee_email_agent.instructions.reply_markup import parse_hint, parse_templates, split_hints
-from guarantee_email_agent.instructions.router import UNCLEAR
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
 from guarantee_email_agent.instructions.template import MissingFactError, select_template
 from guarantee_email_agent.interpreter.serial_numbers import (
     extract_answer,
     extract_serial_numbers,
     mentions_serial_number,
 )
-from guarantee_email_agent.interpreter.topic import OTHER, classify_topic, is_only_thanks
+from guarantee_email_agent.interpreter.topic import classify_topic, is_only_thanks
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, Message, ModelClient, ToolUseBlock
 from guarantee_email_agent.llm.prompts import (
     ASKED_FOR_ELEMENT,
@@ -40,7 +40,10 @@ _tokenize = lru_cache(maxsize=4)(tokenize)  # a mail is read for its triage and 
 
 
 class InstructionInterpreter(ModelClient):
-    """A `LanguageModel` that follows the instruction files to the letter."""
+    """A `LanguageModel` that follows the instruction files to the letter. lexicon: asked anew for every mail."""
+
+    def __init__(self, lexicon: LexiconSource) -> None:
+        self._lexicon = lexicon
 
     async def create(
         self,
@@ -60,7 +63,7 @@ class InstructionInterpreter(ModelClient):
         content = "\n".join(_texts_of(messages[-1]["content"])) if messages else ""
         try:
             if tool == TRIAGE_TOOL:
-                answer = _triage(texts, content, _topics_in(tools))
+                answer = _triage(self._lexicon(), content, _topics_in(tools))
             elif tool == CHOICE_TOOL:
                 answer = _choose_sentences(content)
             elif tool == DRAFT_TOOL:
@@ -75,11 +78,10 @@ class InstructionInterpreter(ModelClient):
         """Nothing is open."""
 
 
-def _triage(texts: Sequence[str], content: str, topics: Collection[str]) -> dict[str, Any]:
+def _triage(lexicon: Lexicon, content: str, topics: Collection[str]) -> dict[str, Any]:
     mail = element_in(content, "mail")
     if not isinstance(mail, dict):
         raise _request_error("the request holds no mail")
-    lexicon = parse_lexicon(texts[0])
     subject, new_text = str(mail.get("subject", "")), str(mail.get("new_text", ""))
     quoted, signature = str(mail.get("quoted_text", "")), str(mail.get("signature", ""))
     written = _tokenize(f"{subject}\n\n{new_text}")
@@ -91,18 +93,17 @@ def _triage(texts: Sequence[str], content: str, topics: Collection[str]) -> dict
     formats = element_in(content, NUMBERS_ELEMENT) or []
     if is_only_thanks(tiers[0], lexicon):
         nothing: dict[str, list[str]] = {numbers_key(each["number"]): [] for each in formats}
-        return {"topic": OTHER if OTHER in topics else UNCLEAR, "serial_numbers": [], **nothing}
+        return {"topic": OTHER_TOPIC if OTHER_TOPIC in topics else UNCLEAR, "serial_numbers": [], **nothing}
     asked_for = element_in(content, ASKED_FOR_ELEMENT)
     numbers = _numbers_by_tier(tiers, lexicon)
     if not numbers and (asked_for == WARRANTY.number or mentions_serial_number(tiers[1], lexicon)):
         numbers = extract_answer(tiers[0], lexicon)
-    topic = classify_topic(written, tiers[1], bool(numbers), lexicon)
-    topic = topic if topic in topics else UNCLEAR
+    topic = classify_topic(written, tiers[1], bool(numbers), lexicon, [each for each in topics if each != UNCLEAR])
     of_look_ups: dict[str, list[str]] = {}
     for each in formats:
         found = _numbers_of_format(each, tiers, lexicon, asked=asked_for == each["number"])
         of_look_ups[numbers_key(each["number"])] = found
-        if found and topic in (OTHER, UNCLEAR):
+        if found and topic in (OTHER_TOPIC, UNCLEAR):
             topic = each["topics"][0]
     return {"topic": topic, "serial_numbers": list(numbers), **of_look_ups}
 

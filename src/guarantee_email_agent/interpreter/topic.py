@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from guarantee_email_agent.instructions.lexicon import Lexicon, Topic, TopicPhrase
+from guarantee_email_agent.instructions.lexicon import FAULT, UNSOLICITED, Lexicon, TopicPhrase
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.instructions.router import UNCLEAR
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
 
 WARRANTY_TOPIC = WARRANTY.topics[0]
-OTHER = "other"
-"""The topic of what fits no other one, where it is declared."""
 
 WEIGHT_OF_SERIAL_NUMBER = 3
 WEIGHT_OF_FAULT = 2
@@ -24,38 +22,66 @@ WEIGHT_OF_PRAISE = 3
 MAX_NAMES = 2
 MIN_CONTENT_WORDS = 4
 
+_DEVICES = "<devices>"  # how much of the score of the warranty stands for the names of devices
 _MORE_THAN_THANKS = re.compile(r"[?0-9]")
 _SENTENCE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 
 
-def classify_topic(written: TokenizedText, quoted: TokenizedText, has_serial_number: bool, lexicon: Lexicon) -> str:
-    """What a mail is about, by the weighted phrases of the lexicon.
+SHIPPED_TOPICS = (WARRANTY_TOPIC, OTHER_TOPIC)
+
+
+def classify_topic(
+    written: TokenizedText,
+    quoted: TokenizedText,
+    has_serial_number: bool,
+    lexicon: Lexicon,
+    topics: Collection[str] = SHIPPED_TOPICS,
+) -> str:
+    """What a mail is about, by the weighted phrases of the lexicon: one of the declared `topics`, or unclear.
 
     written: what the customer newly wrote, subject included. quoted: counts only where `written` holds no phrase. Each
     phrase counts once, so that repetition does not outweigh meaning. A fault beside a weightier other topic is a
     conflict, hence unclear: it is never brushed off. Mail of strangers is about something else even if it talks shop.
+
+    A topic that was added to the shipped ones has to outweigh each of them. Devices and serial numbers, of which any
+    customer writes, count nothing against it.
     """
-    scores = _score_topics(written, lexicon)
+    scores = _score_topics(written, lexicon, topics)
     if not any(scores.values()) and quoted.folded:
-        scores = _score_topics(quoted, lexicon)
+        scores = _score_topics(quoted, lexicon, topics)
+    by_name = sorted(
+        ((scores[topic], topic) for topic in topics if topic not in SHIPPED_TOPICS and scores.get(topic)), reverse=True
+    )
+    if by_name and (scores[UNSOLICITED] < WEIGHT_OF_STRANGER or has_serial_number):
+        (weight, topic), *others = by_name
+        if others and others[0][0] == weight:
+            return UNCLEAR
+        if weight > max(scores[WARRANTY_TOPIC] - scores[_DEVICES] + scores[FAULT], scores[OTHER_TOPIC]):
+            return topic
+    topic = _classify_shipped(written, scores, has_serial_number, lexicon)
+    return topic if topic in topics else UNCLEAR
+
+
+def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial_number: bool, lexicon: Lexicon) -> str:
+    """Between a device, something else, and unclear."""
     if has_serial_number:
-        scores["warranty"] += WEIGHT_OF_SERIAL_NUMBER
+        scores[WARRANTY_TOPIC] += WEIGHT_OF_SERIAL_NUMBER
     content_words = {word for word in written.folded if word.isalpha() and word not in lexicon.stop_words}
-    warranty, fault, unsolicited = scores["warranty"], scores["fault"], scores["unsolicited"]
-    other = scores["other"] + unsolicited
+    warranty, fault, unsolicited = scores[WARRANTY_TOPIC], scores[FAULT], scores[UNSOLICITED]
+    other = scores[OTHER_TOPIC] + unsolicited
     if not warranty and not other:
         if len(content_words) < MIN_CONTENT_WORDS:
             return UNCLEAR
         # Whatever it is that does something no more, it may be a device of ours.
-        return WARRANTY_TOPIC if fault else OTHER if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
+        return WARRANTY_TOPIC if fault else OTHER_TOPIC if lexicon.denials.isdisjoint(written.folded) else UNCLEAR
     least = WEIGHT_OF_CLEAR_TOPIC if fault >= WEIGHT_OF_CERTAIN_FAULT else WEIGHT_OF_STRANGER
     if unsolicited >= least and not has_serial_number:
-        return OTHER
+        return OTHER_TOPIC
     if warranty + fault >= other:
         return WARRANTY_TOPIC
     # A voucher code may "not work", too: without a word of a device, much else outweighs a fault.
     is_of_device = warranty > 0 or other < WEIGHT_OF_CLEAR_TOPIC
-    return UNCLEAR if fault >= WEIGHT_OF_FAULT and is_of_device else OTHER
+    return UNCLEAR if fault >= WEIGHT_OF_FAULT and is_of_device else OTHER_TOPIC
 
 
 def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
@@ -65,40 +91,43 @@ def is_only_thanks(words: TokenizedText, lexicon: Lexicon) -> bool:
         return False
     if any(match.payload == "request" for match in courtesies):
         return False
-    scores = _score_topics(words, lexicon)
+    scores = _score_topics(words, lexicon, SHIPPED_TOPICS)
     begins_with_thanks = sum(word not in lexicon.greetings for word in words.folded[: courtesies[0].first]) <= MAX_NAMES
-    return not scores["fault"] and (begins_with_thanks or scores["other"] >= WEIGHT_OF_PRAISE)
+    return not scores[FAULT] and (begins_with_thanks or scores[OTHER_TOPIC] >= WEIGHT_OF_PRAISE)
 
 
-def _score_topics(words: TokenizedText, lexicon: Lexicon) -> dict[Topic, int]:
+def _score_topics(words: TokenizedText, lexicon: Lexicon, topics: Collection[str]) -> dict[str, int]:
     matches = lexicon.topics.find(words)
     found = {match.payload.phrase: match.payload for match in matches}
-    scores: dict[Topic, int] = {"warranty": 0, "fault": 0, "other": 0, "unsolicited": 0}
+    counted = {*SHIPPED_TOPICS, FAULT, UNSOLICITED, *topics}
+    scores = dict.fromkeys((*counted, _DEVICES), 0)
     devices = 0
     for phrase in found.values():
-        scores[phrase.topic] += phrase.weight
-        devices += phrase.topic == "warranty" and phrase.weight == 1
+        if phrase.topic in counted:
+            scores[phrase.topic] += phrase.weight
+        devices += phrase.topic == WARRANTY_TOPIC and phrase.weight == 1
     # Who names one device after the other says no more of it.
-    scores["warranty"] -= max(devices - MAX_WEIGHT_OF_DEVICES, 0)
-    if devices and not scores["fault"] and _denies_of_device(words, matches, lexicon):
-        scores["fault"] = WEIGHT_OF_FAULT
+    scores[_DEVICES] = min(devices, MAX_WEIGHT_OF_DEVICES)
+    scores[WARRANTY_TOPIC] -= devices - scores[_DEVICES]
+    if devices and not scores[FAULT] and _denies_of_device(words, matches, lexicon):
+        scores[FAULT] = WEIGHT_OF_FAULT
     return scores
 
 
 def _denies_of_device(words: TokenizedText, matches: Sequence[PhraseMatch[TopicPhrase]], lexicon: Lexicon) -> bool:
     """Whether a sentence on a device, and on nothing else, says that it does not do something."""
-    topics = dict[int, Topic]()
+    topics = dict[int, str]()
     for match in matches:
         topics.update(dict.fromkeys(range(match.first, match.end), match.payload.topic))
-    in_sentence, denied = set[Topic](), False
+    in_sentence, denied = set[str](), False
     for index, word in enumerate(words.folded):
         gap = words.gap_before(index)
         if _SENTENCE_END.search(gap):
-            if denied and in_sentence == {"warranty"}:
+            if denied and in_sentence == {WARRANTY_TOPIC}:
                 return True
             in_sentence, denied = set(), False
         if topic := topics.get(index):
             in_sentence.add(topic)
         elif word in lexicon.denials:
             denied = True
-    return denied and in_sentence == {"warranty"}
+    return denied and in_sentence == {WARRANTY_TOPIC}

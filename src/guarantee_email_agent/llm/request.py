@@ -10,22 +10,15 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guarantee_email_agent.instructions.lexicon import without_lexicon
-
 PARTS: Final = ("model", "max_tokens", "temperature", "system", "tools", "tool_choice", "messages")
 """Everything that decides an answer. `temperature` is None where none is sent."""
 
 
 def wire_request(request: Mapping[str, Any], *, force_tool: bool) -> dict[str, Any]:
-    """The request as the API gets it.
-
-    The words by which the interpreter reads a mail are left out of its instructions; without `force_tool`, the model
-    is asked for a tool and not made to use it.
-    """
-    system = [{**block, "text": text} for block in request["system"] if (text := without_lexicon(block["text"]))]
-    request, choice = {**request, "system": system}, request["tool_choice"]
+    """The request as the API gets it. Without `force_tool`, the model is asked for a tool and not made to use it."""
+    choice = request["tool_choice"]
     if force_tool or choice.get("type") not in ("any", "tool"):
-        return request
+        return dict(request)
     kept = {name: value for name, value in choice.items() if name == "disable_parallel_tool_use"}
     return {**request, "tool_choice": {"type": "auto", **kept}}
 

@@ -1,0 +1,54 @@
+"""Read the lexicon files: one for each language, in the folder `lexicon` beside the main instruction file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
+from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.utils.errors import InstructionError
+
+MAX_BYTES = 256 * 1024
+FOLDER = "lexicon"
+
+
+@dataclass(frozen=True, slots=True)
+class LexiconFiles:
+    """The `*.md` files of a folder, read anew on every call, and parsed where one has changed."""
+
+    folder: Path
+
+    @classmethod
+    def beside(cls, main: Path) -> Self:
+        """Those of the set with this main file."""
+        return cls(main.parent / FOLDER)
+
+    def load(self) -> Lexicon:
+        """Raises InstructionError, whose message has a line for every file that cannot be used."""
+        return parse_lexicon(self.read())
+
+    def read(self) -> tuple[tuple[str, str], ...]:
+        """(path, text) pairs in the order of the names. Raises InstructionError."""
+        folder = str(self.folder)
+        try:
+            names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name[0] not in "._")
+        except OSError as error:
+            raise InstructionError(
+                f"{folder}: cannot read the folder of the lexicon ({error.strerror}). The words for reading mail stand "
+                "there, one file a language: 'guarantee-email-agent init' puts the shipped ones beside the main file",
+                "instruction_lexicon_missing",
+            ) from None
+        return tuple((path, _read(path)) for path in (f"{folder}/{name}" for name in names))
+
+
+def _read(path: str) -> str:
+    try:
+        return decode_text(read_bytes(path, MAX_BYTES))
+    except InputFileError as error:
+        raise InstructionError(
+            f"{path}: cannot read the lexicon file ({error.message}). Correct it, or remove it",
+            "instruction_lexicon_unreadable",
+        ) from None
