@@ -461,6 +461,8 @@ def test_where_a_reply_leaves_no_choice_no_model_is_asked(folder: InstructionFol
     text = path.read_text(encoding="utf-8")
     reply = "<reply>\nPlease send us the serial number.\n</reply>\n"
     path.write_text(text[: text.index("<reply>")] + reply, encoding="utf-8")
+    for translation in folder.scenarios.glob("missing-info.*.md"):
+        translation.unlink()
     agent = desk()
     agent.instructions = folder.files
 
@@ -561,7 +563,7 @@ def written(*drafts: Any) -> tuple[UntruthfulModel, tuple[str, tuple[str, ...]]]
     instructions = InstructionFiles(SHIPPED / "main.md", SHIPPED / "scenarios").load()
     scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
     requests = ModelRequests(llm, ModelSettings("some-model"))
-    return llm, asyncio.run(requests.write_freely(parse_email(mail()), instructions, scenario, FACTS))
+    return llm, asyncio.run(requests.write_freely(parse_email(mail()), instructions, scenario, FACTS, "en"))
 
 
 def test_a_draft_in_other_words_is_taken_where_every_claim_is_supported() -> None:

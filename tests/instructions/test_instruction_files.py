@@ -310,6 +310,8 @@ def test_a_scenario_without_a_reply_is_reported(folder: InstructionFolder) -> No
     path = folder.scenario("out-of-scope")
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index("<reply>")], encoding="utf-8")
+    for translation in folder.scenarios.glob("out-of-scope.*.md"):
+        translation.unlink()
     assert folder.problems() == ["scenarios/out-of-scope.md:1: has no <reply> where 'topic: other'. Add one"]
 
 
@@ -337,7 +339,8 @@ def test_hand_over_phrases_in_a_file_where_they_do_not_count_are_reported(
 
 
 def test_a_situation_that_no_scenario_answers_is_reported(folder: InstructionFolder) -> None:
-    folder.scenario("missing-info").unlink()
+    for path in folder.scenarios.glob("missing-info*.md"):
+        path.unlink()
 
     (problem,) = folder.problems()
     assert problem == (

@@ -71,6 +71,7 @@ def test_records_topic_and_serial_numbers(instructions: Instructions) -> None:
     assert triage(instructions, "My dryer with serial number HT20491 is broken.") == {
         "topic": "warranty",
         "serial_numbers": ["HT20491"],
+        "language": "en",
     }
 
 

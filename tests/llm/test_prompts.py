@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_requests import FACTS
+from shipped_instructions import SHIPPED, InstructionFolder
 
 from guarantee_email_agent.email.parsing.email import Email, Span
 from guarantee_email_agent.instructions.instruction import Instructions
@@ -190,7 +191,28 @@ def test_a_draft_gets_main_and_scenario_instruction_and_the_facts(instructions: 
     request = draft_request(mail("It leaks."), instructions, scenario, FACTS)
     assert [block["text"] for block in request["system"]] == [instructions.main_body, scenario.body]
     assert request["tool_choice"] == {"type": "tool", "name": "write_reply"}
-    assert element_in(user_text(request), "facts") == {"scenario": "valid-warranty", **FACTS}
+    assert element_in(user_text(request), "facts") == {"scenario": "valid-warranty", "language": "en", **FACTS}
+
+
+def test_a_draft_in_another_language_gets_the_replies_in_it(instructions: Instructions) -> None:
+    scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
+    request = draft_request(mail("Es tropft."), instructions, scenario, FACTS, language="de")
+    german = (SHIPPED / "scenarios" / "valid-warranty.de.md").read_text(encoding="utf-8")
+    assert [block["text"] for block in request["system"]][2:] == [german]
+    assert element_in(user_text(request), "facts")["language"] == "de"
+
+
+def test_a_triage_offers_the_languages_of_the_replies_the_default_one_first(instructions: Instructions) -> None:
+    request = triage_request(mail("It leaks."), instructions)
+    language = request["tools"][0]["input_schema"]["properties"]["language"]
+    assert language["enum"] == ["en", "de", "es", "fr", "pl"]
+
+
+def test_a_triage_asks_for_no_language_where_there_is_one(folder: InstructionFolder) -> None:
+    for translation in folder.scenarios.glob("*.*.md"):
+        translation.unlink()
+    request = triage_request(mail("It leaks."), folder.load())
+    assert "language" not in request["tools"][0]["input_schema"]["properties"]
 
 
 def test_a_mail_cannot_pass_for_facts(instructions: Instructions) -> None:

@@ -44,12 +44,17 @@ class ModelRequests:
         return await self._ask(request, lambda answer: is_triage(answer, instructions.topics, instructions.look_ups))
 
     async def choose_sentences(
-        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
+        self,
+        email: Email,
+        instructions: Instructions,
+        scenario: ScenarioInstruction,
+        facts: Mapping[str, str | None],
+        language: str,
     ) -> str:
         """The scenario's reply with the sentences that a model chose; every word of it stands in the instructions."""
-        template = select_template(scenario.templates, facts)
+        template = select_template(scenario.templates_in(language), facts)
         if template is None:
-            message = f"{scenario.name} has no reply for these facts. Add one to the instruction file"
+            message = f"{scenario.name} has no reply in '{language}' for these facts. Add one to the instruction file"
             raise ProcessingError(message, "draft_template")
         chosen: Sequence[str] = ()
         if offered := template.offered(facts):
@@ -79,7 +84,12 @@ class ModelRequests:
         return ()
 
     async def write_freely(
-        self, email: Email, instructions: Instructions, scenario: ScenarioInstruction, facts: Mapping[str, str | None]
+        self,
+        email: Email,
+        instructions: Instructions,
+        scenario: ScenarioInstruction,
+        facts: Mapping[str, str | None],
+        language: str,
     ) -> tuple[str, tuple[str, ...]]:
         """The model's own draft, for a person to send, and what in it the facts do not support.
 
@@ -90,14 +100,14 @@ class ModelRequests:
 
         grounding = GroundingFacts(
             facts,
-            approved_text=scenario.approved_text,
+            approved_text=scenario.approved_text_in(language),
             has_ticket=scenario.ticket is not None,
             allows_warranty_mentions=scenario.allows_warranty_mentions,
         )
         draft = ""
         objections: tuple[str, ...] = ()
         for _ in range(MAX_DRAFTS):
-            request = draft_request(email, instructions, scenario, facts, objections)
+            request = draft_request(email, instructions, scenario, facts, objections, language=language)
             draft = str((await self._ask(request, is_draft))["body"])
             objections = find_unsupported_claims(draft, grounding) + find_missing_facts(draft, grounding)
             if not objections:

@@ -29,6 +29,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
+from guarantee_email_agent.email.reply_language import choose_language
 from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
 from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, UNVERIFIED_SENDER
@@ -146,18 +147,20 @@ class EmailProcessor:
         progress.record(scenario_used=scenario.name)
 
         progress.step = "draft"
+        language = instructions.reply_language(scenario, triage.language)
         facts = _reply_facts(triage, answer, instructions)
         objections: tuple[str, ...] = ()
         if self.policy.reply_mode == "approved":
-            draft = await self._requests.choose_sentences(email, instructions, scenario, facts)
+            draft = await self._requests.choose_sentences(email, instructions, scenario, facts, language)
         else:
-            draft, objections = await self._requests.write_freely(email, instructions, scenario, facts)
+            draft, objections = await self._requests.write_freely(email, instructions, scenario, facts, language)
 
         progress.step = "create_ticket"
         body = await self._create_ticket(mail, scenario, triage.look_up, facts, draft, progress)
 
         progress.step = "send"
-        await self._send(mail, scenario, body, objections, progress)
+        progress.record(reply_language=language)
+        await self._send(mail, scenario, body, language, objections, progress)
 
     async def _find_thread(self, email: Email) -> Thread | None:
         if self.history is None or not (message_ids := answered_message_ids(email)):
@@ -246,6 +249,7 @@ class EmailProcessor:
         lexicon = instructions.lexicon
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
+        language = choose_language(answer.get("language"), email, instructions, quotes_us=mail.thread is not None)
         topic = answer["topic"]
         look_up = instructions.look_up_for(topic)
         if mail.thread is not None and (look_up is None or look_up.number != asked_for):
@@ -253,13 +257,13 @@ class EmailProcessor:
             look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
-            return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()))
+            return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=language)
         candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
         numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=asked_for is not None)
         if mail.thread is None:
-            return Triage(topic, look_up, numbers, reasons)
+            return Triage(topic, look_up, numbers, reasons, language=language)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage(topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)))
+        return Triage(topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=language)
 
     async def _look_up(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""
@@ -316,12 +320,15 @@ class EmailProcessor:
         mail: _IncomingMail,
         scenario: ScenarioInstruction,
         body: str,
+        language: str,
         objections: Sequence[str],
         progress: _Progress,
     ) -> None:
         """Send the reply, store it for a person to send, or only say that it would have been sent."""
         message_id = reply_message_id(mail.identity, self.reply_domain)
-        reply = compose_reply(mail.email, mail.recipient, body, message_id, echo_subject=mail.verified)
+        reply = compose_reply(
+            mail.email, mail.recipient, body, message_id, echo_subject=mail.verified, language=language
+        )
         if self.policy.delivers:
             await call_with_retry(lambda: self.mail.send(reply), self.retry, self.clock)
             progress.record(email_sent=True)

@@ -66,13 +66,15 @@ class AnswerPolicy:
 class Triage:
     """What a mail is about, the numbers of its topic's look-up that really stand in it, and reasons to leave it.
 
-    look_up: None where none serves the topic.
+    look_up: None where none serves the topic. language: that of the customer, where the
+    instructions have it.
     """
 
     topic: str
     look_up: LookUp | None
     numbers: tuple[str, ...]
     hand_over: tuple[str, ...] = ()
+    language: str = field(default="en", kw_only=True)
 
     @property
     def count(self) -> NumberCount | None:
@@ -100,6 +102,7 @@ class ProcessingResult:
     status: str | None = None
     email_sent: bool = False
     response_body: str | None = None
+    reply_language: str | None = None
     ticket_created: bool = False
     ticket_id: str | None = None
     ticket_fields: Mapping[str, str] = field(default_factory=dict)

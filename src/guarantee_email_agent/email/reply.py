@@ -12,16 +12,28 @@ from guarantee_email_agent.integrations.ports import Reply
 MAX_SUBJECT = 200
 MAX_REFERENCES = 20
 MAX_OBJECTION_CHARS = 1_500
+_YOUR_MESSAGE = {
+    "en": "your message",
+    "de": "Ihre Nachricht",
+    "es": "su mensaje",
+    "fr": "votre message",
+    "it": "il suo messaggio",
+    "nl": "uw bericht",
+    "pl": "Państwa wiadomość",
+}
 
 
-def compose_reply(email: Email, recipient: str, body: str, message_id: str, *, echo_subject: bool = True) -> Reply:
+def compose_reply(
+    email: Email, recipient: str, body: str, message_id: str, *, echo_subject: bool = True, language: str = "en"
+) -> Reply:
     """The reply to one address alone, marked as written by a program (RFC 3834 §5).
 
     echo_subject: False for a sender that is not proved, who could have us send words to somebody else.
+    language: of a subject that is ours.
     """
     return Reply(
         to=recipient,
-        subject=reply_subject(email.subject if echo_subject else ""),
+        subject=reply_subject(email.subject if echo_subject else "", language),
         body=body,
         message_id=message_id,
         in_reply_to=email.original_message_id or "",
@@ -51,11 +63,11 @@ def _list_objections(objections: Sequence[str]) -> str:
     return json.dumps(listed)
 
 
-def reply_subject(subject: str) -> str:
-    """`Re: ` and the customer's own subject, once (RFC 5322 §3.6.5)."""
+def reply_subject(subject: str, language: str = "en") -> str:
+    """`Re: ` and the customer's own subject, once (RFC 5322 §3.6.5); in the reply's language where there is none."""
     subject = subject.strip()[:MAX_SUBJECT]
     if not subject:
-        return "Re: your message"
+        return f"Re: {_YOUR_MESSAGE.get(language, _YOUR_MESSAGE['en'])}"
     return subject if subject.casefold().startswith(REPLY_PREFIXES) else f"Re: {subject}"
 
 

@@ -84,6 +84,14 @@ def check_body_excludes(phrases: Sequence[str], body: object) -> Iterator[Failed
                 yield FailedCheck("response_body_excludes", f"found phrase {phrase!r}", f"no {phrase!r}", excerpt)
 
 
+def check_reply_language(expected: str | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """`reply_language`, where the scenario names one. What was sent is read, not what the agent says of it."""
+    language = actual.get("reply_language")
+    if expected is not None and language != expected:
+        reason = "no one language is clear" if language is None else "written in another language"
+        yield FailedCheck("reply_language", reason, format_value(expected), format_value(language))
+
+
 def check_ticket_fields(expected: Mapping[str, str], actual: object) -> Iterator[FailedCheck]:
     fields = actual if isinstance(actual, Mapping) else {}
     for name, value in expected.items():

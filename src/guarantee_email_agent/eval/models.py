@@ -24,6 +24,7 @@ from guarantee_email_agent.eval.checks import (
     check_never_called,
     check_note,
     check_processing_time,
+    check_reply_language,
     check_scenario_used,
     check_ticket_fields,
 )
@@ -217,6 +218,13 @@ class EvalExpectedOutput:
             "check": _check_phrases,
         },
     )
+    reply_language: str | None = field(
+        default=None,
+        metadata={
+            "doc": "The language of the reply, such as de, read off its words; not judged if left out.",
+            "check": not_blank,
+        },
+    )
     ticket_fields: Mapping[str, str] = field(
         default_factory=dict, metadata={"doc": "Fields the ticket must have, with exactly these values."}
     )
@@ -242,14 +250,15 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `note_added`, `hand_over_reasons`, `scenario_used` and `calls` (each `server`, `tool`,
-        `arguments`) are read where the scenario expects something of them.
+        keeps elsewhere. `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and `calls` (each
+        `server`, `tool`, `arguments`) are read where the scenario expects something of them.
         """
         body = actual.get("response_body")
         failed = chain(
             check_happened("email_sent", self.email_sent, actual, "no mail was sent", "a mail was sent"),
             check_body_contains(self.response_body_contains, body),
             check_body_excludes(self.response_body_excludes, body),
+            check_reply_language(self.reply_language, actual),
             check_happened(
                 "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
             ),

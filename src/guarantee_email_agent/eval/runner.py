@@ -35,6 +35,7 @@ from guarantee_email_agent.eval.mocks import (
 from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.language import clear_language
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
@@ -154,6 +155,9 @@ class EvalRunner:
         report = await processor.process_email(build_raw_email(test_case), **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
+        if test_case.expected_output.reply_language is not None and actual["email_sent"]:
+            words = self._instructions.load().function_words
+            actual["reply_language"] = clear_language(words.score(actual["response_body"]))
         sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
         failures.extend(map(str, check_captured(test_case, services)))

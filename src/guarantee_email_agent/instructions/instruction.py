@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
+from guarantee_email_agent.instructions.language import NO_FUNCTION_WORDS, FunctionWords
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
@@ -23,6 +24,10 @@ class MainHeader:
     version: str = field(metadata={"doc": "version of the text, quoted"})
     link_hosts: tuple[str, ...] = field(
         default=(), metadata={"doc": "hosts that replies may name in links and mail addresses"}
+    )
+    default_language: str = field(
+        default="en",
+        metadata={"doc": "language of the replies that name none, and of replies where a scenario has no other"},
     )
 
 
@@ -44,7 +49,10 @@ class ScenarioHeader:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioInstruction:
-    """What happens in one kind of situation. No `templates` means that no reply is sent."""
+    """What happens in one kind of situation. No `templates` means that no reply is sent; each has a `language`.
+
+    translations: the text of the file that holds the replies in a language, where it is another file.
+    """
 
     name: str
     trigger: tuple[Condition, ...]
@@ -52,11 +60,22 @@ class ScenarioInstruction:
     body: str
     templates: tuple[ReplyTemplate, ...]
     asks_for: str | None = None
+    translations: Mapping[str, str] = field(default_factory=dict)
     approved_text: str = field(init=False)
-    """Every word that the author wrote into its replies."""
+    """Every word that the author wrote into its replies, in any language."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "approved_text", "\n".join(each.literal_text() for each in self.templates))
+
+    @property
+    def languages(self) -> frozenset[str]:
+        return frozenset(each.language for each in self.templates if each.language)
+
+    def templates_in(self, language: str) -> tuple[ReplyTemplate, ...]:
+        return tuple(each for each in self.templates if each.language == language)
+
+    def approved_text_in(self, language: str) -> str:
+        return "\n".join(each.literal_text() for each in self.templates_in(language))
 
     @property
     def allows_warranty_mentions(self) -> bool:
@@ -76,6 +95,8 @@ class Instructions:
     lexicon: Lexicon = field(repr=False, compare=False)
     scenarios: tuple[ScenarioInstruction, ...]
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
+    default_language: str = "en"
+    function_words: FunctionWords = NO_FUNCTION_WORDS
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -90,6 +111,16 @@ class Instructions:
             asked_for = (template.words_asked_for(fact.name) for template in templates)
             words = self._words[fact.name] = frozenset(fact.words or frozenset[str]().union(*asked_for))
         return words
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that a reply may have, the default one first."""
+        others = frozenset().union(*(each.languages for each in self.scenarios)) - {self.default_language}
+        return (self.default_language, *sorted(others))
+
+    def reply_language(self, scenario: ScenarioInstruction, language: str) -> str:
+        """`language` where the scenario has replies in it, else the default one."""
+        return language if language in scenario.languages else self.default_language
 
     @property
     def hand_over(self) -> HandOverLexicon:

@@ -16,19 +16,30 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
+from guarantee_email_agent.instructions.language import NO_FUNCTION_WORDS, FunctionWords, parse_function_words
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics, parse_lexicon
 from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
 from guarantee_email_agent.instructions.phishing import phishing_problems
-from guarantee_email_agent.instructions.reply_checks import reply_problems
-from guarantee_email_agent.instructions.reply_markup import parse_templates
+from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, parse_templates
 from guarantee_email_agent.instructions.required_rules import check_required_rules
 from guarantee_email_agent.instructions.router import UNCLEAR
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
+from guarantee_email_agent.instructions.translations import (
+    Replies,
+    parse_translation,
+    problems_by_language,
+    split_paths,
+    untranslatable,
+    with_language,
+)
 from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
+
+LANGUAGES_FILE = "languages.md"
+"""Stands beside the main file; needed where there are replies in more than one language."""
 
 TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "idempotency_key")
 """Fields that follow from the mail and the warranty system; no instruction may set them, nor a look-up's number."""
@@ -90,7 +101,10 @@ class InstructionFiles:
 
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
-        files = [(path, _read(path)) for path in (str(self.main), *self._scenario_paths())]
+        paths = [str(self.main), *self._scenario_paths()]
+        if os.path.exists(languages := str(self.main.with_name(LANGUAGES_FILE))):
+            paths.append(languages)
+        files = [(path, _read(path)) for path in paths]
         contents = files, LexiconFiles.beside(self.main).read()
         if self._cached is None or self._cached[0] != contents:
             self._cached = (contents, self._parse_files(*contents))
@@ -111,30 +125,45 @@ class InstructionFiles:
         problems: dict[str, list[str]] = {path: [] for path, _ in files}
         main: _MainFile | None = None
         scenario_files: list[_ScenarioFile] = []
+        function_words = NO_FUNCTION_WORDS
+        own_paths, translated = split_paths([path for path, _ in files[1:] if os.path.basename(path) != LANGUAGES_FILE])
+        translations: dict[str, list[Replies]] = {path: [] for path in own_paths}
         for index, (path, content) in enumerate(files):
             try:
                 text = _decode(path, content)
                 if index == 0:
                     main = _parse(path, text, MainHeader, _parse_main_body)
-                else:
+                elif os.path.basename(path) == LANGUAGES_FILE:
+                    function_words = _parse_function_words(path, text)
+                elif path in translated:
+                    scenario_path, language = translated[path]
+                    translations[scenario_path].append(parse_translation(scenario_path, path, text, language))
+                elif path in translations:
                     scenario_files.append(_parse(path, text, ScenarioHeader, _parse_scenario_body))
+                else:
+                    problems[path].append(f"{path}:1: {untranslatable(path, own_paths)}")
             except InstructionError as error:
                 problems[path].append(error.message)
         topics, places = _collect_topics(main, scenario_files, problems)
         names = dict.fromkeys(places)
-        if len(scenario_files) + 1 < len(files) or main is None:
+        if len(scenario_files) < len(own_paths) or main is None:
             # A file that cannot be read may declare what the triggers of the others name.
             names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
         look_ups = tuple(each for each in self.look_ups if not names.keys().isdisjoint(each.topics))
+        default_language = main.header.default_language if main else "en"
+        if not LANGUAGE_CODE.fullmatch(default_language):
+            problem = f"default_language '{default_language}' is no code of a language. Write one such as en"
+            problems[str(self.main)].append(f"{self.main}:1: {problem}")
         scenarios = []
         for file in scenario_files:
-            scenarios.append(scenario := _scenario(file))
+            replies = (Replies(file.path, file.first_line, file.body.templates, file.text), *translations[file.path])
+            scenarios.append(scenario := _scenario(file, replies, default_language))
             found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
-            of_scenario = _scenario_problems(file, scenario, names, look_ups)
+            of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
             problems[file.path] += dict.fromkeys((*found, *of_scenario))
-            if main is not None:
-                risks = phishing_problems(scenario.templates, main.header.link_hosts)
-                problems[file.path] += [f"{file.place(line)}: {problem}" for line, problem in risks]
+            for source in replies:
+                risks = phishing_problems(source.templates, main.header.link_hosts) if main is not None else ()
+                problems[file.path] += [f"{source.place(line)}: {problem}" for line, problem in risks]
         lines = [line for of_file in problems.values() for line in of_file]
         lexicon: Lexicon | None = None
         try:
@@ -142,21 +171,40 @@ class InstructionFiles:
             lines += _misspelt_topics(lexicon_files, names)
         except InstructionError as error:
             lines.append(error.message)
-        if len(scenario_files) + 1 == len(files) and main is not None:
+        if len(scenario_files) == len(own_paths) and main is not None:
             # Without its look-up every trigger on a topic is wrong, too.
             lines = list(_look_up_problems(self.look_ups, topics)) or lines
         if not lines:
             routing = routing_problems(scenarios, places, look_ups)
             lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing]
+            languages_path = str(self.main.with_name(LANGUAGES_FILE))
+            lines += _unknown_languages(languages_path, default_language, scenarios, function_words)
         if lines or main is None or lexicon is None:
             raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
         main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
-        return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups)
+        return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, function_words)
 
 
 @lru_cache(maxsize=8)
 def _sorted_paths(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] not in "._")
+
+
+def _parse_function_words(path: str, text: str) -> FunctionWords:
+    try:
+        return parse_function_words(text)
+    except MarkupError as error:
+        raise InstructionError(f"{path}:{error.line}: {error.message}", error.code) from None
+
+
+def _unknown_languages(
+    path: str, default_language: str, scenarios: Sequence[ScenarioInstruction], words: FunctionWords
+) -> Iterator[str]:
+    """Languages of replies by whose words no mail can be known."""
+    languages = {default_language}.union(*(scenario.languages for scenario in scenarios))
+    for language in sorted(languages.difference(words.by_language)) if len(languages) > 1 else ():
+        problem = f"there are replies in '{language}', but no words by which a mail in it is known"
+        yield f'{path}:1: {problem}. Add <function-words lang="{language}">'
 
 
 def _read(path: str) -> bytes:
@@ -204,9 +252,12 @@ def _misspelt_topics(lexicon_files: _Texts, topics: Collection[str]) -> Iterator
             yield f"{place}: no instruction file declares the topic '{topic}'{meant}"
 
 
-def _scenario(file: _ScenarioFile) -> ScenarioInstruction:
-    header, templates = file.header, file.body.templates
-    return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for)
+def _scenario(file: _ScenarioFile, replies: Sequence[Replies], default_language: str) -> ScenarioInstruction:
+    """replies: of the scenario's own file and of its translations."""
+    header = file.header
+    templates = tuple(template for each in replies for template in with_language(each.templates, default_language))
+    texts = {str(each.templates[0].language): each.text for each in replies[1:]}
+    return ScenarioInstruction(header.name, header.trigger, header.ticket, file.text, templates, header.asks_for, texts)
 
 
 def _named_topics(file: _ScenarioFile) -> Iterator[str]:
@@ -285,9 +336,14 @@ def _look_up_problems(look_ups: Sequence[LookUp], topics: Sequence[Topic]) -> It
 
 
 def _scenario_problems(
-    file: _ScenarioFile, scenario: ScenarioInstruction, topics: Collection[str], look_ups: Sequence[LookUp]
+    file: _ScenarioFile,
+    scenario: ScenarioInstruction,
+    topics: Collection[str],
+    look_ups: Sequence[LookUp],
+    replies: Sequence[Replies],
+    default_language: str,
 ) -> Iterator[str]:
-    """The problems of one scenario file, each with its place. look_ups: of the declared topics."""
+    """The problems of one scenario and its translations, each with its place. look_ups: of the declared topics."""
     named = [condition.topic for condition in scenario.trigger]
     own = look_ups if None in named else [each for each in look_ups if not set(named).isdisjoint(each.topics)]
     top = f"{file.path}:1"
@@ -305,23 +361,32 @@ def _scenario_problems(
         known = ", ".join(numbers) or "none, since no declared topic has a look-up"
         near = suggestion(scenario.asks_for, numbers)
         yield f"{top}: asks_for: '{scenario.asks_for}' is the number of no look-up{near}. Known are: {known}"
-    for template in scenario.templates:
-        for part in template.all_parts() if scenario.ticket is None else ():
-            if isinstance(part, Placeholder) and part.name == "ticket_number":
-                problem = "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or"
-                yield f"{file.place(part.line)}: {problem} remove it"
+    misplaced = [
+        source.place(part.line)
+        for source in (replies if scenario.ticket is None else ())
+        for template in source.templates
+        for part in template.all_parts()
+        if isinstance(part, Placeholder) and part.name == "ticket_number"
+    ]
+    for place in misplaced:
+        problem = "{ticket_number} stands in a reply without a ticket. Add 'ticket:' to the frontmatter, or"
+        yield f"{place}: {problem} remove it"
     unanswered = next((each for each in scenario.trigger if each.automatic or each.hand_over), None)
     if unanswered is None:
-        unknown = list(fact_problems(scenario.templates, own))
-        for line, problem in unknown or reply_problems(
-            scenario.trigger, scenario.templates, topics, look_ups, has_ticket=scenario.ticket is not None
-        ):
-            yield f"{file.place(line) if line else top}: {problem}"
+        unknown = [
+            f"{source.place(line)}: {problem}"
+            for source in replies
+            for line, problem in fact_problems(source.templates, own)
+        ]
+        yield from unknown
+        if not misplaced and not unknown:
+            yield from problems_by_language(scenario, topics, look_ups, replies, default_language)
     elif scenario.templates:
         why = (
             "machines sent, which must never be answered (RFC 3834)" if unanswered.automatic else "is left for a person"
         )
-        yield f"{file.place(scenario.templates[0].line)}: answers mail that {why}. Remove the <reply>"
+        source = next(each for each in replies if each.templates)
+        yield f"{source.place(source.templates[0].line)}: answers mail that {why}. Remove the <reply>"
     if not any(each.hand_over for each in scenario.trigger):
         for element in parse_elements(scenario.body):
             if element.name in (REASON_ELEMENT, EXCEPTION_ELEMENT):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from guarantee_email_agent.instructions.claims import find_false_claim
+from guarantee_email_agent.instructions.claims import claim_words_in, find_false_claim
 from guarantee_email_agent.instructions.look_up import WARRANTY, WITHHELD_STATUS, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
@@ -62,13 +62,14 @@ def _problems_in(
             yield None, f"has no <reply>{status}", "Add one"
             continue
         yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
+        possible = claim_words_in(fold(" ".join((template.literal_text(), *filter(None, facts.values())))))
         for chosen in _selections(template, facts):
             try:
-                text, line_at = _folded_text(template, facts, chosen)
+                text, line_at, is_joined = _folded_text(template, facts, chosen)
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            if claim := find_false_claim(text, situation, facts.get("coverage")):
+            if claim := find_false_claim(text, situation, facts.get("coverage"), None if is_joined else possible):
                 words = " ".join(claim[0].split())
                 problem = f"the reply says '{words}', which is not so"
                 yield line_at(claim.start()), problem, "Change it, or add a condition"
@@ -162,8 +163,10 @@ def _selections(template: ReplyTemplate, facts: Facts) -> Iterator[frozenset[str
             yield optional | {each.sentence.id}
 
 
-def _folded_text(template: ReplyTemplate, facts: Facts, chosen: frozenset[str]) -> tuple[str, Callable[[int], int]]:
-    """The reply without case and accents, and what gives the line of a position in it."""
+def _folded_text(
+    template: ReplyTemplate, facts: Facts, chosen: frozenset[str]
+) -> tuple[str, Callable[[int], int], bool]:
+    """The reply without case and accents, what gives the line of a position in it, and whether parts share a word."""
     pieces = [(fold(piece.value(facts)), piece.line) for piece in template.pieces(facts, chosen)]
 
     def line_at(position: int) -> int:
@@ -173,4 +176,6 @@ def _folded_text(template: ReplyTemplate, facts: Facts, chosen: frozenset[str]) 
             position -= len(text)
         return template.line
 
-    return "".join(text for text, _ in pieces), line_at
+    texts = [text for text, _ in pieces]
+    is_joined = any(before[-1:].isalnum() and after[:1].isalnum() for before, after in itertools.pairwise(texts))
+    return "".join(texts), line_at, is_joined

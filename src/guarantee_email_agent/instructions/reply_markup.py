@@ -24,6 +24,15 @@ from guarantee_email_agent.instructions.template import (
 )
 
 SENTENCE_ATTRIBUTES = ("id", "use", "hints")
+LANGUAGE_ATTRIBUTE = "lang"
+LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})?")
+"""A language as mails name theirs, in lower case (RFC 5646): "de", "pt-br"."""
+
+_OWN_ATTRIBUTES = {
+    "reply": (LANGUAGE_ATTRIBUTE,),
+    "optional": SENTENCE_ATTRIBUTES,
+    "sentence": SENTENCE_ATTRIBUTES,
+}
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _SENTENCE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_ID_LENGTH = 40
@@ -56,7 +65,7 @@ def _template(element: Element) -> ReplyTemplate:
     parts = tuple(_parts(element, ("if", "choose", "optional")))
     if all(isinstance(part, Text) and not part.text.strip() for part in parts):
         raise _error(element.line, "<reply> is empty. Write the reply into it")
-    template = ReplyTemplate(_conditions(element), parts, element.line)
+    template = ReplyTemplate(_conditions(element), parts, element.line, _language(element))
     ids: set[str] = set()
     for part in template.all_parts():
         if isinstance(part, Sentence):
@@ -64,6 +73,14 @@ def _template(element: Element) -> ReplyTemplate:
                 raise _error(part.line, f"the id '{part.id}' stands twice in this <reply>. Take another")
             ids.add(part.id)
     return template
+
+
+def _language(element: Element) -> str | None:
+    language = element.attributes.get(LANGUAGE_ATTRIBUTE)
+    if language is not None and not LANGUAGE_CODE.fullmatch(language):
+        problem = f'<reply {LANGUAGE_ATTRIBUTE}="{language}">: this is no code of a language'
+        raise _error(element.line, f'{problem}. Write one in lower case, such as {LANGUAGE_ATTRIBUTE}="de"')
+    return language
 
 
 def _parts(element: Element, allowed: tuple[str, ...]) -> Iterator[Part]:
@@ -178,7 +195,7 @@ def _plain_text(text: str, start: int, end: int, line: int) -> Iterator[Text]:
 
 def _conditions(element: Element) -> dict[str, tuple[str, ...]]:
     conditions: dict[str, tuple[str, ...]] = {}
-    own = SENTENCE_ATTRIBUTES if element.name in ("optional", "sentence") else ()
+    own = _OWN_ATTRIBUTES.get(element.name, ())
     for name, value in element.attributes.items():
         if name in own:
             continue

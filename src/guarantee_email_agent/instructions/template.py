@@ -117,7 +117,12 @@ class OfferedSentence:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTemplate(Conditional):
-    """One `<reply>` element; without conditions it always holds."""
+    """One `<reply>` element; without conditions it always holds.
+
+    language: its `lang`, such as "de"; None where the element names none.
+    """
+
+    language: str | None = None
 
     def render(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> str:
         """The reply's text. chosen: ids of sentences; one that the facts do not allow is left out all the same.

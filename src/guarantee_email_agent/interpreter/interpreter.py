@@ -63,7 +63,7 @@ class InstructionInterpreter(ModelClient):
         content = "\n".join(_texts_of(messages[-1]["content"])) if messages else ""
         try:
             if tool == TRIAGE_TOOL:
-                answer = _triage(self._lexicon(), content, _topics_in(tools))
+                answer = {**_triage(self._lexicon(), content, _topics_in(tools)), **_default_language(tools)}
             elif tool == CHOICE_TOOL:
                 answer = _choose_sentences(content)
             elif tool == DRAFT_TOOL:
@@ -131,6 +131,12 @@ def _topics_in(tools: Sequence[Mapping[str, Any]]) -> Collection[str]:
     raise _request_error("the request names no topics")
 
 
+def _default_language(tools: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The first language that the tool offers: in which one a mail is written, code reads off its words."""
+    properties = tools[0]["input_schema"]["properties"] if tools else {}
+    return {"language": properties["language"]["enum"][0]} if "language" in properties else {}
+
+
 def _numbers_by_tier(tiers: Sequence[TokenizedText], lexicon: Lexicon) -> tuple[str, ...]:
     """The numbers of the first tier that gives any; a labelled number further down beats an unlabelled one."""
     unlabelled: tuple[str, ...] = ()
@@ -174,8 +180,13 @@ def _draft(texts: Sequence[str], content: str) -> dict[str, Any]:
     facts = element_in(content, "facts")
     if not isinstance(facts, dict):
         raise _request_error("the request holds no facts")
-    for text in reversed(texts):
-        if (template := select_template(parse_templates(text), facts)) is not None:
+    # The replies in another language stand behind those in the default one, or name their language.
+    by_text = [parse_templates(text) for text in reversed(texts)]
+    language = facts.get("language")
+    named = [[each for each in templates if each.language == language] for templates in by_text]
+    unnamed = [[each for each in templates if each.language is None] for templates in by_text]
+    for templates in (*named, *unnamed):
+        if (template := select_template(templates, facts)) is not None:
             try:
                 return {"body": template.render(facts)}
             except MissingFactError as error:

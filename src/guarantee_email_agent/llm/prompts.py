@@ -45,7 +45,10 @@ _DRAFT_TOOL_DEFINITION: Mapping[str, Any] = {
 
 @lru_cache(maxsize=8)
 def _triage_tool(
-    topics: tuple[Topic, ...], reasons: tuple[HandOverReason, ...], look_ups: tuple[LookUp, ...]
+    topics: tuple[Topic, ...],
+    reasons: tuple[HandOverReason, ...],
+    look_ups: tuple[LookUp, ...],
+    languages: tuple[str, ...],
 ) -> Mapping[str, Any]:
     properties: dict[str, Any] = {
         "topic": {
@@ -55,6 +58,13 @@ def _triage_tool(
         },
         **{numbers_key(look_up.number): _numbers_schema(look_up) for look_up in look_ups},
     }
+    if len(languages) > 1:
+        properties["language"] = {
+            "type": "string",
+            "enum": list(languages),
+            "description": "The language that the customer writes in, whatever language they ask for. "
+            f"For any other one, for a mixed mail and for a mail too short to tell: {languages[0]}",
+        }
     if reasons:
         described = "; ".join(f"{reason.name}: {reason.description}" for reason in reasons)
         properties["hand_over"] = {
@@ -92,12 +102,13 @@ def _numbers_schema(look_up: LookUp) -> dict[str, Any]:
 
 
 def is_triage(answer: object, topics: Sequence[Topic], look_ups: Sequence[LookUp] = (WARRANTY,)) -> bool:
-    """Whether a model's input of the triage tool fits its schema; `hand_over` may be left out."""
+    """Whether a model's input of the triage tool fits its schema; `hand_over` and `language` may be left out."""
     return (
         isinstance(answer, Mapping)
         and answer.get("topic") in [topic.name for topic in (*topics, UNCLEAR_TOPIC)]
         and all(_are_texts(answer.get(numbers_key(look_up.number))) for look_up in look_ups)
         and _are_texts(answer.get("hand_over", ()))
+        and isinstance(answer.get("language", ""), str)
     )
 
 
@@ -149,7 +160,9 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     return _request(
         [instructions.main_body],
         content,
-        _triage_tool(instructions.topics, instructions.hand_over.reasons, instructions.look_ups),
+        _triage_tool(
+            instructions.topics, instructions.hand_over.reasons, instructions.look_ups, instructions.languages
+        ),
     )
 
 
@@ -215,12 +228,18 @@ def draft_request(
     scenario: ScenarioInstruction,
     facts: Mapping[str, str | None],
     objections: tuple[str, ...] = (),
+    *,
+    language: str = "en",
 ) -> dict[str, Any]:
-    """`objections`: what was wrong with the draft before this one."""
-    content = _element("facts", {"scenario": scenario.name, **facts}) + "\n" + _mail_element(email)
+    """objections: what was wrong with the draft before this one. language: to write in."""
+    known = {"scenario": scenario.name, "language": language, **facts}
+    content = _element("facts", known) + "\n" + _mail_element(email)
     if objections:
         content += "\n" + _element("objections-to-your-last-draft", list(objections))
-    return _request([instructions.main_body, scenario.body], content, _DRAFT_TOOL_DEFINITION)
+    texts = [instructions.main_body, scenario.body]
+    if language in scenario.translations:
+        texts.append(scenario.translations[language])
+    return _request(texts, content, _DRAFT_TOOL_DEFINITION)
 
 
 def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""The language of a reply, and that nothing a mail asks for changes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.reply_language import choose_language
+from guarantee_email_agent.instructions.instruction import Instructions
+
+MAILS = Path(__file__).parents[1] / "interpreter" / "mails"
+GERMAN_REPLY = "Guten Tag, bitte nennen Sie uns die Seriennummer Ihres Geräts, damit wir Ihre Garantie prüfen können."
+
+
+def mail(body: str, subject: str = "") -> Email:
+    return parse_email(
+        {
+            "subject": subject,
+            "body": body,
+            "from": "customer@example.com",
+            "received": "2026-01-18T10:00:00Z",
+            "message_id": "<1@example.com>",
+        }
+    )
+
+
+def language_of(email: Email, instructions: Instructions, picked: object = "en", *, quotes_us: bool = False) -> str:
+    return choose_language(picked, email, instructions, quotes_us=quotes_us)
+
+
+def test_a_mail_is_answered_in_the_language_of_its_words(instructions: Instructions) -> None:
+    email = mail("Bonjour, mon four ne chauffe plus. Que dois-je faire ?")
+
+    assert language_of(email, instructions) == "fr"
+
+
+@pytest.mark.parametrize("picked", ["pl", "de", "xx", "", None, 7, ["pl"]])
+def test_a_model_cannot_answer_an_english_mail_in_another_language(picked: object, instructions: Instructions) -> None:
+    email = mail("Hello, my kettle leaks. Please answer in Polish, odpowiedz po polsku. Is it under warranty?")
+
+    assert language_of(email, instructions, picked) == "en"
+
+
+def test_a_mail_in_a_language_without_replies_gets_the_default_one(instructions: Instructions) -> None:
+    email = mail("Buongiorno, il mio forno non si accende più e vorrei sapere cosa posso fare.")
+
+    assert language_of(email, instructions, "es") == "en"
+
+
+def test_a_mixed_mail_gets_the_default_language_whatever_a_model_picks(instructions: Instructions) -> None:
+    email = mail(
+        "Mein Trockner ist kaputt und ich möchte wissen, was Sie für mich tun können. "
+        "My dryer is broken and I would like to know what you can do for me."
+    )
+
+    assert language_of(email, instructions, "de") == "en"
+
+
+def test_a_mail_too_short_to_tell_gets_the_language_that_a_model_picks_and_a_word_confirms(
+    instructions: Instructions,
+) -> None:
+    email = mail("Föhn 44-10, geht nimmer", "Föhn")
+
+    assert language_of(mail("SN48213"), instructions, "de") == "en"
+    assert language_of(mail("Seriennummer SN48213"), instructions, "de") == "de"
+    assert language_of(mail("Seriennummer SN48213"), instructions, "pl") == "en"
+    assert language_of(email, instructions, "de") == "de"
+
+
+def test_a_number_alone_that_answers_us_is_answered_in_the_language_of_our_mail(instructions: Instructions) -> None:
+    email = mail(f"SN48213\n\nAm 18.01.2026 schrieb Service:\n> {GERMAN_REPLY}\n")
+
+    assert email.new_text == "SN48213"
+    assert language_of(email, instructions, quotes_us=True) == "de"
+    assert language_of(email, instructions, quotes_us=False) == "en"
+
+
+def test_quoted_words_do_not_outweigh_those_of_the_customer(instructions: Instructions) -> None:
+    email = mail(f"Hello, here it is: SN48213. Thank you!\n\nAm 18.01.2026 schrieb Service:\n> {GERMAN_REPLY}\n")
+
+    assert language_of(email, instructions, "de", quotes_us=True) == "en"
+
+
+def test_the_subject_of_an_answer_does_not_count(instructions: Instructions) -> None:
+    email = mail("SN48213", "AW: Ihre Anfrage zu der Seriennummer")
+
+    assert language_of(email, instructions, "en") == "en"
+
+
+def test_no_labelled_mail_is_answered_in_a_wrong_language(instructions: Instructions) -> None:
+    """The default language is harmless where a mail is not clear."""
+    wrong, found = [], dict.fromkeys(instructions.languages, 0)
+    total = dict(found)
+    for path in sorted(MAILS.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            labelled = json.loads(line)
+            language = language_of(mail(labelled["body"], labelled["subject"]), instructions)
+            written = labelled["lang"]
+            if written in total:
+                total[written] += 1
+                found[written] += language == written
+            if language not in (written, "en") and written != "other":
+                wrong.append(f"{labelled['id']}: {written}, answered in {language}")
+    assert wrong == []
+    shares = {language: found[language] / total[language] for language in total}
+    assert min(shares.values()) > 0.8, shares
+    assert shares["de"] > 0.94, shares
