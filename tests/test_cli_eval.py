@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,11 +66,8 @@ def test_a_configuration_can_be_named(how: str, run: Run, tmp_path: Path, suite:
 
 
 def test_a_bad_instruction_file_is_told_with_file_and_line_and_ends_in_2(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "instructions" / "scenarios"
-    folder.mkdir(parents=True)
+    shutil.copytree(ROOT / "instructions", tmp_path / "instructions")
     (tmp_path / "instructions" / "main.md").write_text("no frontmatter\n", encoding="utf-8")
-    for path in (ROOT / "instructions" / "scenarios").glob("*.md"):
-        (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     done = run("eval")
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"guarantee-email-agent: \S*main\.md:1: has no frontmatter\..*\n", done.stderr)
