@@ -29,8 +29,16 @@ def folder(tmp_path: Path) -> Path:
 
 def test_its_suite_passes(folder: Path) -> None:
     done = run(folder, "eval")
-    assert "Pass rate: 30/30 (100%)" in done.stdout
+    assert "Pass rate: 39/39 (100%)" in done.stdout
     assert done.returncode == 0
+
+
+def test_a_german_sentence_that_is_gone_fails_a_scenario(folder: Path) -> None:
+    reply = folder / "instructions" / "scenarios" / "order-cancelled.de.md"
+    reply.write_text(reply.read_text().replace("Das Geld geht auf das Konto zurück, von dem es kam.", "Danke."))
+    done = run(folder, "eval")
+    assert "order_cancelled_003" in done.stdout
+    assert done.returncode == 4
 
 
 def test_an_edited_table_of_words_changes_the_answers(folder: Path) -> None:
