@@ -34,6 +34,7 @@ MAX_WORDS_TO_BACK_REFERENCE = 4
 MAX_LINES_TO_VALUE = 3
 MAX_WORDS_BEFORE_LABEL = 5
 MAX_WORDS_BACK = 60
+MAX_BRACKETS = 60
 MAX_TABLE_LINE = 500
 MAX_TABLE_ROWS = 50
 MIN_LENGTH_BEFORE_LABEL = 5
@@ -101,7 +102,7 @@ class _Extractor:
         self._found: dict[int, NumberSpan] = {}
         self._taken = find_address_words(words)
         examples = (label for label in self._labels.values() if label.payload == "example")
-        self._after_example = frozenset(index for label in examples for index in (label.end, label.end + 1))
+        self._after_example = frozenset(index for label in examples for index in _words_of_example(words, label.end))
         self._reader = NumberSpanReader(words, lexicon, self._after_example)
         self._corrections = CorrectionReader(words, lexicon, self._labels, self._reader)
         self._combined = dict(self._find_combined_labels())
@@ -138,6 +139,9 @@ class _Extractor:
         combined = {index for both in self._combined.values() for index in range(both.first, both.end)}
         for label in self._labels.values():
             if label.payload != "other" or label.first in self._taken or label.first in combined:
+                continue
+            if column := self._numbers_in_column(label):
+                self._taken.update(index for cell in column for index in range(cell.first, cell.end))
                 continue
             number = self._number_after(label) or self._number_before(label)
             while number is not None:
@@ -275,11 +279,21 @@ class _Extractor:
                 index = self._reader.span_at(index).end
             elif following.payload == label.payload == "serial":
                 index, label = following.end, following
+            elif following.payload == "example" and (behind := self._end_of_brackets(following)):
+                index = behind
             elif self._starts_other_label(following):
                 break
             else:
                 index += 1
         return unlinked
+
+    def _end_of_brackets(self, label: PhraseMatch[LabelKind]) -> int | None:
+        """The word behind the brackets that `label` begins in, as in "Serial number (e.g. SN12345): 4711-A"."""
+        words, start = self._words, self._words.starts[label.first]
+        if "(" not in words.gap_before(label.first):
+            return None
+        end = words.text.find(")", start, start + MAX_BRACKETS)
+        return bisect_left(words.starts, end) if end >= 0 else None
 
     def _follows_link_word(self, index: int) -> bool:
         """Whether a word like "is", or "is the", stands before word `index`."""
@@ -384,6 +398,12 @@ class _Extractor:
     def _add(self, number: NumberSpan) -> None:
         self._found[number.first] = number
         self._taken.update(range(number.first, number.end))
+
+
+def _words_of_example(words: TokenizedText, first: int) -> tuple[int, ...]:
+    """The word behind a word like "e.g.", and the next, unless a bracket closes between them."""
+    is_closed = first + 1 < len(words.folded) and ")" in words.gap_before(first + 1)
+    return (first,) if is_closed else (first, first + 1)
 
 
 def _outermost(labels: Iterable[PhraseMatch[LabelKind]]) -> Iterator[PhraseMatch[LabelKind]]:

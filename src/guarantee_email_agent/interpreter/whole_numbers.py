@@ -28,6 +28,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DIGIT = re.compile(r"[0-9]")
 _BESIDE = re.compile(r"[ ()/+.-]{1,4}")
 _WRAPPED = re.compile(r"[-/_][ \t]{0,9}\n[ \t]{0,9}")
+_PREFIXED = re.compile(r"[A-Z]+[0-9]+")
 _GROUPED = re.compile(
     r"[A-Z]{1,4}(?: [0-9][A-Z0-9]{0,4})+(?: [A-Z]{1,3})?"  # FD 9804 00231, CX 5519 02A
     r"|(?=[A-Z]{0,4}[0-9])[A-Z0-9]{1,5}(?: [0-9]{2,5})* [A-Z]{1,3}"  # 4C 7719 0033 X
@@ -160,11 +161,14 @@ def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:
         return len(groups[0]) >= MIN_LENGTH_OF_ALIKE  # AB12 CD34
     if len(_DIGIT.findall(joined)) < MIN_DIGITS_OF_GROUPS:
         return False
-    if not joined.isdigit():
-        return _GROUPED.fullmatch(" ".join(groups)) is not None
-    if len(groups) == 2 and _YEAR.fullmatch(groups[1]):
-        return False
     length, last = len(groups[0]), len(groups[-1])
+    is_with_year = len(groups) == 2 and _YEAR.fullmatch(groups[1]) is not None
+    if not joined.isdigit():
+        are_alike = MIN_LENGTH_OF_ALIKE <= length and {len(group) for group in groups} == {length}
+        is_prefixed = _PREFIXED.fullmatch(groups[0]) is not None and "".join(groups[1:]).isdigit()  # TS90 0101
+        return (are_alike and is_prefixed and not is_with_year) or _GROUPED.fullmatch(" ".join(groups)) is not None
+    if is_with_year:
+        return False
     are_alike = length > 2 and all(len(group) == length for group in groups[:-1])
     return is_behind_sn or (are_alike and (last == length or (1 < last < length and len(groups) > 2)))
 

@@ -34,6 +34,7 @@ _INNER_OPENING = (
     rf"(?<=[\s.,;!?)-])(?:{'|'.join([re.escape(phrase[0].upper() + phrase[1:]) for phrase in _OPENINGS])})"
     r"(?:[^\W\d_]{1,14}[.,]{0,2} ){0,3}\d"
 )
+_SENTENCE_ENDS = (".", "!", "?")
 _MAX_NAME_WORDS = 5
 _MAX_ABBREVIATION_CHARS = 4  # "Dr." may stand in a name, "broken." ends a sentence
 _MAX_CHARS = 600
@@ -60,9 +61,12 @@ def find_attribution(lines: list[str], number: int, *, is_marked: bool) -> tuple
         if _is_attribution(joined, is_marked=is_marked):
             # A line further up is the customer's unless it gives the time, or the name before the address.
             is_part = first == number or has_time(joined) or _ends_in_name(joined.partition("<")[0])
-            if is_part and not cut and opens_attribution(joined.lower()):
+            opens = is_part and not cut and opens_attribution(joined.lower())
+            start = _find_inner_opening(joined, len(line) - cut, is_marked=is_marked)
+            # "On 3 February it broke. On Wed, Feb 4, 2026 at 3:59 PM, Jane wrote:" has a sentence of the customer's.
+            if opens and not (start and joined[:start].rstrip()[-1:] in _SENTENCE_ENDS):
                 return first, 0
-            if start := _find_inner_opening(joined, len(line) - cut, is_marked=is_marked):
+            if start:
                 indent = len(lines[first]) - len(lines[first].lstrip())
                 return first, indent + cut + start
             is_apart = is_marked or first == 0 or not lines[first - 1].strip()
