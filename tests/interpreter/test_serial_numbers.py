@@ -269,6 +269,23 @@ def test_tells_whether_a_number_carried_a_label(text: str, labelled: bool, lexic
     assert extract_serial_numbers(tokenize(text), lexicon).labelled is labelled
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Serial number (e.g. SN12399): TS90015", ("TS90015",)),
+        ("Serial number (for example SN12399) TS90015", ("TS90015",)),
+        ("Serial number (e.g. SN12399):\nDevice: toaster", ()),
+        ("Serial number (e.g. SN12399: TS90015", ()),
+        ("Serial number: TS90 0101", ("TS900101",)),
+        ("Serial numbers 4C 7719 0033 X, 4C 7719 0034 K", ("4C77190033X", "4C77190034K")),
+        ("Serial number | Order\n4711-A | 998877", ("4711-A",)),
+        ("Model | Serial number | Order number\nKX200 | RT-44711 | RT-99887", ("RT-44711",)),
+    ],
+)
+def test_examples_groups_and_columns_are_read_as_written(text: str, numbers: tuple[str, ...], lexicon: Lexicon) -> None:
+    assert extract_serial_numbers(tokenize(text), lexicon).numbers == numbers
+
+
 @pytest.mark.parametrize("spelling", ["SN12345", "sn-12345", "12345", "SN 123.45"])
 def test_spellings_of_one_number_have_one_key(spelling: str) -> None:
     assert canonical_serial_number(spelling) == "12345"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult
 from guarantee_email_agent.eval.checks import (
@@ -158,7 +158,9 @@ class EvalRunner:
         if test_case.expected_output.reply_language is not None and actual["email_sent"]:
             words = self._instructions.load().function_words
             actual["reply_language"] = clear_language(words.score(actual["response_body"]))
-        sender = test_case.expected_output.sent_to or parse_address(test_case.input.email.from_address) or ""
+        sender = test_case.expected_output.sent_to or next(
+            iter(parse_addresses(test_case.input.email.from_address)), ""
+        )
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
         failures.extend(map(str, check_captured(test_case, services)))
         if previous is not None and report.scenario_used is not None:

@@ -160,7 +160,7 @@ class NumberSpanReader:
                 return None
         elif not _LIST_GAP.fullmatch(words.gap_before(index)):
             return None
-        return self.serial_number_at(index)
+        return self.serial_number_at(index) or self.spaced_serial_number_at(index)
 
     def ends_line(self, number: NumberSpan) -> bool:
         words = self._words

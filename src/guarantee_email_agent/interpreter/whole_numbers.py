@@ -164,7 +164,7 @@ def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:
     length, last = len(groups[0]), len(groups[-1])
     is_with_year = len(groups) == 2 and _YEAR.fullmatch(groups[1]) is not None
     if not joined.isdigit():
-        are_alike = MIN_LENGTH_OF_ALIKE <= length and {len(group) for group in groups} == {length}
+        are_alike = length >= MIN_LENGTH_OF_ALIKE and {len(group) for group in groups} == {length}
         is_prefixed = _PREFIXED.fullmatch(groups[0]) is not None and "".join(groups[1:]).isdigit()  # TS90 0101
         return (are_alike and is_prefixed and not is_with_year) or _GROUPED.fullmatch(" ".join(groups)) is not None
     if is_with_year:

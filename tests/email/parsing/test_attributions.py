@@ -55,6 +55,11 @@ def test_behind_other_text_the_column_says_where_it_starts() -> None:
     assert start("  Yes. On 5/1/2026 10:00, Support wrote:") == (0, 7)
 
 
+def test_a_sentence_of_the_customers_that_opens_like_one_stays_new() -> None:
+    line = "On 3 February it broke. On Wed, Feb 4, 2026 at 3:59 PM, desk@example.net wrote:"
+    assert start(line) == (0, line.index("On Wed"))
+
+
 def test_of_several_openings_in_a_line_the_last_with_a_date_counts() -> None:
     line = "Bought on 5 May 2024. On 5/1/2026 at 10:00, Support wrote:"
     assert start(line) == (0, line.index("On 5/1"))

@@ -123,11 +123,10 @@ def _find_quotation(
             following = _next_nonempty_line(lines, number + 1)
             is_block = following is not None and _is_header_block(lines, following, is_below_rule=True)
             return _Quotation(number, "rest") if is_block else None
-        if stripped[1] in _RULE and stripped[-2] in _RULE:
-            if words.lower() in _DIVIDERS:
-                return _Quotation(number, "rest")
-            if is_attribution_between_dashes(words):
-                return _Quotation(number, "marked lines" if _is_marked(lines, number) else "rest below new text")
+        if words.lower() in _DIVIDERS:
+            return _Quotation(number, "rest")
+        if is_attribution_between_dashes(words):
+            return _Quotation(number, "marked lines" if _is_marked(lines, number) else "rest below new text")
     if ":" in stripped and _is_header_block(lines, number) and (has_new or _is_apart(lines, number)):
         return _Quotation(number, "rest")
     if last in ":\u00ae" and stripped.rstrip(" :").lower() in _FORWARD_LINES:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
@@ -168,7 +168,7 @@ def _failed_checks(
 ) -> Iterator[str]:
     """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
-    sender = expected.sent_to or parse_address(case.input.email.from_address) or ""
+    sender = expected.sent_to or next(iter(parse_addresses(case.input.email.from_address)), "")
     yield from runner.validate_output(expected, actual, sender)[1]
     yield from map(str, check_captured(case, services))
     if failure is not None:
