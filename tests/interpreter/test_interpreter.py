@@ -162,6 +162,8 @@ SPARE_PARTS = Topic("spare-parts", "Wants a spare part.")
         ("Is the wobbulator seal of my dryer still under warranty? The serial number is HT20491.", "warranty"),
         ("Where is my order? You wanted to send me the wobbulator seal on Monday, status of my order please.", "other"),
         ("My dryer is broken.", "warranty"),
+        ("My dryer HT20491 leaks. Is it the wobbulator seal?", "warranty"),
+        ("My dryer stopped working. Is it the wobbulator seal?", "warranty"),
         ("Congratulations, you have been selected for a wobbulator seal.", "other"),
     ],
 )

@@ -44,7 +44,7 @@ def classify_topic(
     conflict, hence unclear: it is never brushed off. Mail of strangers is about something else even if it talks shop.
 
     A topic that was added to the shipped ones has to outweigh each of them. Devices and serial numbers, of which any
-    customer writes, count nothing against it.
+    customer writes, count nothing against it, but beside a fault the number does: there the warranty is asked for.
     """
     scores = _score_topics(written, lexicon, topics)
     if not any(scores.values()) and quoted.folded:
@@ -56,10 +56,20 @@ def classify_topic(
         (weight, topic), *others = by_name
         if others and others[0][0] == weight:
             return UNCLEAR
-        if weight > max(scores[WARRANTY_TOPIC] - scores[_DEVICES] + scores[FAULT], scores[OTHER_TOPIC]):
+        if weight > max(_weight_against_added(scores, has_serial_number), scores[OTHER_TOPIC]):
             return topic
     topic = _classify_shipped(written, scores, has_serial_number, lexicon)
     return topic if topic in topics else UNCLEAR
+
+
+def _weight_against_added(scores: dict[str, int], has_serial_number: bool) -> int:
+    """What speaks for a device and its fault against a topic that was added."""
+    fault = scores[FAULT]
+    weight = scores[WARRANTY_TOPIC] - scores[_DEVICES] + fault
+    if fault >= WEIGHT_OF_FAULT and has_serial_number:
+        weight += WEIGHT_OF_SERIAL_NUMBER
+    # Who only mentions a spare part, but whose device certainly failed, is not sent to the shop.
+    return max(weight, WEIGHT_OF_CLEAR_TOPIC - 1) if fault >= WEIGHT_OF_CERTAIN_FAULT else weight
 
 
 def _classify_shipped(written: TokenizedText, scores: dict[str, int], has_serial_number: bool, lexicon: Lexicon) -> str:
