@@ -424,6 +424,15 @@ def test_the_models_text_holds_no_topic(folder: InstructionFolder) -> None:
         ),
         ("- {topic: spare-parts}", "- {intent: spare-parts}", 5, "trigger[0].intent is called 'topic' now. Rename it"),
         ("topic: spare-parts}", "topic: spare-parts, serial_numbers: one}", 5, "trigger[0]: applies in no situation: "),
+        ("- {topic: spare-parts}", "- {}", 5, "trigger[0]: names no topic, so that every mail would have it. "),
+        (
+            "- {topic: spare-parts}",
+            "- spare-parts",
+            5,
+            "'spare-parts'. Write a line '- {topic: NAME}' below 'trigger:'",
+        ),
+        ("\n  - {topic: spare-parts}", " spare-parts", 4, "Write a line '- {topic: NAME}' below 'trigger:'"),
+        ("\n  - {topic: spare-parts}", "", 4, "but is empty. Write a line '- {topic: NAME}' below 'trigger:'"),
         ('name="spare-parts"', 'name="other"', 8, "the topic 'other' is declared in main.md:"),
         ('name="spare-parts"', 'name="unclear"', 8, "the topic 'unclear' is built in"),
         (

@@ -66,6 +66,18 @@ def test_the_default_language_is_that_of_replies_that_name_none(folder: Instruct
         ("unverified-sendr.it.md", ITALIAN, 1, "did you mean 'unverified-sender'? Rename it, or add the scenario"),
         ("missing-info.German.md", ITALIAN, 1, "'German' in the file's name is no code of a language"),
         (
+            "unverified-sender.IT.md",
+            ITALIAN,
+            1,
+            "no code of a language. Write it in lower case: unverified-sender.it.md",
+        ),
+        (
+            "unverified-sender-it.md",
+            ITALIAN,
+            1,
+            "has no frontmatter. If it holds a scenario's replies in another langu",
+        ),
+        (
             "unverified-sender.it.md",
             f"---\nname: x\n---\n{ITALIAN}",
             1,
@@ -100,7 +112,8 @@ def test_a_language_whose_mails_nobody_can_know_is_refused(folder: InstructionFo
 
     (found,) = folder.problems()
 
-    assert found.startswith("languages.md:1: there are replies in 'cy', but no words by which a mail in it is known.")
+    assert found.startswith("languages.md:1: there are replies in 'cy' (unverified-sender), but no words by which")
+    assert found.endswith("known are: cs, da, de, en, es, fr, it, nl, pl, pt, sv")
 
 
 def test_a_translation_without_a_fact_is_refused_with_its_file_and_line(folder: InstructionFolder) -> None:

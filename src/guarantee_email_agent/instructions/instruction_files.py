@@ -203,8 +203,10 @@ def _unknown_languages(
     """Languages of replies by whose words no mail can be known."""
     languages = {default_language}.union(*(scenario.languages for scenario in scenarios))
     for language in sorted(languages.difference(words.by_language)) if len(languages) > 1 else ():
-        problem = f"there are replies in '{language}', but no words by which a mail in it is known"
-        yield f'{path}:1: {problem}. Add <function-words lang="{language}">'
+        names = ", ".join(scenario.name for scenario in scenarios if language in scenario.languages) or "main"
+        problem = f"there are replies in '{language}' ({names}), but no words by which a mail in it is known"
+        known = ", ".join(sorted(words.by_language)) or "none"
+        yield f'{path}:1: {problem}. Add <function-words lang="{language}">, or correct it; known are: {known}'
 
 
 def _read(path: str) -> bytes:
@@ -289,10 +291,10 @@ def _parse(
     lines = text.split("\n")
     closing = next((index for index in range(1, len(lines)) if lines[index].rstrip() == "---"), None)
     if lines[0].rstrip() != "---" or closing is None:
-        raise InstructionError(
-            f"{path}:1: has no frontmatter. Begin the file with '---', the header's lines, and another '---'",
-            "instruction_frontmatter_missing",
-        )
+        remedy = "Begin the file with '---', the header's lines, and another '---'"
+        if lines[0].startswith("<reply"):
+            remedy = "If it holds a scenario's replies in another language, call it SCENARIO.LANGUAGE.md"
+        raise InstructionError(f"{path}:1: has no frontmatter. {remedy}", "instruction_frontmatter_missing")
     # A leading empty line keeps line numbers those of the file.
     header_text = "\n" + "\n".join(lines[1:closing]) + "\n"
     try:
@@ -322,6 +324,8 @@ def _format_problem(problem: Problem) -> str:
         return f"{key} is missing. Add it to the frontmatter"
     if problem.kind == "unknown" and (name := _RENAMED_KEYS.get(str(problem.path[-1]))):
         return f"{key} is called '{name}' now. Rename it"
+    if problem.path[:1] == ("trigger",) and problem.message.startswith(("must be a list", "must be a mapping")):
+        return f"{key}: {problem.message.partition(';')[0]}. Write a line '- {{topic: NAME}}' below 'trigger:'"
     return f"{key}: {problem.message}" if key else problem.message
 
 

@@ -58,6 +58,8 @@ def untranslatable(path: str, own_paths: Sequence[str]) -> str:
     scenario, language = _split_name(path)
     if not LANGUAGE_CODE.fullmatch(language or ""):
         problem = f"'{language}' in the file's name is no code of a language"
+        if language and LANGUAGE_CODE.fullmatch(small := language.lower()):
+            return f"{problem}. Write it in lower case: {scenario}.{small}.md"
         return f"{problem}. Call a scenario's replies in German {scenario}.de.md"
     near = suggestion(scenario, sorted(_split_name(each)[0] for each in own_paths))
     return f"there is no {scenario}.md that it could translate{near or '.'} Rename it, or add the scenario"

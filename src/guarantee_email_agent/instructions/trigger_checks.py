@@ -14,6 +14,8 @@ _NEVER_APPLIES = (
     "and hand_over alone. Remove what cannot hold"
 )
 
+_NAMES_NOTHING = "names no topic, so that every mail would have it. Write one, such as {topic: other}"
+
 
 def trigger_problems(
     trigger: Sequence[Condition], topics: Collection[str], look_ups: Sequence[LookUp] = (WARRANTY,)
@@ -27,6 +29,8 @@ def trigger_problems(
             remedy = suggestion(topic, known) or f'. Write <topic name="{topic}"> into one, or name a declared one'
             message = f"no instruction file declares the topic '{topic}'{remedy}"
             problems.append(Problem(("trigger", index, "topic"), "value", message))
+        elif condition == Condition():
+            problems.append(Problem(("trigger", index), "value", _NAMES_NOTHING))
         elif wrong := _look_up_problem(condition, topics, look_ups):
             problems.append(Problem(("trigger", index, wrong[0]), "value", wrong[1]))
         elif not any(condition.holds(situation) for situation in all_situations(topics, look_ups)):
