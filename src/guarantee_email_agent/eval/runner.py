@@ -36,7 +36,7 @@ from guarantee_email_agent.eval.models import EvalExpectedOutput, EvalResult, Ev
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
-from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OpenServices = Callable[[EvalTestCase], AbstractAsyncContextManager[MockedServices]]
+OpenServices = Callable[[EvalTestCase, LexiconSource], AbstractAsyncContextManager[MockedServices]]
 
 Result = TypeVar("Result")
 
@@ -133,7 +133,7 @@ class EvalRunner:
         logger.info("Executing eval: %s", test_case.scenario_id)
         if self._open_services is None:
             return await self._run(test_case, llm, MockedServices.in_process(test_case, self.lexicon))
-        async with self._open_services(test_case) as services:
+        async with self._open_services(test_case, self.lexicon) as services:
             return await self._run(test_case, llm, services)
 
     async def _run(self, test_case: EvalTestCase, llm: LanguageModel | None, services: MockedServices) -> EvalResult:

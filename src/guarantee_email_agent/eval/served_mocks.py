@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -72,11 +72,13 @@ class ServedMocks:
     stopped_by: why the agent has to stop at once; None as long as it need not.
     """
 
-    def __init__(self, test_case: EvalTestCase) -> None:
+    def __init__(self, test_case: EvalTestCase, on_silence: Callable[[], None] = lambda: None) -> None:
+        """on_silence: is called on the server's event loop for each call that is never answered, as it comes in."""
         self.tools = ToolMocks(test_case.input.mock_responses)
         self.clients = create_mock_clients(test_case)
         self.stopped_by: str | None = None
         self._left = MAX_ARGUMENT_CHARS
+        self._on_silence = on_silence
         mocks = test_case.input.mock_responses
         own = {
             "mail": MailboxTools(MockMailStore(test_case, self.clients["gmail"]), 0).tools(),
@@ -101,6 +103,13 @@ class ServedMocks:
 
     def stop(self, reason: str) -> None:
         self.stopped_by = self.stopped_by or reason
+
+    async def fail(self, server: str, error: object) -> None:
+        """A time-out lasts until the scenario is over."""
+        if error == "timeout":
+            self._on_silence()
+            await asyncio.Event().wait()
+        raise ToolError(f"{_SERVICES.get(server, server)}_unavailable", "the service is not available", retryable=True)
 
 
 class _Server:
@@ -144,7 +153,7 @@ class _OwnServer(_Server):
         if self._error is not None and tool_name in self._dispatcher.tools:
             # A note is taken where tickets come back malformed, as in a run in process.
             if self._error != "malformed":
-                await _fail(self._name, self._error)
+                await self._mocks.fail(self._name, self._error)
             elif self._name == "mail":
                 return types.CallToolResult(content=[types.TextContent(type="text", text="unexpected answer")])
             elif tool_name != "add_note":
@@ -176,17 +185,10 @@ class _MockedServer(_Server):
         if error == "slow":
             await asyncio.sleep(SLOW_S)
         elif error is not None and error != "malformed":
-            await _fail(self._name, error)
+            await self._mocks.fail(self._name, error)
         if isinstance(answer, str):
             return types.CallToolResult(content=[types.TextContent(type="text", text=answer)])
         return structured_result(answer)
-
-
-async def _fail(server: str, error: object) -> None:
-    """A time-out lasts until the scenario is over."""
-    if error == "timeout":
-        await asyncio.Event().wait()
-    raise ToolError(f"{_SERVICES.get(server, server)}_unavailable", "the service is not available", retryable=True)
 
 
 # Our own servers ------------------------------------------------------------------------------------------------------

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from httpx2 import AsyncByteStream, Response
     from mcp.client._transport import TransportStreams
 
@@ -43,12 +46,20 @@ async def http_transport(
 
     # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
     headers = {"Accept-Encoding": "identity", **launch.headers}
-    http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None))
+    http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None), verify=_ssl_context())
     http.event_hooks["response"] += [_record_error_status, limit_size]
     assert launch.url is not None
     client = streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes)
     async with http, client as streams:
         yield streams
+
+
+@cache
+def _ssl_context() -> SSLContext:
+    """The client's default, read once: its certificates take 20 ms, and every session has a client of its own."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 async def _record_error_status(response: Response) -> None:

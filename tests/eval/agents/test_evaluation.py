@@ -80,22 +80,38 @@ def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "failure"),
+    ("program", "expected"),
     [
-        ("send(body='shipped')", "calls: orders.get_order was not called"),
-        (f"send(body='shipped'){HEALTHY.replace('send(', '0 and send(')}", "calls: made in another order"),
-        (f"{HEALTHY}send(message_id='<2@example.com>')", "email_sent: 2 mails were sent"),
-        (HEALTHY.replace("send(", "send('other@example.com', "), "email_sent: a mail went to somebody else"),
-        (f"call('ticketing', 'list_tickets'){HEALTHY}", "never_called: ticketing.list_tickets was called"),
-        (f"call('orders', 'get_order', id='B'){HEALTHY}", "calls: orders.get_order was called 1 time"),
-        (f"call('orders', 'cancel', id='A-1'){HEALTHY}", "calls: orders.cancel is not mocked"),
-        (f"{HEALTHY}sys.exit(1)", "agent: the program ended with exit code 1"),
-        ("", "email_sent: no mail was sent"),
+        ("send(body='shipped')", ["calls: orders.get_order was not called"]),
+        (f"send(body='shipped'){HEALTHY.replace('send(', '0 and send(')}", ["calls: made in another order"]),
+        (f"{HEALTHY}send(message_id='<2@example.com>')", ["email_sent: 2 mails were sent"]),
+        (HEALTHY.replace("send(", "send('other@example.com', "), ["email_sent: a mail went to somebody else"]),
+        (f"call('ticketing', 'list_tickets'){HEALTHY}", ["never_called: ticketing.list_tickets was called"]),
+        (
+            f"call('orders', 'get_order', id='B'){HEALTHY}",
+            ["calls: orders.get_order has no answer for these arguments: {'id': 'B'}"],
+        ),
+        (
+            f"call('orders', 'get_order', id='A-1'){HEALTHY}",
+            ["calls: orders.get_order was called 2 times"],
+        ),
+        (f"call('orders', 'cancel', id='A-1'){HEALTHY}", ["calls: orders.cancel is not mocked"]),
+        (f"{HEALTHY}sys.exit(1)", ["agent: the program ended with exit code 1"]),
+        (
+            "",
+            [
+                "email_sent: no mail was sent",
+                "response_body_contains: missing phrase 'shipped'",
+                "calls: orders.get_order was not called",
+                "calls: mail.send_reply was not called",
+            ],
+        ),
     ],
 )
-def test_an_agent_that_does_not_fails_with_the_reason(folder: ScenarioFolder, program: str, failure: str) -> None:
-    found = failures(folder, program)
-    assert any(line.startswith(failure) for line in found) or "has no answer for these arguments" in str(found), found
+def test_an_agent_that_does_not_fails_with_the_reason(
+    folder: ScenarioFolder, program: str, expected: list[str]
+) -> None:
+    assert failures(folder, program) == expected
 
 
 def test_an_agent_that_hangs_leaves_the_others_alone(folder: ScenarioFolder) -> None:

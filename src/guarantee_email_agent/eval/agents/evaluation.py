@@ -18,7 +18,7 @@ from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
-from guarantee_email_agent.eval.agents.own_agent import services_over_mcp
+from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.mock_mail import mail_as_json
 from guarantee_email_agent.eval.mocks import MockedServices
@@ -89,7 +89,8 @@ class AgentEvaluation:
             logger.info("Executing %d/%d: %s", number, total, entry.scenario_id)
             with self._counted():
                 if own or isinstance(entry, InvalidScenario):
-                    return asyncio.run(runner.run_entry(entry, repeat))
+                    with asyncio.Runner(loop_factory=SkippingEventLoop) as loop:
+                        return loop.run(runner.run_entry(entry, repeat))
                 return self._run_repeatedly(entry, repeat, runner)
 
         try:

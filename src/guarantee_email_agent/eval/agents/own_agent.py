@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 from guarantee_email_agent.eval.mocks import MockAnthropicClient, MockedServices
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import OpenServices
 from guarantee_email_agent.eval.served_mocks import ServedMocks
+from guarantee_email_agent.instructions.lexicon import LexiconSource
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
@@ -18,16 +20,37 @@ from guarantee_email_agent.integrations.services import TicketingClient, Warrant
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
 from guarantee_email_agent.utils.clock import SkippingClock
 
-_CALL_S: Final = 3.0
-"""For one call: what a scenario's time-out costs of real time, at every try."""
+_CALL_S: Final = 30.0
+"""For one call. A scenario's time-out takes none of it."""
+
+
+class SkippingEventLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time can be put forward, so that nobody waits for a deadline that is sure to pass."""
+
+    def __init__(self) -> None:
+        self._skipped_s = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return super().time() + self._skipped_s
+
+    def skip(self, seconds: float) -> None:
+        """May be called from any thread."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self.call_soon_threadsafe(self._skip, seconds)
+
+    def _skip(self, seconds: float) -> None:
+        self._skipped_s += seconds
 
 
 def services_over_mcp(server: LoopbackServer) -> OpenServices:
-    """For EvalRunner."""
+    """For an EvalRunner whose scenarios run in a SkippingEventLoop."""
 
     @asynccontextmanager
-    async def open_services(test_case: EvalTestCase) -> AsyncIterator[MockedServices]:
-        served = ServedMocks(test_case)
+    async def open_services(test_case: EvalTestCase, lexicon: LexiconSource) -> AsyncIterator[MockedServices]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SkippingEventLoop)
+        served = ServedMocks(test_case, on_silence=partial(loop.skip, _CALL_S))
         urls = server.publish(served.servers)
         clock = SkippingClock()
 
@@ -37,7 +60,8 @@ def services_over_mcp(server: LoopbackServer) -> OpenServices:
         mail = MailClient(session("mail", "mail"), clock, _CALL_S)
         warranty = WarrantyClient(session("warranty_api", "warranty"), clock, _CALL_S)
         ticketing = TicketingClient(session("ticketing", "ticketing"), clock, _CALL_S)
-        clients = {"gmail": mail, "warranty": warranty, "ticketing": ticketing, "anthropic": MockAnthropicClient()}
+        model = MockAnthropicClient(lexicon=lexicon)
+        clients = {"gmail": mail, "warranty": warranty, "ticketing": ticketing, "anthropic": model}
         try:
             yield MockedServices(served.tools, served.clients, clients)
         finally:
