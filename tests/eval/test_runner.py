@@ -43,7 +43,7 @@ ANSWERED = EvalExpectedOutput(
     "valid-warranty",
     ("warranty is valid", "2031-02-03"),
     ("expired",),
-    {"serial_number": "SN12345", "priority": "normal"},
+    ticket_fields={"serial_number": "SN12345", "priority": "normal"},
 )
 NOT_ANSWERED = EvalExpectedOutput(False, False, "valid-warranty")
 
@@ -132,7 +132,12 @@ def test_a_call_that_failed_is_captured_as_often_as_it_was_tried(config: Config,
 
 def test_every_miss_is_listed(config: Config, good: EvalTestCase) -> None:
     expected = EvalExpectedOutput(
-        False, False, "missing-info", ("no such phrase",), ("warranty is valid",), {"priority": "high", "floor": "3"}
+        False,
+        False,
+        "missing-info",
+        ("no such phrase",),
+        ("warranty is valid",),
+        ticket_fields={"priority": "high", "floor": "3"},
     )
 
     result = run(config, replace(good, expected_output=expected))
