@@ -50,7 +50,7 @@ _RENAMED_KEYS = {"intent": "topic"}
 
 
 _Texts = tuple[tuple[str, str], ...]
-_FileContents = tuple[list[tuple[str, bytes]], _Texts]
+_FileContents = tuple[tuple[tuple[str, bytes], ...], _Texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class InstructionFiles:
         paths = [str(self.main), *self._scenario_paths()]
         if os.path.exists(languages := str(self.main.with_name(LANGUAGES_FILE))):
             paths.append(languages)
-        files = [(path, _read(path)) for path in paths]
+        files = tuple([(path, _read(path)) for path in paths])
         contents = files, LexiconFiles.beside(self.main).read()
         if self._cached is None or self._cached[0] != contents:
-            self._cached = (contents, self._parse_files(*contents))
+            self._cached = (contents, _parse_files(self.main, self.scenarios_dir, self.look_ups, contents))
         return self._cached[1]
 
     def _scenario_paths(self) -> tuple[str, ...]:
@@ -121,68 +121,74 @@ class InstructionFiles:
                 "instruction_folder_unreadable",
             ) from None
 
-    def _parse_files(self, files: Sequence[tuple[str, bytes]], lexicon_files: _Texts) -> Instructions:
-        problems: dict[str, list[str]] = {path: [] for path, _ in files}
-        main: _MainFile | None = None
-        scenario_files: list[_ScenarioFile] = []
-        function_words = NO_FUNCTION_WORDS
-        own_paths, translated = split_paths([path for path, _ in files[1:] if os.path.basename(path) != LANGUAGES_FILE])
-        translations: dict[str, list[Replies]] = {path: [] for path in own_paths}
-        for index, (path, content) in enumerate(files):
-            try:
-                text = _decode(path, content)
-                if index == 0:
-                    main = _parse(path, text, MainHeader, _parse_main_body)
-                elif os.path.basename(path) == LANGUAGES_FILE:
-                    function_words = _parse_function_words(path, text)
-                elif path in translated:
-                    scenario_path, language = translated[path]
-                    translations[scenario_path].append(parse_translation(scenario_path, path, text, language))
-                elif path in translations:
-                    scenario_files.append(_parse(path, text, ScenarioHeader, _parse_scenario_body))
-                else:
-                    problems[path].append(f"{path}:1: {untranslatable(path, own_paths)}")
-            except InstructionError as error:
-                problems[path].append(error.message)
-        topics, places = _collect_topics(main, scenario_files, problems)
-        names = dict.fromkeys(places)
-        if len(scenario_files) < len(own_paths) or main is None:
-            # A file that cannot be read may declare what the triggers of the others name.
-            names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
-        look_ups = tuple(each for each in self.look_ups if not names.keys().isdisjoint(each.topics))
-        default_language = main.header.default_language if main else "en"
-        if not LANGUAGE_CODE.fullmatch(default_language):
-            problem = f"default_language '{default_language}' is no code of a language. Write one such as en"
-            problems[str(self.main)].append(f"{self.main}:1: {problem}")
-        scenarios = []
-        for file in scenario_files:
-            replies = (Replies(file.path, file.first_line, file.body.templates, file.text), *translations[file.path])
-            scenarios.append(scenario := _scenario(file, replies, default_language))
-            found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
-            of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
-            problems[file.path] += dict.fromkeys((*found, *of_scenario))
-            for source in replies:
-                risks = phishing_problems(source.templates, main.header.link_hosts) if main is not None else ()
-                problems[file.path] += [f"{source.place(line)}: {problem}" for line, problem in risks]
-        lines = [line for of_file in problems.values() for line in of_file]
-        lexicon: Lexicon | None = None
+
+@lru_cache(maxsize=1)
+def _parse_files(
+    main_path: Path, scenarios_dir: Path, known_look_ups: tuple[LookUp, ...], contents: _FileContents
+) -> Instructions:
+    """One set for the whole process: it takes as long as thirty scenarios, and each chunk of an `eval --jobs` asks."""
+    files, lexicon_files = contents
+    problems: dict[str, list[str]] = {path: [] for path, _ in files}
+    main: _MainFile | None = None
+    scenario_files: list[_ScenarioFile] = []
+    function_words = NO_FUNCTION_WORDS
+    own_paths, translated = split_paths([path for path, _ in files[1:] if os.path.basename(path) != LANGUAGES_FILE])
+    translations: dict[str, list[Replies]] = {path: [] for path in own_paths}
+    for index, (path, content) in enumerate(files):
         try:
-            lexicon = parse_lexicon(lexicon_files)
-            lines += _misspelt_topics(lexicon_files, names)
+            text = _decode(path, content)
+            if index == 0:
+                main = _parse(path, text, MainHeader, _parse_main_body)
+            elif os.path.basename(path) == LANGUAGES_FILE:
+                function_words = _parse_function_words(path, text)
+            elif path in translated:
+                scenario_path, language = translated[path]
+                translations[scenario_path].append(parse_translation(scenario_path, path, text, language))
+            elif path in translations:
+                scenario_files.append(_parse(path, text, ScenarioHeader, _parse_scenario_body))
+            else:
+                problems[path].append(f"{path}:1: {untranslatable(path, own_paths)}")
         except InstructionError as error:
-            lines.append(error.message)
-        if len(scenario_files) == len(own_paths) and main is not None:
-            # Without its look-up every trigger on a topic is wrong, too.
-            lines = list(_look_up_problems(self.look_ups, topics)) or lines
-        if not lines:
-            routing = routing_problems(scenarios, places, look_ups)
-            lines += [f"{place or self.scenarios_dir}: {what}" for place, what in routing]
-            languages_path = str(self.main.with_name(LANGUAGES_FILE))
-            lines += _unknown_languages(languages_path, default_language, scenarios, function_words)
-        if lines or main is None or lexicon is None:
-            raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
-        main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
-        return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, function_words)
+            problems[path].append(error.message)
+    topics, places = _collect_topics(main, scenario_files, problems)
+    names = dict.fromkeys(places)
+    if len(scenario_files) < len(own_paths) or main is None:
+        # A file that cannot be read may declare what the triggers of the others name.
+        names |= dict.fromkeys(topic for file in scenario_files for topic in _named_topics(file))
+    look_ups = tuple(each for each in known_look_ups if not names.keys().isdisjoint(each.topics))
+    default_language = main.header.default_language if main else "en"
+    if not LANGUAGE_CODE.fullmatch(default_language):
+        problem = f"default_language '{default_language}' is no code of a language. Write one such as en"
+        problems[str(main_path)].append(f"{main_path}:1: {problem}")
+    scenarios = []
+    for file in scenario_files:
+        replies = (Replies(file.path, file.first_line, file.body.templates, file.text), *translations[file.path])
+        scenarios.append(scenario := _scenario(file, replies, default_language))
+        found = _located(file.path, file.header_text, trigger_problems(file.header.trigger, names, look_ups))
+        of_scenario = _scenario_problems(file, scenario, names, look_ups, replies, default_language)
+        problems[file.path] += dict.fromkeys((*found, *of_scenario))
+        for source in replies:
+            risks = phishing_problems(source.templates, main.header.link_hosts) if main is not None else ()
+            problems[file.path] += [f"{source.place(line)}: {problem}" for line, problem in risks]
+    lines = [line for of_file in problems.values() for line in of_file]
+    lexicon: Lexicon | None = None
+    try:
+        lexicon = parse_lexicon(lexicon_files)
+        lines += _misspelt_topics(lexicon_files, names)
+    except InstructionError as error:
+        lines.append(error.message)
+    if len(scenario_files) == len(own_paths) and main is not None:
+        # Without its look-up every trigger on a topic is wrong, too.
+        lines = list(_look_up_problems(known_look_ups, topics)) or lines
+    if not lines:
+        routing = routing_problems(scenarios, places, look_ups)
+        lines += [f"{place or scenarios_dir}: {what}" for place, what in routing]
+        languages_path = str(main_path.with_name(LANGUAGES_FILE))
+        lines += _unknown_languages(languages_path, default_language, scenarios, function_words)
+    if lines or main is None or lexicon is None:
+        raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
+    main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
+    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, function_words)
 
 
 @lru_cache(maxsize=8)

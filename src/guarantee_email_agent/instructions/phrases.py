@@ -37,7 +37,8 @@ def _fold_accents(folded: str) -> str:
     from unicodedata import combining, normalize
 
     decomposed = normalize("NFKD", folded).translate(_LETTERS_WITHOUT_DECOMPOSITION)
-    return "".join(letter for letter in decomposed if not combining(letter))
+    # Each character once: a text has some thirty different ones.
+    return decomposed.translate({ord(letter): None for letter in set(decomposed) if combining(letter)})
 
 
 @dataclass(frozen=True, slots=True)

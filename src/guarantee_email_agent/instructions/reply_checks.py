@@ -42,20 +42,26 @@ def reply_problems(
     can be filled in, whose required sentences carry the facts, and of whose sentences none is false.
     """
     found: dict[tuple[int | None, str], str] = {}
+    asked_for = _names_asked_for(templates)
     for situation in all_situations(topics, look_ups):
         if is_triggered(trigger, situation):
-            for line, problem, remedy in _problems_in(situation, templates, look_ups, has_ticket=has_ticket):
+            for line, problem, remedy in _problems_in(situation, templates, look_ups, asked_for, has_ticket=has_ticket):
                 # Once is enough: a sentence is mostly wrong in many situations at once.
                 found.setdefault((line, problem), f"{problem} where '{situation}'. {remedy}")
     return [(line, message) for (line, _), message in found.items()]
 
 
 def _problems_in(
-    situation: Situation, templates: Sequence[ReplyTemplate], look_ups: Sequence[LookUp], *, has_ticket: bool
+    situation: Situation,
+    templates: Sequence[ReplyTemplate],
+    look_ups: Sequence[LookUp],
+    asked_for: Collection[str],
+    *,
+    has_ticket: bool,
 ) -> Iterator[tuple[int | None, str, str]]:
     """(line, problem, remedy)"""
     look_up = look_up_of(situation.topic, look_ups)
-    for facts in _possible_facts(situation, look_up, templates):
+    for facts in _possible_facts(situation, look_up, templates, asked_for):
         template = select_template(templates, facts)
         if template is None:
             status = f" for {look_up.status} {situation.status}" if look_up and situation.status else ""
@@ -76,7 +82,7 @@ def _problems_in(
 
 
 def _possible_facts(
-    situation: Situation, look_up: LookUp | None, templates: Sequence[ReplyTemplate]
+    situation: Situation, look_up: LookUp | None, templates: Sequence[ReplyTemplate], asked_for: Collection[str]
 ) -> Iterator[Facts]:
     """As `EmailProcessor` would give them; without an answer of the service nothing is known."""
     if look_up is None:
@@ -91,7 +97,6 @@ def _possible_facts(
     else:
         known = {**nothing, look_up.number: EXAMPLES["number"], look_up.status: status}
         # A fact that no reply asks for changes none of them.
-        asked_for = _names_asked_for(templates)
         facts = [fact for fact in look_up.facts_with(status) if fact.required or fact.name in asked_for]
         for values in itertools.product(*(_possible_values(fact, templates) for fact in facts)):
             yield known | dict(zip((fact.name for fact in facts), values, strict=True))
