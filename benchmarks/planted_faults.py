@@ -1,6 +1,6 @@
 """What the scenario suite notices: faults are planted one at a time in a copy of the project, and the suite runs on it.
 
-    uv run --quiet python benchmarks/planted_faults.py [--only FILE …] [--count 350] [--results FILE] [--tests PATH …]
+    uv run --quiet python benchmarks/planted_faults.py [--only FILE …] [--count 212] [--results FILE] [--tests PATH …]
 
 Faults of code go into the modules that a scenario's mail passes through: a condition the other way round, another
 boundary or constant, a dropped call, entry or result, swapped arguments. Faults of instruction files are those of a
@@ -61,6 +61,8 @@ NOT_ON_THE_WAY = {
     "instructions/trigger_checks.py": "the same",
     "instructions/safe_regex.py": "the same",
     "instructions/instruction_files.py": "the same",
+    "instructions/reply_languages.py": "the same",
+    "interpreter/look_up_numbers.py": "reads the numbers of configured look-ups; the suite's instructions have none",
 }
 
 FUNCTIONS_NOT_ON_THE_WAY = {
@@ -72,6 +74,8 @@ FUNCTIONS_NOT_ON_THE_WAY = {
         "_join_continuations",
     ),
     "drafts for a person": ("write_freely", "as_draft", "_list_objections", "_draft", "drafts"),
+    "numbers of configured look-ups": ("_numbers_of_format",),
+    "what only a language model picks": ("_speaks_of_serial_number",),
     "ports, which the mocks take the place of": ("list_unprocessed", "is_waiting", "find_draft", "count_by_outcome"),
 }
 # To swap the arguments of these changes nothing.
@@ -254,11 +258,7 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Raise, ast.AnnAssign)) and not (isinstance(child, ast.AnnAssign) and child.value):
             continue
-        if (
-            isinstance(child, ast.Expr)
-            and isinstance(child.value, ast.Call)
-            and "logger" in ast.unparse(child.value.func)
-        ):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Call) and _only_tells(child.value):
             continue
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_beside_the_way(child.name):
             continue
@@ -278,6 +278,13 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
             yield from _behaviour(ast.Module(child.body, []))  # not its annotations and defaults
             continue
         yield from _behaviour(child)
+
+
+def _only_tells(call: ast.Call) -> bool:
+    """Whether a call logs, or words a problem of the mail for the report of a person."""
+    name = ast.unparse(call.func)
+    is_worded = bool(call.args) and isinstance(call.args[0], (ast.Constant, ast.JoinedStr))
+    return "logger" in name or (name == "problems.append" and is_worded)
 
 
 def _is_beside_the_way(function: str) -> bool:
@@ -376,10 +383,10 @@ def _fault(name: str, text: str, operator: str, start: int, end: int, replacemen
 
 
 def sample(faults: list[Fault], count: int) -> list[Fault]:
-    """All faults of instruction files, and of the code those whose hash is smallest: at random, and always the same."""
+    """All faults of instruction files, and `count` of the code, those whose hash is smallest: always the same."""
     edited = [fault for fault in faults if fault.file.endswith(".md")]
     code = sorted((fault for fault in faults if fault.file.endswith(".py")), key=lambda fault: fault.key)
-    chosen = [*edited, *code[: max(0, count - len(edited))]]
+    chosen = [*edited, *code[:count]]
     return sorted(chosen, key=lambda fault: (fault.file, fault.start, fault.key))
 
 
@@ -476,7 +483,7 @@ def _share(outcomes: Sequence[Outcome]) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", default=[], metavar="FILE", help="part of a file's path; several")
-    parser.add_argument("--count", type=int, default=350, help="how many faults (default: 350)")
+    parser.add_argument("--count", type=int, default=212, help="how many faults of code (default: 212)")
     parser.add_argument("--results", type=Path, help="JSON lines; what stands there is not tried again")
     parser.add_argument("--again", action="store_true", help="try what survived once more")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="tests to run where the suite is silent")
