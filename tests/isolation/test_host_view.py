@@ -165,6 +165,15 @@ def test_nothing_can_be_written(enter: Enter, file: Path) -> None:
     assert inside(f"os.chmod({str(file)!r}, 0)") == "OSError"
 
 
+def test_what_is_seen_gives_nobody_another_user_and_opens_no_device(enter: Enter, file: Path) -> None:
+    inside = enter()
+    wanted = os.ST_RDONLY | os.ST_NOSUID
+    for _ in range(2):
+        assert inside("os.statvfs('/').f_flag") & wanted == wanted
+        assert inside(f"os.statvfs({str(file)!r}).f_flag") & (wanted | os.ST_NODEV) == wanted | os.ST_NODEV
+        inside("view.refresh()")
+
+
 def test_what_changed_meanwhile(enter: Enter, file: Path) -> None:
     inside = enter()
     new, old, other = (str(file.with_name(name)) for name in ("new", "old", "other"))
