@@ -1,7 +1,7 @@
 """Run every command that the documentation shows, compare what it prints, and follow every link.
 
-    python docs/check.py          check
-    python docs/check.py --fix    write the output that commands print now into the documents
+    python docs/check.py [FILE…]          check all documents, or these
+    python docs/check.py --fix [FILE…]    write the output that commands print now into the documents
 
 A block marked `console` holds `$ command` lines, each followed by what it prints; `…` alone on a line stands for any
 number of lines. A block marked `sh` is a script that has to succeed. Other marks are not run. Commands run in a copy of
@@ -66,8 +66,12 @@ class Command:
 
 def main(arguments: Sequence[str]) -> int:
     fix = "--fix" in arguments
+    named = [Path(each).resolve() for each in arguments if each != "--fix"]
+    if unknown := [str(each) for each in named if each not in _documents()]:
+        print(f"docs/check.py: no document of this project: {', '.join(unknown)}", file=sys.stderr)
+        return 2
     problems: list[str] = []
-    for document in _documents():
+    for document in named or _documents():
         name = document.relative_to(ROOT)
         if not document.is_file():
             problems.append(f"{name}: is missing")

@@ -60,7 +60,7 @@ def untranslatable(path: str, own_paths: Sequence[str]) -> str:
         problem = f"'{language}' in the file's name is no code of a language"
         if language and LANGUAGE_CODE.fullmatch(small := language.lower()):
             return f"{problem}. Write it in lower case: {scenario}.{small}.md"
-        return f"{problem}. Call a scenario's replies in German {scenario}.de.md"
+        return f"{problem}. Call replies in German {scenario}.de.md, in French {scenario}.fr.md"
     near = suggestion(scenario, sorted(_split_name(each)[0] for each in own_paths))
     return f"there is no {scenario}.md that it could translate{near or '.'} Rename it, or add the scenario"
 
