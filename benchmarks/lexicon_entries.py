@@ -35,6 +35,7 @@ from guarantee_email_agent.instructions.instruction_files import InstructionFile
 from guarantee_email_agent.instructions.lexicon import (
     ABOUT_ELEMENT,
     EVIDENCE_ELEMENTS,
+    FUNCTION_WORDS_ELEMENT,
     PATTERN_ELEMENTS,
     Lexicon,
     parse_lexicon,
@@ -145,12 +146,12 @@ def _write(before: Files, after: Files) -> None:
 
 
 def lexicon_entries(files: Files) -> list[Entry]:
-    """All but the regular expressions, in their order."""
+    """All but the regular expressions and the words that tell a language, in their order."""
     return [
         Entry(path, line, element.name, element.attributes.get("topic", ""), weight, text)
         for path, content in files
         for element in parse_elements(content)
-        if element.name not in PATTERN_ELEMENTS
+        if element.name not in (*PATTERN_ELEMENTS, FUNCTION_WORDS_ELEMENT)
         for line, source in element.numbered_lines()
         for weight, texts in [_weight_and_entries(element.name, source)]
         for text in texts

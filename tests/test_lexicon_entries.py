@@ -13,7 +13,7 @@ import pytest
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, PATTERN_ELEMENTS
+from guarantee_email_agent.instructions.lexicon import PATTERN_ELEMENTS, REQUIRED_ELEMENTS
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.phrases import tokenize
 
@@ -107,7 +107,7 @@ def test_a_file_goes_with_its_last_entry(tool: ModuleType) -> None:
 def test_without_an_entry_that_nothing_else_makes_up_for_a_mail_is_misread(tool: ModuleType) -> None:
     lists = "\n".join(
         f"<{name}>\n{'3: ' if name in ('faults', 'unsolicited') else ''}zzz\n</{name}>"
-        for name in LEXICON_ELEMENTS
+        for name in REQUIRED_ELEMENTS
         if name not in (*PATTERN_ELEMENTS, "about")
     )
     patterns = "\n".join(f"<{name}>\nX[0-9]{{9}}\n</{name}>" for name in PATTERN_ELEMENTS)

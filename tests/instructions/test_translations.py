@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 from shipped_instructions import InstructionFolder
 
+from guarantee_email_agent.instructions.translations import incomplete_languages
+
 ITALIAN = """<reply>
 Buongiorno,
 
@@ -112,7 +114,7 @@ def test_a_language_whose_mails_nobody_can_know_is_refused(folder: InstructionFo
 
     (found,) = folder.problems()
 
-    assert found.startswith("languages.md:1: there are replies in 'cy' (unverified-sender), but no words by which")
+    assert found.startswith("lexicon/cy.md: there are replies in 'cy' (unverified-sender), but no words by which")
     assert found.endswith("known are: cs, da, de, en, es, fr, it, nl, pl, pt, sv")
 
 
@@ -159,3 +161,15 @@ def test_a_claim_that_is_not_so_is_found_in_every_language(
         problem.startswith(f"scenarios/{name}:{line}: the reply says '{claim}', which is not so")
         for problem in problems
     ), problems
+
+
+def test_languages_that_only_some_scenarios_have_are_named(folder: InstructionFolder) -> None:
+    (folder.scenarios / "out-of-scope.pl.md").unlink()
+    (folder.scenarios / "out-of-scope.es.md").unlink()
+    (folder.scenarios / "missing-info.es.md").unlink()
+    instructions = folder.load()
+
+    assert list(incomplete_languages(instructions.scenarios, "en")) == [
+        "no 'es' in missing-info, out-of-scope, which answer such a mail in 'en'",
+        "no 'pl' in out-of-scope, which answers such a mail in 'en'",
+    ]

@@ -16,7 +16,7 @@ def choose_language(picked: object, email: Email, instructions: Instructions, *,
 
     picked: by the model, and anything at all. quotes_us: whether the mail answers a reply of ours.
     """
-    words, default = instructions.function_words, instructions.default_language
+    words, default = instructions.lexicon.function_words, instructions.default_language
     if len(instructions.languages) == 1:
         return default
     scores = words.score(email.new_text, "" if email.is_answer else email.subject)

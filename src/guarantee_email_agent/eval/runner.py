@@ -37,6 +37,7 @@ from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language
 from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
@@ -155,9 +156,7 @@ class EvalRunner:
         report = await processor.process_email(build_raw_email(test_case), **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
-        if test_case.expected_output.reply_language is not None and actual["email_sent"]:
-            words = self._instructions.load().function_words
-            actual["reply_language"] = clear_language(words.score(actual["response_body"]))
+        actual |= self.language_of_reply(test_case, actual)
         sender = test_case.expected_output.sent_to or next(
             iter(parse_addresses(test_case.input.email.from_address)), ""
         )
@@ -176,6 +175,14 @@ class EvalRunner:
         if llm is not None and lacks_model(report):
             failures = stopped  # without an answer of the model there is nothing to judge
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
+
+    def language_of_reply(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> dict[str, str | None]:
+        """`reply_language` by the words of the captured mail, where the scenario asks for it and there is one."""
+        if test_case.expected_output.reply_language is None or not actual["email_sent"]:
+            return {}
+        # The lexicon alone: an agent that is not ours has no instruction files.
+        words = LexiconFiles.beside(self._config.instructions.main).load().function_words
+        return {"reply_language": clear_language(words.score(actual["response_body"]))}
 
     def look_up_mocks(self, tools: ToolMocks) -> dict[str, Any]:
         """Fresh mocks of the configured look-ups, by name, under the key `look_ups`."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
-from guarantee_email_agent.instructions.language import NO_FUNCTION_WORDS, FunctionWords
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
@@ -96,7 +95,6 @@ class Instructions:
     scenarios: tuple[ScenarioInstruction, ...]
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
     default_language: str = "en"
-    function_words: FunctionWords = NO_FUNCTION_WORDS
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -16,7 +16,6 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
-from guarantee_email_agent.instructions.language import NO_FUNCTION_WORDS, FunctionWords, parse_function_words
 from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics, parse_lexicon
 from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
@@ -37,9 +36,6 @@ from guarantee_email_agent.instructions.translations import (
 )
 from guarantee_email_agent.instructions.trigger_checks import routing_problems, trigger_problems
 from guarantee_email_agent.utils.errors import InstructionError
-
-LANGUAGES_FILE = "languages.md"
-"""Stands beside the main file; needed where there are replies in more than one language."""
 
 TICKET_FIELDS_OF_CODE = (WARRANTY.number, WARRANTY.status, "customer_email", "idempotency_key")
 """Fields that follow from the mail and the warranty system; no instruction may set them, nor a look-up's number."""
@@ -102,8 +98,6 @@ class InstructionFiles:
         Raises InstructionError, whose message has one line for every problem: file, line, remedy.
         """
         paths = [str(self.main), *self._scenario_paths()]
-        if os.path.exists(languages := str(self.main.with_name(LANGUAGES_FILE))):
-            paths.append(languages)
         files = tuple([(path, _read(path)) for path in paths])
         contents = files, LexiconFiles.beside(self.main).read()
         if self._cached is None or self._cached[0] != contents:
@@ -131,16 +125,13 @@ def _parse_files(
     problems: dict[str, list[str]] = {path: [] for path, _ in files}
     main: _MainFile | None = None
     scenario_files: list[_ScenarioFile] = []
-    function_words = NO_FUNCTION_WORDS
-    own_paths, translated = split_paths([path for path, _ in files[1:] if os.path.basename(path) != LANGUAGES_FILE])
+    own_paths, translated = split_paths([path for path, _ in files[1:]])
     translations: dict[str, list[Replies]] = {path: [] for path in own_paths}
     for index, (path, content) in enumerate(files):
         try:
             text = _decode(path, content)
             if index == 0:
                 main = _parse(path, text, MainHeader, _parse_main_body)
-            elif os.path.basename(path) == LANGUAGES_FILE:
-                function_words = _parse_function_words(path, text)
             elif path in translated:
                 scenario_path, language = translated[path]
                 translations[scenario_path].append(parse_translation(scenario_path, path, text, language))
@@ -180,15 +171,15 @@ def _parse_files(
     if len(scenario_files) == len(own_paths) and main is not None:
         # Without its look-up every trigger on a topic is wrong, too.
         lines = list(_look_up_problems(known_look_ups, topics)) or lines
-    if not lines:
+    if not lines and lexicon is not None:
         routing = routing_problems(scenarios, places, look_ups)
         lines += [f"{place or scenarios_dir}: {what}" for place, what in routing]
-        languages_path = str(main_path.with_name(LANGUAGES_FILE))
-        lines += _unknown_languages(languages_path, default_language, scenarios, function_words)
+        folder = str(LexiconFiles.beside(main_path).folder)
+        lines += _unknown_languages(folder, default_language, scenarios, lexicon)
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
     main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
-    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, function_words)
+    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language)
 
 
 @lru_cache(maxsize=8)
@@ -196,23 +187,17 @@ def _sorted_paths(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{folder}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] not in "._")
 
 
-def _parse_function_words(path: str, text: str) -> FunctionWords:
-    try:
-        return parse_function_words(text)
-    except MarkupError as error:
-        raise InstructionError(f"{path}:{error.line}: {error.message}", error.code) from None
-
-
 def _unknown_languages(
-    path: str, default_language: str, scenarios: Sequence[ScenarioInstruction], words: FunctionWords
+    folder: str, default_language: str, scenarios: Sequence[ScenarioInstruction], lexicon: Lexicon
 ) -> Iterator[str]:
-    """Languages of replies by whose words no mail can be known."""
+    """Languages of replies by whose words no mail can be known. folder: of the lexicon."""
+    words = lexicon.function_words
     languages = {default_language}.union(*(scenario.languages for scenario in scenarios))
     for language in sorted(languages.difference(words.by_language)) if len(languages) > 1 else ():
         names = ", ".join(scenario.name for scenario in scenarios if language in scenario.languages) or "main"
         problem = f"there are replies in '{language}' ({names}), but no words by which a mail in it is known"
         known = ", ".join(sorted(words.by_language)) or "none"
-        yield f'{path}:1: {problem}. Add <function-words lang="{language}">, or correct it; known are: {known}'
+        yield f"{folder}/{language}.md: {problem}. Add <function-words> to this file, or correct it; known are: {known}"
 
 
 def _read(path: str) -> bytes:

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Self
 
-from guarantee_email_agent.instructions.markup import MarkupError, parse_elements
-from guarantee_email_agent.instructions.phrases import fold, tokenize
-from guarantee_email_agent.instructions.reply_markup import LANGUAGE_ATTRIBUTE, LANGUAGE_CODE
+from guarantee_email_agent.instructions.phrases import tokenize
 
-FUNCTION_WORDS_ELEMENT = "function-words"
-_LETTERS_ATTRIBUTE = "letters"
 _WEIGHT = 60
 _LEAST = 80
 """More than one word that only one language has."""
@@ -29,6 +25,11 @@ class FunctionWords:
     by_language: Mapping[str, frozenset[str]]
     shared_by: Mapping[str, int]
 
+    @classmethod
+    def of(cls, by_language: Mapping[str, frozenset[str]]) -> Self:
+        """by_language: the folded words and the letters in lower case."""
+        return cls(by_language, Counter(sign for signs in by_language.values() for sign in signs))
+
     def score(self, text: str, subject: str = "") -> dict[str, int]:
         """The evidence for each language. A word that stands in the subject alone counts half."""
         written = _signs_of(text)
@@ -38,9 +39,6 @@ class FunctionWords:
             + sum(_WEIGHT // self.shared_by[sign] // 2 for sign in in_subject & signs)
             for language, signs in self.by_language.items()
         }
-
-
-NO_FUNCTION_WORDS = FunctionWords({}, {})
 
 
 def clear_language(scores: Mapping[str, int]) -> str | None:
@@ -54,40 +52,6 @@ def is_too_short(scores: Mapping[str, int]) -> bool:
     return max(scores.values(), default=0) < _LEAST
 
 
-@lru_cache(maxsize=8)
-def parse_function_words(text: str) -> FunctionWords:
-    """The `<function-words lang="…">` elements of a text; pure, hence cached. Raises MarkupError, with the line."""
-    by_language: dict[str, frozenset[str]] = {}
-    for element in parse_elements(text):
-        language = element.attributes.get(LANGUAGE_ATTRIBUTE, "")
-        if element.name != FUNCTION_WORDS_ELEMENT:
-            raise _error(element.line, f"<{element.name}> is not known. What may stand here is <function-words>")
-        if not LANGUAGE_CODE.fullmatch(language):
-            raise _error(element.line, '<function-words> needs a language. Write its code, such as lang="de"')
-        if unknown := set(element.attributes) - {LANGUAGE_ATTRIBUTE, _LETTERS_ATTRIBUTE}:
-            raise _error(element.line, f"<function-words {min(unknown)}=…> is not known. It takes lang and letters")
-        if language in by_language:
-            raise _error(element.line, f"the words of '{language}' stand twice. Leave one of the elements")
-        by_language[language] = frozenset((*_words_of(element.text, element.line), *_letters_of(element.attributes)))
-        if not by_language[language]:
-            raise _error(element.line, f"<function-words> of '{language}' is empty. Write some words into it")
-    return FunctionWords(by_language, Counter(sign for signs in by_language.values() for sign in signs))
-
-
-def _words_of(text: str, line: int) -> list[str]:
-    words = []
-    for offset, of_line in enumerate(text.split("\n")):
-        for entry in filter(None, map(str.strip, of_line.split(","))):
-            if not entry.isalpha():
-                raise _error(line + offset, f"'{entry}' is not a single word. Put commas between words")
-            words.append(fold(entry))
-    return words
-
-
-def _letters_of(attributes: Mapping[str, str]) -> list[str]:
-    return attributes.get(_LETTERS_ATTRIBUTE, "").casefold().split()
-
-
 def _signs_of(text: str) -> frozenset[str]:
     words = tokenize(text).folded
     return (
@@ -95,7 +59,3 @@ def _signs_of(text: str) -> frozenset[str]:
         if text.isascii()
         else frozenset((*words, *(sign for sign in text.casefold() if sign > "\x7f")))
     )
-
-
-def _error(line: int, message: str) -> MarkupError:
-    return MarkupError(message, "instruction_language_invalid", {"line": line})

@@ -5,13 +5,16 @@ They stand in named elements of the files in `instructions/lexicon`, one file a 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import starmap
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.instructions.language import FunctionWords
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
@@ -21,6 +24,7 @@ from guarantee_email_agent.instructions.phrases import (
     fold,
     parse_phrase,
 )
+from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE
 from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.utils.errors import InstructionError
 from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
@@ -46,6 +50,11 @@ CORRECTION_ELEMENTS: dict[str, CorrectionKind] = {
 }
 ABOUT_ELEMENT: Final = "about"
 """Phrases that speak for the topic in its attribute `topic`; the one element that a file may hold several times."""
+FUNCTION_WORDS_ELEMENT: Final = "function-words"
+"""By these a mail in the file's language is known; its attribute `letters` has those that few other languages use."""
+_LETTERS_ATTRIBUTE: Final = "letters"
+ANY_LANGUAGE: Final = "any"
+"""The name of the file for what languages share."""
 EVIDENCE_ELEMENTS: dict[str, str] = {"faults": FAULT, "unsolicited": UNSOLICITED}
 WORD_ELEMENTS = (
     "label-links",
@@ -58,7 +67,7 @@ WORD_ELEMENTS = (
 )
 PATTERN_ELEMENTS = ("labelled-serial", "self-labelled-serial", "unlabelled-serial", "never-serial")
 COURTESY_ELEMENTS: dict[str, Courtesy] = {"thanks": "thanks", "requests": "request"}
-LEXICON_ELEMENTS = (
+REQUIRED_ELEMENTS = (
     *LABEL_ELEMENTS,
     *CORRECTION_ELEMENTS,
     *COURTESY_ELEMENTS,
@@ -67,7 +76,8 @@ LEXICON_ELEMENTS = (
     *PATTERN_ELEMENTS,
     ABOUT_ELEMENT,
 )
-"""The elements of the lexicon; each stands in one file at least."""
+"""Each stands in one file of the lexicon at least."""
+LEXICON_ELEMENTS = (*REQUIRED_ELEMENTS, FUNCTION_WORDS_ELEMENT)
 
 MAX_WEIGHT = 9
 _Payload = TypeVar("_Payload")
@@ -100,6 +110,7 @@ class Lexicon:
     self_labelled: re.Pattern[str]
     unlabelled: re.Pattern[str]
     never: re.Pattern[str]
+    function_words: FunctionWords
 
 
 LexiconSource = Callable[[], Lexicon]
@@ -116,10 +127,12 @@ def parse_lexicon(files: tuple[tuple[str, str], ...]) -> Lexicon:
     """
     try:
         by_file = [_elements_of(text) for _, text in files]
-        lexicon = _build({name: [each for found in by_file for each in found[name]] for name in LEXICON_ELEMENTS})
+        elements = {name: [each for found in by_file for each in found[name]] for name in REQUIRED_ELEMENTS}
+        words = zip((path for path, _ in files), by_file, strict=True)
+        lexicon = _build(elements, [(path, each) for path, found in words for each in found[FUNCTION_WORDS_ELEMENT]])
     except MarkupError:
         raise InstructionError("\n".join(_problems_by_file(files)), "instruction_lexicon_invalid") from None
-    missing = [name for name in LEXICON_ELEMENTS if not any(found[name] for found in by_file)]
+    missing = [name for name in REQUIRED_ELEMENTS if not any(found[name] for found in by_file)]
     if missing:
         where = files[0][0].rpartition("/")[0] if files else "the lexicon"
         problems = [
@@ -134,7 +147,8 @@ def _problems_by_file(files: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The first problem of each file, which alone tells its line."""
     for path, text in files:
         try:
-            _build(_elements_of(text))
+            elements = _elements_of(text)
+            _build(elements, [(path, each) for each in elements[FUNCTION_WORDS_ELEMENT]])
         except MarkupError as error:
             yield f"{path}:{error.line}: {error.message}"
 
@@ -155,8 +169,10 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
         if name not in by_name:
             remedy = suggestion(name, LEXICON_ELEMENTS) or ". docs/instructions.md names those of a lexicon file"
             raise _error(element.line, f"<{name}> is unknown{remedy}")
-        if element.attributes.keys() != ({"topic"} if name == ABOUT_ELEMENT else set()):
+        optional = {_LETTERS_ATTRIBUTE} if name == FUNCTION_WORDS_ELEMENT else set()
+        if element.attributes.keys() - optional != ({"topic"} if name == ABOUT_ELEMENT else set()):
             expected = '<about topic="…">, with the name of a topic' if name == ABOUT_ELEMENT else f"<{name}> alone"
+            expected += ", or with letters: the file's name gives the language" if optional else ""
             raise _error(element.line, f"<{name}> has a wrong attribute, or lacks one. Write {expected}")
         if (name, topic) in seen:
             raise _error(element.line, f"<{name}> stands twice in this file. Put all its entries into one")
@@ -170,7 +186,8 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
     return by_name
 
 
-def _build(elements: _Elements) -> Lexicon:
+def _build(elements: _Elements, function_words: Iterable[tuple[str, Element]]) -> Lexicon:
+    """function_words: with the path of the file that they stand in."""
     # Of phrases that are equally long the first counts: those of the topics that a user added go before the shipped.
     about = [(element, element.attributes["topic"]) for element in elements[ABOUT_ELEMENT]]
     by_topic = [(element, topic) for element, topic in about if topic not in (WARRANTY.topics[0], OTHER_TOPIC)]
@@ -194,7 +211,19 @@ def _build(elements: _Elements) -> Lexicon:
         self_labelled=_parse_patterns(elements["self-labelled-serial"]),
         unlabelled=_parse_patterns(elements["unlabelled-serial"]),
         never=_parse_patterns(elements["never-serial"]),
+        function_words=FunctionWords.of(dict(starmap(_parse_function_words, function_words))),
     )
+
+
+def _parse_function_words(path: str, element: Element) -> tuple[str, frozenset[str]]:
+    """The language of a file, by its name, with the words and letters by which a text in it is known."""
+    language = os.path.basename(path).removesuffix(".md")
+    if language == ANY_LANGUAGE or not LANGUAGE_CODE.fullmatch(language):
+        message = (
+            f"'{language}' is no code of a language. Move the element into the file of its language, such as de.md"
+        )
+        raise _error(element.line, f"<{element.name}>: {message}")
+    return language, _parse_words([element]).union(element.attributes.get(_LETTERS_ATTRIBUTE, "").casefold().split())
 
 
 def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -65,6 +65,16 @@ def untranslatable(path: str, own_paths: Sequence[str]) -> str:
     return f"there is no {scenario}.md that it could translate{near or '.'} Rename it, or add the scenario"
 
 
+def incomplete_languages(scenarios: Sequence[ScenarioInstruction], default_language: str) -> Iterator[str]:
+    """A sentence for each language that only some of the scenarios with replies have."""
+    replying = [scenario for scenario in scenarios if scenario.languages]
+    for language in sorted(frozenset().union(*(scenario.languages for scenario in replying)) - {default_language}):
+        lacking = [scenario.name for scenario in replying if language not in scenario.languages]
+        if lacking:
+            verb = "answers" if len(lacking) == 1 else "answer"
+            yield f"no '{language}' in {', '.join(lacking)}, which {verb} such a mail in '{default_language}'"
+
+
 def with_language(templates: Sequence[ReplyTemplate], language: str) -> tuple[ReplyTemplate, ...]:
     return tuple(each if each.language else replace(each, language=language) for each in templates)
 

@@ -71,6 +71,19 @@ def failures(folder: ScenarioFolder, program: str, **options: Any) -> list[str]:
     return [failure.partition("\n")[0] for failure in result["failures"]]
 
 
+@pytest.mark.parametrize(
+    ("language", "failed"),
+    [("de", []), ("en", ["reply_language: written in another language"])],
+)
+def test_the_language_of_any_agents_reply_is_read_off_its_words(
+    language: str, failed: list[str], folder: ScenarioFolder
+) -> None:
+    expected = {"email_sent": True, "ticket_created": False, "reply_language": language}
+    write(folder, 1, expected_output=expected)
+    program = 'send(body="Guten Tag, Ihre Bestellung ist unterwegs und wird morgen bei Ihnen sein.")'
+    assert failures(folder, program) == failed
+
+
 def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
     (result,) = judged(folder, HEALTHY)
     assert (result["passed"], result["failures"]) == (True, [])

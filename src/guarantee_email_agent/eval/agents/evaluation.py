@@ -142,6 +142,7 @@ class AgentEvaluation:
         services = MockedServices(served.tools, served.clients, served.clients)
         failure = served.stopped_by or run.failure
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
+        actual |= runner.language_of_reply(case, actual)
         failures = list(_failed_checks(case, services, actual, runner, failure))
         if runner.wants_record(case):
             failures += map(str, runner.judge(case, _agent_record(case, run, actual)))
