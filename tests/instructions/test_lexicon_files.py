@@ -6,6 +6,9 @@ import pytest
 from shipped_instructions import SHIPPED
 
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.instructions.look_up import LookUp, NumberFormat
+from guarantee_email_agent.instructions.phrases import tokenize
+from guarantee_email_agent.interpreter.serial_numbers import extract_serial_numbers
 from guarantee_email_agent.utils.errors import InstructionError
 
 
@@ -27,3 +30,13 @@ def test_a_file_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
 
 def test_an_unchanged_lexicon_is_parsed_once() -> None:
     assert LexiconFiles(SHIPPED / "lexicon").load() is LexiconFiles(SHIPPED / "lexicon").load()
+
+
+def test_a_number_with_the_label_of_a_look_up_is_no_serial_number() -> None:
+    orders = NumberFormat("order_number", "", "[A-Z]{2}-?[0-9]{5}", ("wagon mark",))
+    look_up = LookUp("orders", ("orders",), "order_number", "status", ("found",), (), format=orders)
+    text = tokenize("My dryer is broken. Wagon mark XK-48213.")
+    plain, labelled = LexiconFiles.beside(SHIPPED / "main.md"), LexiconFiles.beside(SHIPPED / "main.md", [look_up])
+
+    assert extract_serial_numbers(text, plain.load()).numbers == ("XK-48213",)
+    assert extract_serial_numbers(text, labelled.load()).numbers == ()

@@ -19,11 +19,10 @@ from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
-from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
@@ -93,7 +92,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
             report.weak("Languages", sentence)
     with report.checking("Language model"):
-        interpreter = InstructionInterpreter(LexiconFiles.beside(config.instructions.main).load)
+        interpreter = InstructionInterpreter(lexicon_files(config).load)
         async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
             await check_connection(model, config)
         report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)

@@ -20,9 +20,8 @@ from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
-from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.database import LedgerError
@@ -130,7 +129,7 @@ async def open_daemon(
     clock = SystemClock()
     instructions = instruction_files(config).load()
     async with AsyncExitStack() as stack:
-        lexicon = LexiconFiles.beside(config.instructions.main)
+        lexicon = lexicon_files(config)
         model = language_model(config, clock, InstructionInterpreter(lexicon.load))
         stack.push_async_callback(model.aclose)
         key = identity_key(config)

@@ -16,7 +16,7 @@ from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.instructions.fact_checks import fact_problems, ticket_problems
 from guarantee_email_agent.instructions.hand_over import EXCEPTION_ELEMENT, REASON_ELEMENT, parse_hand_over
 from guarantee_email_agent.instructions.instruction import Instructions, MainHeader, ScenarioHeader, ScenarioInstruction
-from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics, parse_lexicon
+from guarantee_email_agent.instructions.lexicon import LEXICON_ELEMENTS, Lexicon, lexicon_topics
 from guarantee_email_agent.instructions.lexicon_files import MAX_BYTES, LexiconFiles
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.markup import MarkupError, parse_elements, without_elements
@@ -164,7 +164,7 @@ def _parse_files(
     lines = [line for of_file in problems.values() for line in of_file]
     lexicon: Lexicon | None = None
     try:
-        lexicon = parse_lexicon(lexicon_files)
+        lexicon = LexiconFiles.beside(main_path, known_look_ups).parse(lexicon_files)
         lines += _misspelt_topics(lexicon_files, names)
     except InstructionError as error:
         lines.append(error.message)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from guarantee_email_agent.files.problems import suggestion
@@ -120,8 +120,10 @@ _Elements = Mapping[str, Sequence[Element]]
 
 
 @lru_cache(maxsize=16)
-def parse_lexicon(files: tuple[tuple[str, str], ...]) -> Lexicon:
+def parse_lexicon(files: tuple[tuple[str, str], ...], other_labels: tuple[str, ...] = ()) -> Lexicon:
     """The lexicon in (path, text) pairs; pure, hence cached.
+
+    other_labels: of the numbers of look-ups, which are no serial numbers, whether or not a file knows the label.
 
     Raises InstructionError, with a line for each file that cannot be used or what is missing in all of them.
     """
@@ -129,7 +131,8 @@ def parse_lexicon(files: tuple[tuple[str, str], ...]) -> Lexicon:
         by_file = [_elements_of(text) for _, text in files]
         elements = {name: [each for found in by_file for each in found[name]] for name in REQUIRED_ELEMENTS}
         words = zip((path for path, _ in files), by_file, strict=True)
-        lexicon = _build(elements, [(path, each) for path, found in words for each in found[FUNCTION_WORDS_ELEMENT]])
+        function_words = [(path, each) for path, found in words for each in found[FUNCTION_WORDS_ELEMENT]]
+        lexicon = _build(elements, other_labels, function_words)
     except MarkupError:
         raise InstructionError("\n".join(_problems_by_file(files)), "instruction_lexicon_invalid") from None
     missing = [name for name in REQUIRED_ELEMENTS if not any(found[name] for found in by_file)]
@@ -148,7 +151,7 @@ def _problems_by_file(files: Iterable[tuple[str, str]]) -> Iterator[str]:
     for path, text in files:
         try:
             elements = _elements_of(text)
-            _build(elements, [(path, each) for each in elements[FUNCTION_WORDS_ELEMENT]])
+            _build(elements, (), [(path, each) for each in elements[FUNCTION_WORDS_ELEMENT]])
         except MarkupError as error:
             yield f"{path}:{error.line}: {error.message}"
 
@@ -186,7 +189,7 @@ def _elements_of(text: str) -> dict[str, list[Element]]:
     return by_name
 
 
-def _build(elements: _Elements, function_words: Iterable[tuple[str, Element]]) -> Lexicon:
+def _build(elements: _Elements, other_labels: Sequence[str], function_words: Iterable[tuple[str, Element]]) -> Lexicon:
     """function_words: with the path of the file that they stand in."""
     # Of phrases that are equally long the first counts: those of the topics that a user added go before the shipped.
     about = [(element, element.attributes["topic"]) for element in elements[ABOUT_ELEMENT]]
@@ -196,9 +199,14 @@ def _build(elements: _Elements, function_words: Iterable[tuple[str, Element]]) -
     by_topic += [(element, topic) for element, topic in about if topic == OTHER_TOPIC]
     by_topic += [(element, UNSOLICITED) for element in elements["unsolicited"]]
     return Lexicon(
-        labels=_parse_phrases(elements, LABEL_ELEMENTS),
-        corrections=_parse_phrases(elements, CORRECTION_ELEMENTS),
-        courtesies=_parse_phrases(elements, COURTESY_ELEMENTS),
+        labels=PhraseMatcher(
+            chain(
+                _parse_phrases(elements, LABEL_ELEMENTS),
+                (parse_phrase(label, LABEL_ELEMENTS["other-labels"]) for label in other_labels),
+            )
+        ),
+        corrections=PhraseMatcher(_parse_phrases(elements, CORRECTION_ELEMENTS)),
+        courtesies=PhraseMatcher(_parse_phrases(elements, COURTESY_ELEMENTS)),
         topics=PhraseMatcher(phrase for element, topic in by_topic for phrase in _parse_topics(element, topic)),
         links=_parse_words(elements["label-links"]),
         owners=_parse_words(elements["owner-words"]),
@@ -231,9 +239,9 @@ def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> PhraseMatcher[_Payload]:
+def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> Iterator[PhrasePattern[_Payload]]:
     """The phrases of several elements, each with what its element makes of it."""
-    return PhraseMatcher(
+    return (
         _parse_phrase(line, source, kind)
         for name, kind in kinds.items()
         for element in elements[name]

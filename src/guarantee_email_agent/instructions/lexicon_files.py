@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from guarantee_email_agent.files.text_file import InputFileError, decode_text, read_bytes
 from guarantee_email_agent.instructions.lexicon import Lexicon, parse_lexicon
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.utils.errors import InstructionError
 
 MAX_BYTES = 256 * 1024
@@ -20,15 +22,21 @@ class LexiconFiles:
     """The `*.md` files of a folder, read anew on every call, and parsed where one has changed."""
 
     folder: Path
+    other_labels: tuple[str, ...] = ()
 
     @classmethod
-    def beside(cls, main: Path) -> Self:
-        """Those of the set with this main file."""
-        return cls(main.parent / FOLDER)
+    def beside(cls, main: Path, look_ups: Iterable[LookUp] = ()) -> Self:
+        """Those of the set with this main file. look_ups: whose numbers are no serial numbers."""
+        formats = (look_up.format for look_up in look_ups)
+        return cls(main.parent / FOLDER, tuple(label for each in formats if each is not None for label in each.labels))
 
     def load(self) -> Lexicon:
         """Raises InstructionError, whose message has a line for every file that cannot be used."""
-        return parse_lexicon(self.read())
+        return self.parse(self.read())
+
+    def parse(self, texts: tuple[tuple[str, str], ...]) -> Lexicon:
+        """What `read` gave. Raises InstructionError."""
+        return parse_lexicon(texts, self.other_labels)
 
     def read(self) -> tuple[tuple[str, str], ...]:
         """(path, text) pairs in the order of the names. Raises InstructionError."""
