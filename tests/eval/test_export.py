@@ -34,6 +34,7 @@ class TestJson:
             "run_id": "r1",
             "started": "2026-01-18T10:00:00Z",
             "duration_s": 0.412,
+            "agent": None,
             "llm": "offline",
             "model": "interpreter",
             "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},

@@ -40,10 +40,10 @@ def raw_mail(test_case: EvalTestCase) -> bytes:
         "To": email.to or "support@example.com",
         "Subject": email.subject,
         "Date": _date(email.received),
-        "Message-ID": f"<eval-{test_case.scenario_id}@example.com>",
         **{name: value for name, value in email.headers.items() if name.lower() not in _WRITTEN_HERE},
     }
-    headers |= {name: value for name, value in email.headers.items() if name.lower() == "message-id"}
+    own_id = next((value for name, value in email.headers.items() if name.lower() == "message-id"), None)
+    headers["Message-ID"] = own_id or f"<eval-{test_case.scenario_id}@example.com>"
     lines = [f"{name}: {' '.join(value.split())}" for name, value in headers.items()]
     return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n" + content.as_bytes()
 
