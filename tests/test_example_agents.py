@@ -48,11 +48,11 @@ def test_the_agent_in_pydantic_ai_passes(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_fault_of_the_agent_in_langgraph_is_found(folder: Path) -> None:
-    failures = judged(folder, "langgraph_agent.py", "order_status_*")
+    failures = judged(folder, "langgraph_agent.py", "order_status_001", "order_status_003")
     (failure,) = failures.pop("order_status_003")
     assert failure.startswith("email_sent: a mail went to somebody else")
     assert "somebody.else@example.com" in failure
-    assert failures == {"order_status_001": [], "order_status_002": []}
+    assert failures == {"order_status_001": []}
 
 
 @pytest.mark.slow
