@@ -18,6 +18,7 @@ from mail_servers import MailServers
 from scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
 
@@ -100,11 +101,11 @@ class TestAtTheStart:
         assert "warranties.csv" in refusal(company, 3)
 
     def test_an_instruction_file_that_is_broken(self, company: Company) -> None:
-        (company.folder / "instructions" / "scenarios").mkdir(parents=True)
+        shutil.copytree(ROOT / "instructions", company.folder / "instructions")
         (company.folder / "instructions" / "main.md").write_text("no frontmatter")
         done = company.run("run", "--once")
         assert done.returncode == 2
-        assert "main.md" in done.stderr
+        assert "main.md:1: has no frontmatter" in done.stderr
 
     def test_a_ledger_that_is_none(self, company: Company) -> None:
         company.run("check")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -65,11 +64,9 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         fill_starter_folder(tmp_path / "file")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written \(Permission denied\)"):
-        fill_starter_folder(tmp_path)
+def test_a_folder_that_cannot_be_written_to_is_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"config.yaml cannot be written \([^)]+\)"):
+        fill_starter_folder(Path("/proc"))
 
 
 def test_a_link_to_what_does_not_exist_is_told(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_mail_that_eval_has_answered_just_now_passes_too(tmp_path: Path) -> No
         instructions=InstructionSettings(ROOT / "instructions" / "main.md", ROOT / "instructions" / "scenarios")
     )
     options = EvalOptions(
-        directory=ROOT / "evals" / "scenarios", threshold=99, only="valid_warranty_001", records_dir=tmp_path
+        directory=ROOT / "evals" / "scenarios", threshold=99, only=("valid_warranty_001",), records_dir=tmp_path
     )
     evaluate(options, config, io.StringIO())
     record, kept = read_record(tmp_path / "valid_warranty_001.json"), record_of("correct", "warranty_reply")

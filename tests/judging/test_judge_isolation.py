@@ -121,6 +121,7 @@ class TestTheKernel:
         assert ask(*raise_them, OK, head="import resource").verdict == "passed"
 
 
+@pytest.mark.parametrize("pool", ["forked", "fresh", "plain-user"], indirect=True)
 class TestItsNamespaces:
     """The filter of system calls forbids most of it once more, so it is looked at and not tried."""
 
