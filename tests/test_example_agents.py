@@ -42,8 +42,9 @@ def judged(folder: Path, agent: str, *only: str) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 def test_the_agent_in_pydantic_ai_passes(folder: Path) -> None:
-    expected: dict[str, list[str]] = {file.stem: [] for file in (folder / "scenarios").iterdir()}
-    assert judged(folder, "pydantic_ai_agent.py") == expected
+    # One of each kind: every start of the framework takes seconds.
+    chosen = ("order_status_001", "order_status_003", "no_answer_001", "no_answer_003")
+    assert judged(folder, "pydantic_ai_agent.py", *chosen) == {name: [] for name in chosen}
 
 
 @pytest.mark.slow

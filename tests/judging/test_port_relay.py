@@ -121,11 +121,11 @@ def test_connections_end_with_the_verdict(ask: Ask) -> None:
 
     class Waiting(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            assert self.request.recv(1) == b"x"
+            self.request.sendall(b"x")
             if self.request.recv(1) == b"":
                 ended.set()
 
-    leave = "kept = connect(result['port']); kept.send(b'x'); os.fork() or time.sleep(600)"
+    leave = "kept = connect(result['port']); assert kept.recv(1) == b'x'; os.fork() or time.sleep(600)"
     with serve(Waiting) as port:
         record = {"port": port}
         assert ask(leave, OK, head=f"{CONNECT}\nimport os, time", record=record, sandbox_port=port).verdict == "passed"

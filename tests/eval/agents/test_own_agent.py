@@ -68,9 +68,11 @@ def test_a_deadline_that_is_skipped_has_passed() -> None:
 
 
 @pytest.mark.slow
-def test_every_shipped_scenario_comes_out_the_same(shipped: ScenarioFolder) -> None:
+def test_a_sixth_of_the_shipped_suite_comes_out_the_same(shipped: ScenarioFolder) -> None:
+    """The whole of it takes more than a minute: `eval --agent own` beside `eval`."""
+    shipped.take(*(file.stem for file in sorted(SHIPPED.glob("*_*.yaml"))[::6] if file.stem[-1].isdigit()))
     over_mcp, in_process = (
-        {result["scenario_id"]: result for result in verdicts(shipped, directory=SHIPPED, **options)}
+        {result["scenario_id"]: result for result in verdicts(shipped, **options)}
         for options in ({"agent": "own", "jobs": 2}, {})
     )
     assert over_mcp.keys() == in_process.keys()
