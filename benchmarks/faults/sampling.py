@@ -1,0 +1,66 @@
+"""Where faults are planted, and which of them are tried: always the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from faults.code_faults import python_faults
+from faults.fault import Fault
+from faults.instruction_faults import instruction_faults
+
+PACKAGE = Path("src/guarantee_email_agent")
+
+PIPELINE = (
+    "email/*.py",
+    "email/parsing/*.py",
+    "instructions/*.py",
+    "interpreter/*.py",
+    "integrations/ports.py",
+    "integrations/written_date.py",
+)
+NOT_ON_THE_WAY = {
+    "email/grounding.py": "marks drafts that a person sends; scenarios judge what leaves unattended",
+    "email/claim_words.py": "the same",
+    "email/harmless_words.py": "the same",
+    "email/parsing/mime.py": "takes apart raw bytes; a scenario's mail is a mapping",
+    "email/parsing/charsets.py": "the same",
+    "email/parsing/flowed.py": "the same",
+    "instructions/reply_checks.py": "refuses bad instruction files; the suite's are good",
+    "instructions/claims.py": "the same",
+    "instructions/fact_checks.py": "the same",
+    "instructions/phishing.py": "the same",
+    "instructions/required_rules.py": "the same",
+    "instructions/trigger_checks.py": "the same",
+    "instructions/safe_regex.py": "the same",
+    "instructions/instruction_files.py": "the same",
+    "instructions/reply_languages.py": "the same",
+    "interpreter/look_up_numbers.py": "reads the numbers of configured look-ups; the suite's instructions have none",
+}
+
+
+def all_faults(root: Path) -> list[Fault]:
+    """Every fault that can be planted, in the order of files and places."""
+    faults: list[Fault] = []
+    for pattern in PIPELINE:
+        for path in sorted((root / PACKAGE).glob(pattern)):
+            if path.relative_to(root / PACKAGE).as_posix() not in NOT_ON_THE_WAY:
+                name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+                faults += python_faults(name, text)
+    for path in sorted((root / "instructions").rglob("*.md")):
+        faults += instruction_faults(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+    seen: Counter[str] = Counter()
+    numbered = []
+    for fault in dict.fromkeys(faults):
+        numbered.append(replace(fault, occurrence=seen[fault.key]))
+        seen[fault.key] += 1
+    return numbered
+
+
+def sample(faults: list[Fault], count: int) -> list[Fault]:
+    """All faults of instruction files, and `count` of the code, those whose hash is smallest: always the same."""
+    edited = [fault for fault in faults if fault.file.endswith(".md")]
+    code = sorted((fault for fault in faults if fault.file.endswith(".py")), key=lambda fault: fault.key)
+    chosen = [*edited, *code[:count]]
+    return sorted(chosen, key=lambda fault: (fault.file, fault.start, fault.key))

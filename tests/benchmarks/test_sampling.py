@@ -1,0 +1,23 @@
+"""Which faults are tried: the same every time, and none that nothing can show without a reason."""
+
+from __future__ import annotations
+
+from faults.fault import equivalent_faults
+from faults.sampling import all_faults, sample
+from faults.trial import ROOT
+
+
+def test_the_sample_is_the_same_every_time_and_no_fault_is_in_it_twice() -> None:
+    first, second = (sample(all_faults(ROOT), 212) for _ in range(2))
+    assert first == second
+    assert len({fault.key for fault in first}) == len(first)
+    assert sum(fault.file.endswith(".py") for fault in first) == 212
+
+
+def test_translations_are_planted_in_like_their_originals() -> None:
+    files = {fault.file for fault in all_faults(ROOT)}
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "instructions/scenarios").glob("*.??.md")} <= files
+
+
+def test_a_fault_that_nothing_can_show_has_a_reason() -> None:
+    assert all(reason.strip() for reason in equivalent_faults().values())
