@@ -23,6 +23,17 @@ def test_an_edited_file_is_named_and_ends_in_1(run: Run, tmp_path: Path) -> None
     assert "kept, differs from this version's: mine/config.yaml\n" in done.stdout
 
 
+def test_a_translation_of_an_edited_reply_is_left_out_and_named(run: Run, tmp_path: Path) -> None:
+    scenarios = tmp_path / "mine" / "instructions" / "scenarios"
+    scenarios.mkdir(parents=True)
+    (scenarios / "missing-info.md").write_text("our own words")
+    done = run("init", "mine")
+    assert done.returncode == 1
+    german = "left out, translates a file of your own: mine/instructions/scenarios/missing-info.de.md\n"
+    assert german in done.stdout
+    assert not (scenarios / "missing-info.de.md").exists()
+
+
 def test_a_file_in_the_folders_place_is_one_line_and_ends_in_2(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = run("init", "file")

@@ -43,6 +43,35 @@ def test_a_second_call_adds_only_what_is_missing(tmp_path: Path) -> None:
     assert len(second.same) == len(first.written) - 1
 
 
+def test_no_translation_is_written_beside_a_reply_of_the_owners_own(tmp_path: Path) -> None:
+    scenarios = tmp_path / "instructions" / "scenarios"
+    scenarios.mkdir(parents=True)
+    (scenarios / "missing-info.md").write_text("our own words")
+    filled = fill_starter_folder(tmp_path)
+    assert sorted(path.name for path in filled.left_out) == [
+        f"missing-info.{code}.md" for code in ("de", "es", "fr", "pl")
+    ]
+    assert not list(scenarios.glob("missing-info.*.md"))
+    assert (scenarios / "valid-warranty.de.md").is_file()
+
+
+def test_a_translation_that_is_there_stays_beside_a_reply_of_the_owners_own(tmp_path: Path) -> None:
+    fill_starter_folder(tmp_path)
+    scenarios = tmp_path / "instructions" / "scenarios"
+    (scenarios / "missing-info.md").write_text("our own words")
+    (scenarios / "missing-info.pl.md").write_text("i po polsku")
+    filled = fill_starter_folder(tmp_path)
+    assert filled.left_out == ()
+    assert [path.name for path in filled.different] == ["missing-info.md", "missing-info.pl.md"]
+
+
+def test_a_translation_of_the_shipped_reply_that_was_removed_comes_back(tmp_path: Path) -> None:
+    fill_starter_folder(tmp_path)
+    german = Path("instructions/scenarios/missing-info.de.md")
+    (tmp_path / german).unlink()
+    assert fill_starter_folder(tmp_path).written == (german,)
+
+
 def test_whatever_stands_in_a_files_place_stays(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").symlink_to("nowhere")
     (tmp_path / "instructions" / "main.md").mkdir(parents=True)

@@ -100,8 +100,8 @@ def test_a_status_that_it_does_not_know(loader: EvalLoader) -> None:
     data = scenario()
     data["input"]["mock_responses"]["warranty_api"]["status"] = "expird"
     assert problem(loader, data) == (
-        "Invalid value: input.mock_responses.warranty_api.status must be valid, expired or not_found, not 'expird' – "
-        "did you mean 'expired'?; any other word ends in 'graceful-degradation', not in 'valid-warranty'"
+        "Invalid value: input.mock_responses.warranty_api.status must be valid, expired or not_found, not 'expird'; "
+        "any other word ends in 'graceful-degradation', not in 'valid-warranty' – did you mean 'expired'?"
     )
     data["expected_output"]["scenario_instruction_used"] = "graceful-degradation"
     assert loader.validate_test_case(data, "valid_warranty_001.yaml")

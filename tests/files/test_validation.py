@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import Problem, dotted_path, join_problems, locate_problems
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 
@@ -259,3 +259,16 @@ def test_dotted_paths() -> None:
     assert dotted_path(("input", "to", 0, "x")) == "input.to[0].x"
     assert dotted_path(()) == ""
     assert dotted_path((0, "a")) == "[0].a"
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ((), ""),
+        (("one",), "one"),
+        (("one", "two"), "one; two"),
+        (("did you mean 'a'?", "two"), "did you mean 'a'? two"),
+    ],
+)
+def test_problems_stand_on_one_line_with_one_sign_between_them(found: tuple[str, ...], line: str) -> None:
+    assert join_problems(found) == line

@@ -535,7 +535,7 @@ def test_a_configured_look_up_serves_a_declared_topic(folder: InstructionFolder)
         (
             "version:",
             "asks_for: order_numbr\nversion:",
-            "asks_for: 'order_numbr' is the number of no look-up – did you mean 'order_",
+            "is the number of no look-up – did you mean 'order_number'? Known are: ",
         ),
         ("version:", "ticket: {order_number: x}\nversion:", "ticket.order_number is decided by the agent"),
         ("version:", "ticket: {order: '{oder_number}'}\nversion:", "ticket.order: unknown placeholder {oder_number}"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import end_sentence, printable, truncate
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,10 @@ def test_is_always_one_line_that_utf8_can_hold(text: str) -> None:
 @pytest.mark.parametrize(("text", "short"), [("", ""), ("four", "four"), ("fives", "five…")])
 def test_a_long_text_is_cut_and_shows_it(text: str, short: str) -> None:
     assert truncate(text, 4) == short
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"), [("it is gone", "it is gone."), ("It is gone.", "It is gone."), ("'a'?", "'a'?"), ("", ".")]
+)
+def test_a_sentence_is_ended_once(text: str, ended: str) -> None:
+    assert end_sentence(text) == ended

@@ -14,7 +14,7 @@ from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS
 _EXIT_CODES = """\
 exit codes:
   0    every file is there as it comes with this version
-  1    files that are there and differ were kept; stdout names each
+  1    files that are there and differ were kept; stdout names each, and the translations of them that were left out
   2    the folder cannot be written, or bad usage
   130  interrupted
 """
@@ -27,8 +27,8 @@ def add_init(commands: arguments.Commands) -> None:
         _run,
         purpose="put config, instructions and scenarios into a folder to edit; never overwrites",
         description="Put config.yaml, instructions/ and evals/scenarios/ into a folder to edit. eval, run and check "
-        "use them when they are started there. A file that is there is never replaced; run it again after an upgrade "
-        "to add what is new and to see what differs.",
+        "use them when they are started there. A file that is there is never replaced, and none that translates a "
+        "reply of your own is added; run it again after an upgrade to add what is new and to see what differs.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument(
@@ -51,5 +51,7 @@ def _run(options: argparse.Namespace) -> int:
         terminal.line(f"{pluralize(len(filled.same), 'file')} as they come with this version")
     for path in filled.different:
         terminal.line(f"kept, differs from this version's: {printable(str(options.directory / path))}")
+    for path in filled.left_out:
+        terminal.line(f"left out, translates a file of your own: {printable(str(options.directory / path))}")
     terminal.line(f"eval, run and check, started in {where}, use these files.")
     return EXIT_FAILURE if filled.different else EXIT_SUCCESS

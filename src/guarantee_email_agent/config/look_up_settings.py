@@ -18,7 +18,7 @@ BUILT_IN_NAMES: Final = (
     "serial_number", "warranty_status", "expiration_date", "coverage", "ticket_number", "customer_email",
     "idempotency_key", "status", "scenario",
 )  # fmt: skip
-"""What conditions, placeholders and tickets call something else already."""
+"""Names that conditions, placeholders and fields of tickets have for something else; no number or fact may take one."""
 
 BUILT_IN_SERVICES: Final = ("gmail", "mail", "warranty", "warranty_api", "ticketing", "ticketing_system")
 BUILT_IN_STATUSES: Final = ("not_found", "other", "withheld")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,15 @@ from guarantee_email_agent.utils.text import printable
 
 @dataclass(frozen=True, slots=True)
 class StarterFolder:
-    """What became of each file, by its path in the folder: new, as this version has it, or different and kept."""
+    """What became of each file, by its path in the folder: new, as this version has it, or different and kept.
+
+    left_out: translations that are not there and were not written, since what they translate is the owner's own text.
+    """
 
     written: tuple[Path, ...]
     same: tuple[Path, ...]
     different: tuple[Path, ...]
+    left_out: tuple[Path, ...] = ()
 
 
 def fill_starter_folder(folder: Path) -> StarterFolder:
@@ -32,9 +37,13 @@ def fill_starter_folder(folder: Path) -> StarterFolder:
     written: list[Path] = []
     same: list[Path] = []
     different: list[Path] = []
+    left_out: list[Path] = []
     for source, name in _shipped_files():
         content, target = source.read_bytes(), folder / name
         try:
+            if not os.path.lexists(target) and _translates_own_text(source, target):
+                left_out.append(name)
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             if write_new_file(target, content):
                 written.append(name)
@@ -48,7 +57,20 @@ def fill_starter_folder(folder: Path) -> StarterFolder:
                 "name another folder; files that are there stay as they are",
                 "init_unwritable",
             ) from None
-    return StarterFolder(tuple(written), tuple(same), tuple(different))
+    return StarterFolder(tuple(written), tuple(same), tuple(different), tuple(left_out))
+
+
+def _translates_own_text(source: Path, target: Path) -> bool:
+    """Whether a file is `NAME.LANGUAGE.md` beside a `NAME.md` that is not the shipped one.
+
+    Nobody here approved its words, and customers would read them beside what the owner wrote.
+    """
+    stem, dot, language = target.stem.partition(".")
+    original = source.with_name(f"{stem}.md")
+    own = target.with_name(f"{stem}.md")
+    if not (dot and language and target.suffix == ".md" and original.is_file() and os.path.lexists(own)):
+        return False
+    return not own.is_file() or own.read_bytes() != original.read_bytes()
 
 
 def _shipped_files() -> Iterator[tuple[Path, Path]]:

@@ -25,6 +25,7 @@ from guarantee_email_agent.eval.tool_mocks import OWN_SERVICES, find_tool_proble
 from guarantee_email_agent.files.problems import (
     Problem,
     dotted_path,
+    join_problems,
     locate_problems,
     mismatch,
     missing_key,
@@ -203,7 +204,7 @@ def _problems_error(problems: list[Problem], others: list[tuple[str, str]], path
     if len(problems) > len(listed):
         sentences.append(f"and {len(problems) - len(listed)} more")
     sentences.extend(problem for problem, _ in others)
-    return _error(path, "; ".join(sentences), _CODES[problems[0].kind] if problems else others[0][1])
+    return _error(path, join_problems(sentences), _CODES[problems[0].kind] if problems else others[0][1])
 
 
 def _format_problem(problem: Problem) -> str:

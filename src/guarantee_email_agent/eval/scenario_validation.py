@@ -64,8 +64,8 @@ def find_name_problems(data: object, known: KnownNames) -> Iterator[Problem]:
     status = _text_at(data, _STATUS)
     if status and known.undecided and used not in (None, known.undecided) and word_key(status) not in _STATUSES:
         meant = suggestion(status, _STATUSES)
-        wrong = f"must be valid, expired or not_found, not {_shown(status)}{meant}"
-        yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}")
+        wrong = f"must be valid, expired or not_found, not {_shown(status)}"
+        yield Problem(_STATUS, "value", f"{wrong}; any other word ends in {known.undecided!r}, not in {used!r}{meant}")
 
 
 def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:

@@ -83,6 +83,14 @@ def non_text_key(key: object, path: KeyPath) -> Problem:
     return Problem((*path, shown), "type", f'the key {shown} is not text; quote it: "{shown}"')
 
 
+def join_problems(problems: Iterable[str]) -> str:
+    """Several problems on one line; what ends in a question, as a suggestion does, takes no further sign."""
+    line = ""
+    for problem in problems:
+        line += f"{' ' if line.endswith('?') else '; ' if line else ''}{problem}"
+    return line
+
+
 def suggestion(word: object, choices: Iterable[object], listing: bool = False) -> str:
     """` – did you mean …?`, or the known keys where nothing is near."""
     if near := _close_match(word, choices):

@@ -1,8 +1,8 @@
-"""Words that claim something of a warranty, and where they are false.
+"""Words that claim something of a warranty, or the status of another look-up, and where they are false.
 
-This is a check for the author of a reply, who means well: it knows the usual words in English, German, Polish, French
-and Spanish, a few in Italian and Dutch, and no paraphrase. It is no protection against text that a model or a customer
-wrote.
+This is a check for the author of a reply, who means well: of a warranty it knows the usual words in English, German,
+Polish, French and Spanish, a few in Italian and Dutch, and no paraphrase; of another look-up the words of its own
+statuses, in English. It is no protection against text that a model or a customer wrote.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from guarantee_email_agent.instructions.router import Situation
+from guarantee_email_agent.instructions.look_up import NOT_FOUND, WARRANTY, LookUp, look_up_of
+from guarantee_email_agent.instructions.phrases import fold
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, Situation
 
 # As the text is folded: lower case, without accents. A `*` stands for any letters. Replies in every language
 # are checked for the words of all, since a sentence may have been left untranslated.
@@ -86,7 +88,10 @@ _FULLY_COVERED = (
     *("entierement couvert*", "integralement couvert*", "totalmente cubiert*", "cobertura completa", "cobertura total"),
 )
 _ABOUT_WARRANTY = ("*warrant*", "*guarantee*", "*garanti*", "*gwaranc*", "*gewahrleist*", "*rekojmi*")
-
+_OPEN_SENTENCE = re.compile(
+    r"\b(?:as soon as|once|when|whenever|until|unless|before|after|if|whether|that|which|who|no|not|never|cannot)\b"
+)
+_SENTENCE_END = re.compile(r"[.!?;:]\s|\n\s*\n")
 
 _ALL_WORDS = tuple(dict.fromkeys((*_ABOUT_WARRANTY, *_UNKNOWN, *_FULLY_COVERED, "*valid*")))
 _LETTERS = [(word, *(part.strip("*") for part in word.split())) for word in _ALL_WORDS]
@@ -100,15 +105,31 @@ def claim_words_in(text: str) -> frozenset[str]:
     )
 
 
+def mentions_warranty(text: str) -> bool:
+    """Whether a folded text speaks of warranties at all."""
+    return re.search("|".join(map(_pattern, _ABOUT_WARRANTY)), text) is not None
+
+
 def find_false_claim(
-    text: str, situation: Situation, coverage: str | None, possible: frozenset[str] | None = None
+    text: str,
+    situation: Situation,
+    coverage: str | None,
+    possible: frozenset[str] | None = None,
+    look_ups: Sequence[LookUp] = (WARRANTY,),
 ) -> re.Match[str] | None:
     """The first of the words that are false in this situation, where a reply holds any.
 
     text: folded (`phrases.fold`). coverage: as in the facts. possible: `claim_words_in` of a text that holds all of it.
+    look_ups: of the declared topics; without the warranty's, a reply on any topic may speak of warranties.
     """
-    if situation.topic == "other":
-        words: Sequence[str] = (*_ABOUT_WARRANTY, *_UNKNOWN)
+    look_up = look_up_of(situation.topic, look_ups)
+    words: Sequence[str]
+    if situation.topic == OTHER_TOPIC and WARRANTY in look_ups:
+        words = (*_ABOUT_WARRANTY, *_UNKNOWN)
+    elif look_up is not None and look_up.format is not None:
+        if claim := _find_own_status(text, look_up, situation.status):
+            return claim
+        words = _false_words_beside(look_up, situation.status)
     else:
         words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)
         if coverage != "full":
@@ -125,3 +146,25 @@ def find_false_claim(
 def _pattern(word: str) -> str:
     pattern = word.replace("*", r"\w*").replace(" ", r"\s+")
     return rf"\b{pattern}\b"
+
+
+def _false_words_beside(look_up: LookUp, status: str | None) -> list[str]:
+    """What nobody may be told of a warranty, who is told of something else: its own words are another matter."""
+    own = [fold(each).replace("_", " ") for each in look_up.statuses]
+    words = [word for word in (*_UNKNOWN, *_FULLY_COVERED) if status != NOT_FOUND or word not in _NOT_KNOWN]
+    return [word for word in words if not any(each in word for each in own)]
+
+
+def _find_own_status(text: str, look_up: LookUp, status: str | None) -> re.Match[str] | None:
+    """A status that was reached, as in "was cancelled", where the look-up gave none.
+
+    Of a known one the reply may tell what came before it, such as that a delivered order was shipped.
+    """
+    if status in look_up.statuses:
+        return None
+    names = "|".join(re.escape(fold(each)).replace("_", r"\s+").replace(r"\ ", r"\s+") for each in look_up.statuses)
+    for match in re.finditer(rf"\b(?:was|were|(?:has|have)(?:\s+already)?(?:\s+been)?)\s+(?:{names})\b", text):
+        start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, match.start())), default=0)
+        if not _OPEN_SENTENCE.search(text, start, match.start()):
+            return match
+    return None

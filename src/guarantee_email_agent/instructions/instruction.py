@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from guarantee_email_agent.instructions.claims import mentions_warranty
 from guarantee_email_agent.instructions.hand_over import HandOverLexicon, parse_hand_over
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.look_up import WARRANTY, Fact, LookUp, look_up_of
-from guarantee_email_agent.instructions.router import Condition, Situation, is_triggered
+from guarantee_email_agent.instructions.phrases import fold
+from guarantee_email_agent.instructions.router import UNCLEAR, Condition, Situation, is_triggered
 from guarantee_email_agent.instructions.template import ReplyTemplate
 from guarantee_email_agent.instructions.topics import Topic
 
@@ -78,7 +80,9 @@ class ScenarioInstruction:
 
     @property
     def allows_warranty_mentions(self) -> bool:
-        return any(condition.topic != "other" for condition in self.trigger)
+        """Whether a draft may speak of a warranty: on its topics, on a mail that is unclear, or as the author does."""
+        topics = {condition.topic for condition in self.trigger}
+        return not topics.isdisjoint((*WARRANTY.topics, UNCLEAR, None)) or mentions_warranty(fold(self.approved_text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,8 +354,8 @@ def _scenario_problems(
     numbers = [each.number for each in look_ups]
     if scenario.asks_for is not None and scenario.asks_for not in numbers:
         known = ", ".join(numbers) or "none, since no declared topic has a look-up"
-        near = suggestion(scenario.asks_for, numbers)
-        yield f"{top}: asks_for: '{scenario.asks_for}' is the number of no look-up{near}. Known are: {known}"
+        near = suggestion(scenario.asks_for, numbers) or "."
+        yield f"{top}: asks_for: '{scenario.asks_for}' is the number of no look-up{near} Known are: {known}"
     misplaced = [
         source.place(part.line)
         for source in (replies if scenario.ticket is None else ())

@@ -75,7 +75,8 @@ def _problems_in(
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            if claim := find_false_claim(text, situation, facts.get("coverage"), None if is_joined else possible):
+            known = None if is_joined else possible
+            if claim := find_false_claim(text, situation, facts.get("coverage"), known, look_ups):
                 words = " ".join(claim[0].split())
                 problem = f"the reply says '{words}', which is not so"
                 yield line_at(claim.start()), problem, "Change it, or add a condition"

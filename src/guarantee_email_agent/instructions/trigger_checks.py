@@ -56,7 +56,8 @@ def _look_up_problem(
     known = tuple(status for look_up in found for status in look_up.situations)
     for status in condition.status if found else ():
         if status not in known:
-            return "status", f"is '{status}', which is none{suggestion(status, known)}. Known are: {', '.join(known)}"
+            near = suggestion(status, known) or "."
+            return "status", f"is '{status}', which is none{near} Known are: {', '.join(known)}"
     return None
 
 

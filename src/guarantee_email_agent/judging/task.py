@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.fields import not_blank, number, setting
-from guarantee_email_agent.files.problems import Problem, dotted_path, locate_problems
+from guarantee_email_agent.files.problems import Problem, dotted_path, join_problems, locate_problems
 from guarantee_email_agent.files.text_file import InputFileError, kind_of_file, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
@@ -182,7 +182,7 @@ def _problems_error(path: Path, problems: list[Problem], text: str) -> TaskError
     sentences = [_sentence(problem) for problem in located]
     if located[0].message == "is missing":
         sentences[0] += ". Add it: what the agent has to do, in words"
-    return _error(path, "; ".join(sentences), _CODES[problems[0].kind], located[0].line)
+    return _error(path, join_problems(sentences), _CODES[problems[0].kind], located[0].line)
 
 
 def _sentence(problem: Problem) -> str:

@@ -21,3 +21,8 @@ def printable(text: str) -> str:
 def truncate(text: str, max_chars: int) -> str:
     """`text`, or its first `max_chars` characters and an ellipsis."""
     return text if len(text) <= max_chars else f"{text[:max_chars]}…"
+
+
+def end_sentence(text: str) -> str:
+    """`text` with a full stop, where it does not end in a sign of its own; a suggestion is a question."""
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."

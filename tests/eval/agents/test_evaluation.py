@@ -234,8 +234,8 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     ("agent", "problem"),
     [
-        ("comand:true", "names no agent – did you mean 'command'?"),
-        ("true", "names no agent"),
+        ("comand:true", "names no agent – did you mean 'command'? Write command:"),
+        ("true", "names no agent. Write command:"),
         ("https://127.0.0.1/", "did you mean 'http'?"),
         ("command:", "--agent command is empty"),
         ("python:x", "names no function"),

@@ -160,8 +160,8 @@ def find_agent(options: AgentOptions) -> AgentUnderTest | None:
         return PythonAgent(place, options.transport)
     if kind == "http" and colon:
         return HttpAgent(options.agent)
-    hint = suggestion(kind, _KINDS)
-    problem = f"--agent {printable(truncate(options.agent, 60))} names no agent{hint}. Write {_FORMS}"
+    hint = suggestion(kind, _KINDS) or "."
+    problem = f"--agent {printable(truncate(options.agent, 60))} names no agent{hint} Write {_FORMS}"
     raise ConfigurationError(problem, "eval_bad_agent")
 
 

@@ -32,7 +32,7 @@ from guarantee_email_agent.files.new_file import write_new_file
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
-from guarantee_email_agent.utils.text import printable
+from guarantee_email_agent.utils.text import end_sentence, printable
 
 NOT_FOUND: Final = (
     "Not found by any program: names in running text, companies, places without a postal code, and what a story tells "
@@ -70,10 +70,8 @@ def capture_mail(
     original = run_dry(email, config, policy, options.look_up)
     if not original.report.success:
         report = original.report
-        raise ProcessingError(
-            f"The agent stopped in step {report.failed_step}: {report.error_message}. Capture the mail once that works",
-            "capture_no_outcome",
-        )
+        stopped = end_sentence(f"The agent stopped in step {report.failed_step}: {report.error_message}")
+        raise ProcessingError(f"{stopped} Capture the mail once that works", "capture_no_outcome")
     anonymizer = anonymizer_for(email, hashlib.sha256(raw).digest(), policy.own_addresses)
     category = original.report.scenario_used or "none"
     scenario_id = options.scenario_id or next_id(options.directory, category)
