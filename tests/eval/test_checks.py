@@ -196,7 +196,7 @@ class TestWhatHoldsForEveryScenario:
 
     def test_a_report_that_differs(self) -> None:
         report = ProcessingResult(True, "m", email_sent=True, response_body="Hello")
-        actual = {"email_sent": True, "response_body": "Hello", "ticket_created": False}
+        actual = {"email_sent": True, "draft_stored": False, "response_body": "Hello", "ticket_created": False}
         assert list(check_agent_report(report, actual)) == []
         assert [str(check) for check in check_agent_report(report, {**actual, "email_sent": False})] == [
             "agent_report: the agent reports another email_sent\n  expected: False\n  actual:   True"

@@ -297,6 +297,10 @@ class TestFields:
             ("test", "../judge.py"),
             ("test", "judge.txt"),
             ("test", ""),
+            ("test", "mail.eml"),
+            ("input.email.raw_file", "../mail.eml"),
+            ("input.email.raw_file", "mail.txt"),
+            ("input.agent.mode", "draft"),
         ],
     )
     def test_wrong_values(self, path: str, value: object) -> None:
@@ -312,6 +316,7 @@ class TestFields:
             ("expected_output.sent_to", "Jane <jane@example.com>", "must be a bare address"),
             ("expected_output.sent_to", "Jane", "must be a bare address"),
             ("expected_output.hand_over_reason", "fire", "email_sent is true"),
+            ("expected_output.draft_stored", True, "email_sent is true"),
         ],
     )
     def test_what_means_nothing_beside_the_rest(self, path: str, value: object, says: str) -> None:
@@ -402,7 +407,7 @@ class TestFields:
         many = "".join(f"  wrong_{'x' * 500}_{number}: 1\n" for number in range(200))
         message = refused(write(TWO_DOCUMENTS + many)).message
         assert message.endswith("; and 190 more")
-        assert len(message) < 4000
+        assert len(message) < 4100
 
     def test_control_characters_in_a_message_are_written_out(self) -> None:
         assert "\\x1b[31m" in problem_with(changed("\x1b[31mred", 1)).message

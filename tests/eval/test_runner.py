@@ -279,7 +279,7 @@ ANOTHER_TICKET = "agent_report: the agent reports another ticket_created"
     ("agent", "expected", "failures"),
     [
         (TwiceSending, ANSWERED, ["email_sent: 2 mails were sent"]),
-        (Misquoting, ANSWERED, ["agent_report: the agent reports another reply than the one that was sent"]),
+        (Misquoting, ANSWERED, ["agent_report: the agent reports another reply than the one that was sent or stored"]),
         (Boasting, NOT_ANSWERED, [ANOTHER_EMAIL_SENT, ANOTHER_TICKET]),
         (
             Boasting,

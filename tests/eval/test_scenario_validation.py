@@ -129,3 +129,42 @@ def test_a_copy_that_kept_its_id(loader: EvalLoader, tmp_path: Path) -> None:
         "Duplicate scenario_id: valid_warranty_001 is already that of valid_warranty_001.yaml; "
         "write scenario_id: valid_warranty_002"
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "says"),
+    [
+        ("drafts", {}, "input.agent.mode needs expected_output.draft_stored beside it, true or false"),
+        (
+            "drafts",
+            {"draft_stored": True, "ticket_created": True},
+            "expected_output.ticket_created is true, but in mode",
+        ),
+        (
+            "drafts",
+            {"draft_stored": False, "note_added": True},
+            "expected_output.note_added is true, but in mode drafts",
+        ),
+        ("observe", {"draft_stored": True}, "expected_output.draft_stored is true, but in mode observe nothing"),
+        ("observe", {"email_sent": True}, "expected_output.email_sent is true, but in mode observe nothing"),
+    ],
+)
+def test_what_the_mode_of_a_scenario_rules_out(
+    loader: EvalLoader, mode: str, expected: dict[str, Any], says: str
+) -> None:
+    data = scenario(**{"email_sent": False, "ticket_created": False} | expected)
+    data["input"]["agent"] = {"mode": mode}
+    assert says in problem(loader, data)
+
+
+def test_a_draft_may_be_for_another_than_the_sender(loader: EvalLoader) -> None:
+    data = unanswered("valid-warranty", draft_stored=True, sent_to="kim@example.org")
+    data["input"]["agent"] = {"mode": "drafts", "trusted_forms": ["customer@example.com"]}
+    assert loader.validate_test_case(data, "valid_warranty_001.yaml").expected_output.draft_stored
+
+
+def test_a_mail_that_answers_us_is_not_given_as_raw_bytes(loader: EvalLoader) -> None:
+    data = scenario()
+    data["input"]["email"] |= {"raw_file": "answer.eml"}
+    data["input"]["previous_reply"] = {"message_id": "<reply@example.com>", "scenario": "missing-info"}
+    assert "input.previous_reply needs the mail's headers in this file" in problem(loader, data)

@@ -40,8 +40,10 @@ class ScenarioFolder:
         return path
 
     def take(self, *names: str) -> None:
+        """With what stands beside them under their name."""
         for name in names:
-            shutil.copy(SHIPPED / f"{name}.yaml", self.folder)
+            for file in SHIPPED.glob(f"{name}.*"):
+                shutil.copy(file, self.folder)
 
     def evaluate(self, **options: Any) -> tuple[int, str]:
         """Exit code and what was printed, without the line that tells the time."""

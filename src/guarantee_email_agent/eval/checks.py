@@ -16,11 +16,14 @@ from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.text import truncate
 
 if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Mode
     from guarantee_email_agent.eval.models import ExpectedCall, ForbiddenCall
     from guarantee_email_agent.judging.verdict import Verdict
 
 _MAX_CHARACTERS: Final = 200
 _MAX_CALLS: Final = 10
+_WRITES: Final = ("mail.send_reply", "mail.save_draft", "ticketing.create_ticket", "ticketing.add_note")
+_WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "observe": ()}
 _ABSENT: Final = object()
 
 
@@ -51,6 +54,12 @@ def check_happened(
     if value is not expected:
         reason = "nothing was reported" if value is _ABSENT else too_little if expected else too_much
         yield FailedCheck(check, reason, format_value(expected), format_value(value))
+
+
+def check_draft(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
+    """`draft_stored`, where the scenario says what it expects."""
+    if expected is not None:
+        yield from check_happened("draft_stored", expected, actual, "no draft was stored", "a draft was stored")
 
 
 def check_note(expected: bool | None, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
@@ -195,9 +204,28 @@ def check_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[
     """`email_sent: true` means exactly one mail, to the sender of the input. sender: the bare address; None for any."""
     if len(recipients) > 1:
         yield FailedCheck("email_sent", f"{len(recipients)} mails were sent", "1", str(len(recipients)))
+    yield from _check_addresses("email_sent", "a mail went to somebody else", sender, recipients)
+
+
+def check_draft_recipients(sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
+    """The same of `draft_stored: true`."""
+    if len(recipients) > 1:
+        yield FailedCheck("draft_stored", f"{len(recipients)} drafts were stored", "1", str(len(recipients)))
+    yield from _check_addresses("draft_stored", "a draft is for somebody else", sender, recipients)
+
+
+def _check_addresses(check: str, reason: str, sender: str | None, recipients: Sequence[str]) -> Iterator[FailedCheck]:
     for recipient in recipients:
         if sender is not None and recipient.casefold() != sender.casefold():
-            yield FailedCheck("email_sent", "a mail went to somebody else", repr(sender), repr(recipient))
+            yield FailedCheck(check, reason, repr(sender), repr(recipient))
+
+
+def check_mode(mode: Mode | None, calls: Sequence[Mapping[str, Any]]) -> Iterator[FailedCheck]:
+    """Calls by which an agent writes what it must not in the scenario's own mode. calls: each `server`, `tool`."""
+    for call in calls:
+        name = f"{call['server']}.{call['tool']}"
+        if name in _WRITES and name not in _WRITES_OF_MODE[mode or "answer"]:
+            yield FailedCheck("mode", f"{name} was called in mode {mode}")
 
 
 def check_ticket_count(tickets: int) -> Iterator[FailedCheck]:
@@ -232,12 +260,17 @@ def check_known_calls(unknown: Sequence[str]) -> Iterator[FailedCheck]:
 
 def check_agent_report(report: ProcessingResult, actual: Mapping[str, Any]) -> Iterator[FailedCheck]:
     """Where the agent's own report differs from what the mocks captured."""
-    for name, reported in (("email_sent", report.email_sent), ("ticket_created", report.ticket_created)):
+    reports = {
+        "email_sent": report.email_sent,
+        "draft_stored": report.drafted,
+        "ticket_created": report.ticket_created,
+    }
+    for name, reported in reports.items():
         if reported != actual[name]:
             reason = f"the agent reports another {name}"
             yield FailedCheck("agent_report", reason, str(actual[name]), str(reported))
-    if report.email_sent and actual["email_sent"] and report.response_body != actual["response_body"]:
-        yield FailedCheck("agent_report", "the agent reports another reply than the one that was sent")
+    if report.response_body != actual["response_body"] and actual["response_body"] is not None:
+        yield FailedCheck("agent_report", "the agent reports another reply than the one that was sent or stored")
 
 
 def check_completed(report: ProcessingResult, others_failed: bool) -> Iterator[FailedCheck]:

@@ -30,7 +30,7 @@ from guarantee_email_agent.files.problems import (
     mismatch,
     missing_key,
 )
-from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.files.text_file import InputFileError, read_bytes, read_text
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 from guarantee_email_agent.utils.errors import EvalError
@@ -93,8 +93,8 @@ class EvalLoader:
         """The scenario in parsed `data` (the documents of a file merged into one mapping).
 
         Raises EvalError with all problems in one line, and the code of the first: `eval_missing_field`,
-        `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_file_name`,
-        `eval_wrong_id`, `eval_duplicate_id`.
+        `eval_unknown_key`, `eval_wrong_type`, `eval_invalid_value`, `eval_test_not_found`, `eval_mail_not_found`,
+        `eval_mail_unreadable`, `eval_file_name`, `eval_wrong_id`, `eval_duplicate_id`.
         """
         return _build_test_case(data, os.fspath(file_path), None, self._any_agent, self._known)
 
@@ -144,7 +144,16 @@ def _build_test_case(
     if problems or others:
         raise _problems_error(problems, others, path, text)
     assert isinstance(case, EvalTestCase)
-    return case
+    return case if case.input.email.raw_file is None else _with_raw_mail(case, path)
+
+
+def _with_raw_mail(case: EvalTestCase, path: str) -> EvalTestCase:
+    name = str(case.input.email.raw_file)
+    try:
+        raw = read_bytes(os.path.join(os.path.dirname(path), name), MAX_SCENARIO_BYTES)
+    except InputFileError as error:
+        raise _error(path, f"Mail cannot be used: {name}: {error.message}", "eval_mail_unreadable") from None
+    return replace(case, input=replace(case.input, email=replace(case.input.email, raw=raw)))
 
 
 def _merge_documents(documents: list[object], path: str) -> object:

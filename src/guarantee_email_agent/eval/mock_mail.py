@@ -29,8 +29,13 @@ def mail_as_json(test_case: EvalTestCase) -> dict[str, Any]:
 
 
 def raw_mail(test_case: EvalTestCase) -> bytes:
-    """RFC 5322, with empty attachments. Headers of the scenario stand as they are; line breaks in them are folded."""
+    """RFC 5322: the scenario's own, else made of its keys, with empty attachments.
+
+    Headers of the scenario stand as they are; line breaks in them are folded.
+    """
     email = test_case.input.email
+    if email.raw is not None:
+        return email.raw
     content = EmailMessage(policy=SMTP)
     content.set_content(email.body, cte="quoted-printable")
     for name in email.attachments:

@@ -13,12 +13,13 @@ from datetime import date, datetime
 from itertools import chain
 from typing import Any, Final, Literal
 
-from guarantee_email_agent.config.settings import SenderCheck
+from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
     check_calls,
+    check_draft,
     check_hand_over,
     check_happened,
     check_never_called,
@@ -38,7 +39,7 @@ _SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
 _DAY: Final = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}($|[T ])"
 _TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ])"
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.py")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(py|eml)")
 
 
 def _check_scenario_id(value: str) -> str | None:
@@ -75,9 +76,15 @@ def _check_sender(value: str) -> str | None:
 
 
 def _check_test_file(value: str) -> str | None:
-    return (
-        None if _FILE_NAME.fullmatch(value) else "must be the name of a Python file beside this one, such as judge.py"
-    )
+    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "py":
+        return None
+    return "must be the name of a Python file beside this one, such as judge.py"
+
+
+def _check_raw_file(value: str) -> str | None:
+    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "eml":
+        return None
+    return "must be the name of a mail beside this file, such as photo_mail.eml"
 
 
 def _check_phrases(values: Sequence[str]) -> str | None:
@@ -106,6 +113,14 @@ class EvalEmail:
         default_factory=dict, metadata={"doc": "Raw headers by name, such as Auto-Submitted: auto-replied."}
     )
     attachments: tuple[str, ...] = field(default=(), metadata={"doc": "File names of attachments."})
+    raw_file: str | None = field(
+        default=None,
+        metadata={
+            "doc": "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
+            "check": _check_raw_file,
+        },
+    )
+    raw: bytes | None = field(default=None, metadata={"key": None}, repr=False)  # what `raw_file` holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +166,7 @@ class PreviousReply:
 class ScenarioSettings:
     """Settings of `agent` that this scenario needs, whatever the configuration says."""
 
+    mode: Mode | None = field(default=None, metadata={"doc": "As `agent.mode`; answer if left out."})
     sender_check: SenderCheck | None = field(default=None, metadata={"doc": "As `agent.sender_check`."})
     authserv_id: str | None = field(default=None, metadata={"doc": "As `agent.authserv_id`.", "check": not_blank})
     trusted_forms: tuple[str, ...] | None = field(default=None, metadata={"doc": "As `agent.trusted_forms`."})
@@ -231,6 +247,13 @@ class EvalExpectedOutput:
     sent_to: str | None = field(
         default=None, metadata={"doc": "Whom the reply goes to; the sender if left out.", "check": not_blank}
     )
+    draft_stored: bool | None = field(
+        default=None,
+        metadata={
+            "doc": "true: exactly one draft is stored, to the sender, and it is the reply whose phrases are judged. "
+            "false: none. Not judged if left out."
+        },
+    )
     note_added: bool | None = field(
         default=None, metadata={"doc": "Whether a note was added to the ticket; not judged if left out."}
     )
@@ -250,8 +273,8 @@ class EvalExpectedOutput:
 
         actual: `email_sent`, `response_body`, `ticket_created`, `ticket_fields`, `scenario_used`, and optionally
         `processing_time_ms` (int, milliseconds). A key that is absent is a miss, except for the time, which a record
-        keeps elsewhere. `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and `calls` (each
-        `server`, `tool`, `arguments`) are read where the scenario expects something of them.
+        keeps elsewhere. `draft_stored`, `note_added`, `hand_over_reasons`, `reply_language`, `scenario_used` and
+        `calls` (each `server`, `tool`, `arguments`) are read where the scenario expects something of them.
         """
         body = actual.get("response_body")
         failed = chain(
@@ -263,6 +286,7 @@ class EvalExpectedOutput:
                 "ticket_created", self.ticket_created, actual, "no ticket was created", "a ticket was created"
             ),
             check_ticket_fields(self.ticket_fields, actual.get("ticket_fields")),
+            check_draft(self.draft_stored, actual),
             check_note(self.note_added, actual),
             check_hand_over(self.hand_over_reason, actual),
             check_scenario_used(self.scenario_instruction_used, actual),

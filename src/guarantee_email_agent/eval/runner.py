@@ -17,7 +17,9 @@ from guarantee_email_agent.eval.checks import (
     FailedCheck,
     check_agent_report,
     check_completed,
+    check_draft_recipients,
     check_known_calls,
+    check_mode,
     check_notes,
     check_previous_reply,
     check_recipients,
@@ -77,7 +79,7 @@ class EvalRunner:
         self._clock = clock
         self._instructions = instruction_files(config)
         self._look_up_tools = {name: tool_of(settings) for name, settings in config.look_ups.items()}
-        # What leaves unattended is judged. No mail server has vouched for the senders of scenarios.
+        # What leaves unattended is judged, unless a scenario has a mode of its own. Nobody vouches for its sender.
         self._policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
         self._model = ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature)
 
@@ -153,7 +155,8 @@ class EvalRunner:
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
         arrival = {} if previous is None else {"arrived_at": ARRIVED_AT}
-        report = await processor.process_email(build_raw_email(test_case), **arrival)
+        raw_email = test_case.input.email.raw or build_raw_email(test_case)
+        report = await processor.process_email(raw_email, **arrival)
         elapsed_ms = round((clock.monotonic() - started) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case, actual)
@@ -162,6 +165,10 @@ class EvalRunner:
         )
         _, failures = self.validate_output(test_case.expected_output, actual, sender)
         failures.extend(map(str, check_captured(test_case, services)))
+        if test_case.input.email.raw is not None:
+            from guarantee_email_agent.eval.raw_file import check_raw_file  # few scenarios have one
+
+            failures.extend(map(str, check_raw_file(test_case.input.email)))
         if previous is not None and report.scenario_used is not None:
             known = [scenario.name for scenario in self._instructions.load().scenarios]
             failures.extend(map(str, check_previous_reply(previous.scenario, known)))
@@ -177,8 +184,8 @@ class EvalRunner:
         return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
 
     def language_of_reply(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> dict[str, str | None]:
-        """`reply_language` by the words of the captured mail, where the scenario asks for it and there is one."""
-        if test_case.expected_output.reply_language is None or not actual["email_sent"]:
+        """`reply_language` by the words of the captured reply, where the scenario asks for it and there is one."""
+        if test_case.expected_output.reply_language is None or actual["response_body"] is None:
             return {}
         # The lexicon alone: an agent that is not ours has no instruction files.
         words = LexiconFiles.beside(self._config.instructions.main).load().function_words
@@ -212,6 +219,7 @@ class EvalRunner:
         trusted = settings.trusted_forms
         return replace(
             self._policy,
+            mode=settings.mode or self._policy.mode,
             sender_check=settings.sender_check or self._policy.sender_check,
             authserv_id=settings.authserv_id or self._policy.authserv_id,
             trusted_forms=self._policy.trusted_forms if trusted is None else frozenset(map(str.lower, trusted)),
@@ -226,6 +234,7 @@ class EvalRunner:
         """
         _, failures = expected.matches(actual)
         failures.extend(map(str, check_recipients(sender, actual.get("recipients", ()))))
+        failures.extend(map(str, check_draft_recipients(sender, actual.get("draft_recipients", ()))))
         failures.extend(map(str, check_ticket_count(actual.get("tickets", 0))))
         return not failures, failures
 
@@ -250,10 +259,14 @@ class EvalRunner:
 
 
 def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[FailedCheck]:
-    """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows."""
+    """What no agent may do, whatever the scenario expects: notes on other tickets, calls that no mock knows, and what
+    the scenario's own mode forbids.
+    """
     previous = test_case.input.previous_reply
     yield from check_notes(previous.ticket_id if previous else None, _noted(services))
     yield from check_known_calls(services.tools.unknown)
+    settings = test_case.input.agent
+    yield from check_mode(settings.mode if settings else None, [call.as_dict() for call in services.tools.calls])
 
 
 def _noted(services: MockedServices) -> list[str]:
@@ -265,14 +278,18 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
 
     report: None for an agent that is not ours.
     """
-    sent, tickets = services.captured["gmail"].sent_emails, services.captured["ticketing"].created_tickets
+    mailbox, tickets = services.captured["gmail"], services.captured["ticketing"].created_tickets
+    sent, drafts = mailbox.sent_emails, mailbox.drafts
+    reply = next(iter((*sent, *drafts)), None)
     ticket_fields = dict(tickets[0]) if tickets else {}
     ticket_fields.pop("idempotency_key", None)
     return {
         "email_sent": bool(sent),
         "recipients": [mail["to"] for mail in sent],
-        "response_subject": sent[0]["subject"] if sent else None,
-        "response_body": sent[0]["body"] if sent else None,
+        "draft_stored": bool(drafts),
+        "draft_recipients": [draft["to"] for draft in drafts],
+        "response_subject": reply and reply["subject"],
+        "response_body": reply and reply["body"],
         "ticket_created": bool(tickets),
         "tickets": len(tickets),
         "ticket_fields": ticket_fields,

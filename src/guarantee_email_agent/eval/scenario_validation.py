@@ -77,11 +77,13 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
     if agent is not None and agent.sender_check in ("neutral", "hold") and agent.authserv_id is None:
         wrong = "needs authserv_id beside it, or no sender is ever verified"
         yield Problem(("input", "agent", "sender_check"), "value", wrong)
+    yield from _find_contradicted_mode(case)
+    yield from _find_keys_beside_raw_file(case)
     if expected.sent_to is not None:
         path = ("expected_output", "sent_to")
         if parse_address(expected.sent_to) != expected.sent_to:
             yield Problem(path, "value", "must be a bare address, such as customer@example.com")
-        elif not expected.email_sent:
+        elif not expected.email_sent and not expected.draft_stored:
             yield Problem(path, "value", "says whom the reply goes to, but email_sent is false; remove one")
     if expected.hand_over_reason is not None and expected.email_sent:
         wrong = "says why no reply goes out, but email_sent is true; remove one"
@@ -92,6 +94,38 @@ def find_contradictions(case: EvalTestCase) -> Iterator[Problem]:
         wrong = f"must be a date such as 2025-12-31, not {_shown(date)}; the agent stops at any other answer"
         yield Problem((*_STATUS[:-1], "expiration_date"), "value", wrong)
     yield from _find_unknown_calls(case)
+
+
+def _find_contradicted_mode(case: EvalTestCase) -> Iterator[Problem]:
+    """What the scenario's own mode rules out. In mode `drafts` nobody may forget to say whether there is one."""
+    expected, mode = case.expected_output, case.input.agent and case.input.agent.mode
+    path = ("expected_output", "draft_stored")
+    if expected.draft_stored and expected.email_sent:
+        yield Problem(path, "value", "says that the reply waits for a person, but email_sent is true; remove one")
+    if mode in (None, "answer"):
+        return
+    if mode == "drafts" and expected.draft_stored is None:
+        wrong = "needs expected_output.draft_stored beside it, true or false"
+        yield Problem(("input", "agent", "mode"), "value", wrong)
+    if mode == "observe" and expected.draft_stored:
+        yield Problem(path, "value", "is true, but in mode observe nothing is written; correct one")
+    for name in ("email_sent", "ticket_created", "note_added"):
+        if getattr(expected, name):
+            wrong = f"is true, but in mode {mode} nothing of the kind is done; correct one"
+            yield Problem(("expected_output", name), "value", wrong)
+
+
+def _find_keys_beside_raw_file(case: EvalTestCase) -> Iterator[Problem]:
+    """Keys that a raw mail has in itself, so that nobody would read them here."""
+    email = case.input.email
+    if email.raw_file is None:
+        return
+    for name in ("to", "headers"):
+        if getattr(email, name):
+            yield Problem(("input", "email", name), "value", f"stands in {email.raw_file} itself; remove it here")
+    if case.input.previous_reply is not None:
+        wrong = "needs the mail's headers in this file; write the mail without raw_file"
+        yield Problem(("input", "previous_reply"), "value", wrong)
 
 
 def _find_unknown_calls(case: EvalTestCase) -> Iterator[Problem]:
@@ -126,6 +160,9 @@ def find_file_problems(data: object, path: str) -> Iterator[tuple[str, str]]:
     """What is wrong with the file as such, its name and what must stand beside it: (problem, error code)."""
     if (test := _text_at(data, ("test",))) and not os.path.isfile(os.path.join(os.path.dirname(path), test)):
         yield f"Test not found: {test} is not beside this file", "eval_test_not_found"
+    mail = _text_at(data, ("input", "email", "raw_file"))
+    if mail and not os.path.isfile(os.path.join(os.path.dirname(path), mail)):
+        yield f"Mail not found: {mail} is not beside this file", "eval_mail_not_found"
     category, scenario_id = _text_at(data, ("category",)), _text_at(data, ("scenario_id",))
     if category is None or scenario_id is None:
         return

@@ -1,0 +1,54 @@
+"""Whether a scenario's raw mail is read as the scenario says: its keys tell a person, and the checks, what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.eval.checks import FailedCheck, format_value
+from guarantee_email_agent.eval.models import EvalEmail
+from guarantee_email_agent.utils.errors import ProcessingError
+
+
+def check_raw_file(email: EvalEmail) -> Iterator[FailedCheck]:
+    """Every key of `input.email` that the raw mail is read as something else than. White space does not count.
+
+    email: with `raw`.
+    """
+    assert email.raw is not None
+    try:
+        parsed = parse_email(email.raw)
+    except ProcessingError as error:
+        yield FailedCheck("raw_file", f"{email.raw_file} cannot be read: {error.message}")
+        return
+    for name, (expected, actual) in _compared(email, parsed).items():
+        if expected != actual:
+            reason = f"{name} of {email.raw_file} reads otherwise"
+            yield FailedCheck("raw_file", reason, format_value(expected), format_value(actual))
+
+
+def _compared(email: EvalEmail, parsed: Email) -> dict[str, tuple[str, str]]:
+    """What the scenario says and what was read, by key."""
+    return {
+        "from": (parse_address(email.from_address) or "", parsed.sender),
+        "subject": (_one_line(email.subject), _one_line(parsed.subject)),
+        "received": (_moment(email.received), _moment(parsed.received)),
+        "body": (_one_line(email.body), _one_line("".join(span.text for span in parsed.spans))),
+        "attachments": (", ".join(email.attachments), ", ".join(parsed.attachments)),
+    }
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _moment(written: str) -> str:
+    """In UTC where a zone is told, so that one moment is the same in each; as it is where that is no date."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return written
+    return moment.isoformat() if moment.tzinfo is None else moment.astimezone(UTC).isoformat()
