@@ -81,3 +81,9 @@ def test_a_file_of_another_folder_is_told_apart(files: list[str], tmp_path: Path
     other.touch()
     with pytest.raises(EvalError, match=r"it is no scenario file of .* Name its folder with --eval-dir"):
         selected(files, str(other))
+
+
+def test_a_word_without_a_folder_selects_by_no_folder(files: list[str]) -> None:
+    folder = Path(files[0]).parent.name
+    with pytest.raises(EvalError):
+        selected(files, f"*{folder}*")

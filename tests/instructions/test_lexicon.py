@@ -69,6 +69,8 @@ def test_every_element_stands_in_one_file_at_least(name: str) -> None:
             for line in ("warranty", ": warranty", "x: warranty", "0: warranty", "10: warranty", "-1: warranty")
         ),
         ("<never-serial>\n[0-9]{4}\n[A-Z+\n</never-serial>", 3, "pattern '[A-Z+' does not compile"),
+        ("<never-serial>\n[0-9]{4}\n(?i)A\n</never-serial>", 3, "pattern '(?i)A' does not compile"),
+        ("<never-serial>\n(?&lt;=A{1,2})B\n</never-serial>", 2, "does not compile (look-behind requires fixed-width"),
         ("<labelled-serial>\n\n([A-Z]{1,9}){1,9}\n</labelled-serial>", 3, "may hang"),
         ("<serial-labels>\nserial, a*\n</serial-labels>", 2, "phrase 'a*' has a '*'"),
         ("<faults>\n3: job, a*\n</faults>", 2, "phrase 'a*' has a '*'"),

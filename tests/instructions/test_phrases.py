@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guarantee_email_agent.instructions.phrases import InvalidPhraseError, PhraseMatcher, fold, parse_phrase, tokenize
+from guarantee_email_agent.instructions.phrases import (
+    InvalidPhraseError,
+    PhraseMatcher,
+    fold,
+    parse_phrase,
+    read_phrase,
+    tokenize,
+)
 
 
 def found(phrases: list[str], text: str) -> list[str]:
@@ -129,6 +136,20 @@ def test_any_phrase_is_usable_or_refused(phrase: str) -> None:
     except InvalidPhraseError:
         return
     assert all(hit.payload for hit in index.find(tokenize(phrase)))
+
+
+@given(st.lists(st.text("abcé*ßŁ -", min_size=1, max_size=14), max_size=6), st.text("abcé ßŁ-", max_size=60))
+def test_phrases_that_are_cut_when_needed_are_found_where_all_others_are(phrases: list[str], text: str) -> None:
+    usable = []
+    for phrase in phrases:
+        try:
+            usable.append((parse_phrase(phrase, phrase), read_phrase(phrase, phrase)))
+        except InvalidPhraseError:
+            with pytest.raises(InvalidPhraseError):
+                read_phrase(phrase, phrase)
+    at_once, when_needed = (PhraseMatcher(each) for each in zip(*usable, strict=True)) if usable else ((), ())
+    for words in (tokenize(text), tokenize(" ".join(phrases))) if usable else ():
+        assert at_once.find(words, shorter=True) == when_needed.find(words, shorter=True)
 
 
 @pytest.mark.parametrize(

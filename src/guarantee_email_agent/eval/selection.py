@@ -21,8 +21,11 @@ def select_scenarios(files: Sequence[str], patterns: Sequence[str], directory: P
     names = {file: list(_names(file)) for file in files}
     selected: set[str] = set()
     for pattern in patterns:
-        wanted = os.path.abspath(pattern) if os.path.dirname(pattern) else pattern
-        matching = [file for file in files if any(fnmatchcase(name, wanted) for name in names[file])]
+        if os.path.dirname(pattern):
+            wanted = os.path.abspath(pattern)
+            matching = [file for file in files if fnmatchcase(os.path.abspath(file), wanted)]
+        else:
+            matching = [file for file in files if any(fnmatchcase(name, pattern) for name in names[file])]
         if not matching:
             raise _nothing_selected(pattern, names, directory)
         selected.update(matching)
@@ -30,7 +33,6 @@ def select_scenarios(files: Sequence[str], patterns: Sequence[str], directory: P
 
 
 def _names(file: str) -> Iterator[str]:
-    yield os.path.abspath(file)
     name = os.path.basename(file)
     yield name
     stem = name.rpartition(".")[0]  # which is the id
@@ -44,7 +46,7 @@ def _nothing_selected(pattern: str, names: dict[str, list[str]], directory: Path
         remedy = f"; it is no scenario file of {folder}. Name its folder with --eval-dir"
     else:
         word = os.path.basename(pattern)
-        choices = dict.fromkeys(name for each in names.values() for name in reversed(each[1:]))
+        choices = dict.fromkeys(name for each in names.values() for name in reversed(each))
         remedy = suggestion(word.removesuffix(".yaml"), choices) or f"; {folder} lists what there is"
     problem = f"--only {printable(pattern)} matches none of the {len(names)} scenarios in {folder}{remedy}"
     return EvalError(problem, "eval_nothing_selected", {"pattern": pattern})

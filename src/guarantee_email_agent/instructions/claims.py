@@ -93,15 +93,25 @@ _OPEN_SENTENCE = re.compile(
 )
 _SENTENCE_END = re.compile(r"[.!?;:]\s|\n\s*\n")
 
-_ALL_WORDS = tuple(dict.fromkeys((*_ABOUT_WARRANTY, *_UNKNOWN, *_FULLY_COVERED, "*valid*")))
-_LETTERS = [(word, *(part.strip("*") for part in word.split())) for word in _ALL_WORDS]
+_ABOUT_OTHER = (*_ABOUT_WARRANTY, *_UNKNOWN)
+_ALL_WORDS = tuple(dict.fromkeys((*_ABOUT_OTHER, *_FULLY_COVERED, "*valid*")))
+_WORD = re.compile(r"\w+")
+_NEEDED = [
+    (
+        claim,
+        frozenset(_WORD.findall(re.sub(r"\S*\*\S*", "", claim))),
+        [part.strip("*") for part in claim.split() if "*" in part],
+    )
+    for claim in _ALL_WORDS
+]
+"""Each claim with its whole words, and the beginnings or letters of its other ones."""
 
 
 def claim_words_in(text: str) -> frozenset[str]:
     """The claims of which every word stands somewhere in a folded text; no part of it can hold another claim."""
-    # The first word alone rules out nearly all of them.
+    words = frozenset(_WORD.findall(text))
     return frozenset(
-        [word for word, first, *others in _LETTERS if first in text and all(map(text.__contains__, others))]
+        [claim for claim, whole, parts in _NEEDED if whole <= words and all(map(text.__contains__, parts))]
     )
 
 
@@ -110,37 +120,46 @@ def mentions_warranty(text: str) -> bool:
     return re.search("|".join(map(_pattern, _ABOUT_WARRANTY)), text) is not None
 
 
+def false_claims_in(
+    text: str, situation: Situation, coverage: str | None, look_ups: Sequence[LookUp] = (WARRANTY,)
+) -> Sequence[str]:
+    """Those of `claim_words_in` that are false in this situation; arguments as for `find_false_claim`."""
+    possible = claim_words_in(text)
+    return [claim for claim in _false_claims(situation, coverage, look_ups) if claim in possible] if possible else ()
+
+
 def find_false_claim(
     text: str,
     situation: Situation,
     coverage: str | None,
-    possible: frozenset[str] | None = None,
+    suspects: Sequence[str] | None = None,
     look_ups: Sequence[LookUp] = (WARRANTY,),
 ) -> re.Match[str] | None:
     """The first of the words that are false in this situation, where a reply holds any.
 
-    text: folded (`phrases.fold`). coverage: as in the facts. possible: `claim_words_in` of a text that holds all of it.
+    text: folded (`phrases.fold`). coverage: as in the facts. suspects: `false_claims_in` a text that holds all of it.
     look_ups: of the declared topics; without the warranty's, a reply on any topic may speak of warranties.
     """
     look_up = look_up_of(situation.topic, look_ups)
-    words: Sequence[str]
-    if situation.topic == OTHER_TOPIC and WARRANTY in look_ups:
-        words = (*_ABOUT_WARRANTY, *_UNKNOWN)
-    elif look_up is not None and look_up.format is not None:
-        if claim := _find_own_status(text, look_up, situation.status):
-            return claim
-        words = _false_words_beside(look_up, situation.status)
-    else:
-        words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)
-        if coverage != "full":
-            words = (*_FULLY_COVERED, *words)
-    possible = claim_words_in(text) if possible is None else possible
-    if not (found := [word for word in words if word in possible]):
-        return None
+    own_status = _find_own_status(text, look_up, situation.status) if look_up is not None else None
+    if own_status:
+        return own_status
+    if suspects is None:
+        suspects = false_claims_in(text, situation, coverage, look_ups)
     # Nearly no reply holds one of them even inside a word, and a pattern takes longer to compile than all of this.
     on_one_line = " ".join(text.split())
-    found = [word for word in found if word.strip("*") in on_one_line]
+    found = [claim for claim in suspects if claim.strip("*") in on_one_line]
     return re.search("|".join(map(_pattern, found)), text) if found else None
+
+
+def _false_claims(situation: Situation, coverage: str | None, look_ups: Sequence[LookUp]) -> Sequence[str]:
+    if situation.topic == OTHER_TOPIC and WARRANTY in look_ups:
+        return _ABOUT_OTHER
+    look_up = look_up_of(situation.topic, look_ups)
+    if look_up is not None and look_up.format is not None:
+        return _false_words_beside(look_up, situation.status)
+    words = _FALSE_WORDS.get(situation.warranty_status, _UNKNOWN)
+    return words if coverage == "full" else (*_FULLY_COVERED, *words)
 
 
 def _pattern(word: str) -> str:
@@ -160,7 +179,7 @@ def _find_own_status(text: str, look_up: LookUp, status: str | None) -> re.Match
 
     Of a known one the reply may tell what came before it, such as that a delivered order was shipped.
     """
-    if status in look_up.statuses:
+    if look_up.format is None or status in look_up.statuses:
         return None
     names = "|".join(re.escape(fold(each)).replace("_", r"\s+").replace(r"\ ", r"\s+") for each in look_up.statuses)
     for match in re.finditer(rf"\b(?:was|were|(?:has|have)(?:\s+already)?(?:\s+been)?)\s+(?:{names})\b", text):

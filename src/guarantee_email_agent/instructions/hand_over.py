@@ -11,10 +11,10 @@ from typing import NamedTuple
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
+    Phrase,
     PhraseMatcher,
-    PhrasePattern,
     TokenizedText,
-    parse_phrase,
+    read_phrase,
     tokenize,
 )
 
@@ -123,8 +123,8 @@ def parse_hand_over(text: str) -> HandOverLexicon:
             )
         if source in parts:
             raise _error(line, f"phrase '{source}' is an exception and stands for a reason, too. Remove one of them")
-    patterns = [_parse(lines[source], source, tuple(held)) for source, held in parts.items()]
-    patterns += [_parse(line, source, _EXCEPTION) for source, line in exceptions.items()]
+    patterns = [_read(lines[source], source, tuple(held)) for source, held in parts.items()]
+    patterns += [_read(line, source, _EXCEPTION) for source, line in exceptions.items()]
     return HandOverLexicon(tuple(reasons.values()), PhraseMatcher(patterns))
 
 
@@ -173,9 +173,9 @@ def _sides(line: int, source: str) -> tuple[list[str], list[str]]:
     return sides[0], sides[1]
 
 
-def _parse(line: int, source: str, payload: _Parts) -> PhrasePattern[_Parts]:
+def _read(line: int, source: str, payload: _Parts) -> Phrase[_Parts]:
     try:
-        return parse_phrase(source, payload)
+        return read_phrase(source, payload)
     except InvalidPhraseError as error:
         raise _error(line, f"phrase '{source}' {error}") from None
 

@@ -19,15 +19,15 @@ from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.markup import Element, MarkupError, parse_elements
 from guarantee_email_agent.instructions.phrases import (
     InvalidPhraseError,
+    Phrase,
     PhraseMatcher,
-    PhrasePattern,
     fold,
-    parse_phrase,
+    read_phrase,
 )
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE
 from guarantee_email_agent.instructions.router import OTHER_TOPIC
 from guarantee_email_agent.utils.errors import InstructionError
-from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, compile_safe_regex
+from guarantee_email_agent.utils.safe_regex import UnsafeRegexError, check_safe_regex, compile_safe_regex
 
 LabelKind = Literal["serial", "weak", "other", "example"]
 CorrectionKind = Literal["next", "last", "replacement"]
@@ -202,7 +202,7 @@ def _build(elements: _Elements, other_labels: Sequence[str], function_words: Ite
         labels=PhraseMatcher(
             chain(
                 _parse_phrases(elements, LABEL_ELEMENTS),
-                (parse_phrase(label, LABEL_ELEMENTS["other-labels"]) for label in other_labels),
+                (read_phrase(label, LABEL_ELEMENTS["other-labels"]) for label in other_labels),
             )
         ),
         corrections=PhraseMatcher(_parse_phrases(elements, CORRECTION_ELEMENTS)),
@@ -239,17 +239,17 @@ def _split_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]
     return ((line, stripped) for line, text in lines for entry in text.split(",") if (stripped := entry.strip()))
 
 
-def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> Iterator[PhrasePattern[_Payload]]:
+def _parse_phrases(elements: _Elements, kinds: Mapping[str, _Payload]) -> Iterator[Phrase[_Payload]]:
     """The phrases of several elements, each with what its element makes of it."""
     return (
-        _parse_phrase(line, source, kind)
+        _read_phrase(line, source, kind)
         for name, kind in kinds.items()
         for element in elements[name]
         for line, source in _split_entries(element.numbered_lines())
     )
 
 
-def _parse_topics(element: Element, topic: str) -> Iterator[PhrasePattern[TopicPhrase]]:
+def _parse_topics(element: Element, topic: str) -> Iterator[Phrase[TopicPhrase]]:
     """Lines of the form `3: phrase, phrase`, the weight first."""
     for line, text in element.numbered_lines():
         weight, colon, phrases = text.partition(":")
@@ -258,13 +258,15 @@ def _parse_topics(element: Element, topic: str) -> Iterator[PhrasePattern[TopicP
                 line,
                 f"'{text[:40]}' has no weight. Begin the line with one from 1 to {MAX_WEIGHT}, such as '3: phrase'",
             )
-        for _, source in _split_entries([(line, phrases)]):
-            yield _parse_phrase(line, source, TopicPhrase(source, topic, int(weight)))
+        number = int(weight)
+        for entry in phrases.split(","):
+            if source := entry.strip():
+                yield _read_phrase(line, source, TopicPhrase(source, topic, number))
 
 
-def _parse_phrase(line: int, source: str, payload: _Payload) -> PhrasePattern[_Payload]:
+def _read_phrase(line: int, source: str, payload: _Payload) -> Phrase[_Payload]:
     try:
-        return parse_phrase(source, payload)
+        return read_phrase(source, payload)
     except InvalidPhraseError as error:
         raise _error(line, f"phrase '{source}' {error}") from None
 
@@ -281,15 +283,21 @@ def _parse_words(elements: Sequence[Element]) -> frozenset[str]:
 
 def _parse_patterns(elements: Sequence[Element]) -> re.Pattern[str]:
     """All lines as one pattern of alternatives; each is checked on its own, since the bound is for one line."""
-    sources = []
-    for element in elements:
-        for line, source in element.numbered_lines():
-            try:
-                compile_safe_regex(source)
-            except UnsafeRegexError as error:
-                raise _error(line, f"pattern '{source}' {error}") from None
-            sources.append(f"(?:{source})")
-    return re.compile("|".join(sources), re.IGNORECASE)
+    lines = [line for element in elements for line in element.numbered_lines()]
+    _check_patterns(lines, check_safe_regex)
+    try:
+        return re.compile("|".join(f"(?:{source})" for _, source in lines), re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError):
+        _check_patterns(lines, compile_safe_regex)  # one of them alone tells which
+        raise
+
+
+def _check_patterns(lines: Iterable[tuple[int, str]], check: Callable[[str], object]) -> None:
+    for line, source in lines:
+        try:
+            check(source)
+        except UnsafeRegexError as error:
+            raise _error(line, f"pattern '{source}' {error}") from None
 
 
 def _error(line: int, message: str) -> MarkupError:

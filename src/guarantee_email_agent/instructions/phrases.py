@@ -16,14 +16,15 @@ from typing import Generic, NamedTuple, TypeVar
 Payload = TypeVar("Payload")
 
 _WORD = re.compile(r"[^\W_]+")
-_PLAIN_PHRASE = re.compile(r"[a-z0-9]{3,40}\*?(?: (?:[a-z0-9]{2,40}\*|[a-z0-9]{1,40}))*", re.ASCII)
+_LETTER = "[a-z0-9ß-öø-ž]"  # small ones of the Latin scripts; folded, each is one letter or two
+_PLAIN_PHRASE = re.compile(rf"{_LETTER}{{3,40}}\*?(?: (?:{_LETTER}{{2,40}}\*|{_LETTER}{{1,40}}))*")
 _PHRASE_WORD = re.compile(r"([^\W_]+)(\*?)")
 _KEY_LENGTH = 3
 _NEXT_KEY_LENGTH = 2
 _MIN_ENDING = 4
 _MAX_GAP = 4
 _MAX_CACHED_WORDS = 20_000
-_LETTERS_WITHOUT_DECOMPOSITION = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"})
+_LETTERS_WITHOUT_DECOMPOSITION = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
 
 
 def fold(text: str) -> str:
@@ -36,9 +37,12 @@ def fold(text: str) -> str:
 def _fold_accents(folded: str) -> str:
     from unicodedata import combining, normalize
 
-    decomposed = normalize("NFKD", folded).translate(_LETTERS_WITHOUT_DECOMPOSITION)
-    # Each character once: a text has some thirty different ones.
-    return decomposed.translate({ord(letter): None for letter in set(decomposed) if combining(letter)})
+    text = normalize("NFKD", folded)
+    # Each character once: a text has some thirty different ones, and translate() takes them one by one.
+    for letter in set(text):
+        if letter > "\x7f" and (combining(letter) or letter in _LETTERS_WITHOUT_DECOMPOSITION):
+            text = text.replace(letter, _LETTERS_WITHOUT_DECOMPOSITION.get(letter, ""))
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class PhrasePattern(NamedTuple, Generic[Payload]):
     """Whether the phrase, a single word then, may stand at the end of a longer word."""
 
 
+Phrase = PhrasePattern[Payload] | tuple[str, Payload]
+"""One to look for, or a plain one as `read_phrase` leaves it: folded, with what it stands for."""
+
+
 class _Candidates(NamedTuple, Generic[Payload]):
     """Phrases that begin with one word: those of this word alone, and the others by the start of their next word."""
 
@@ -102,16 +110,19 @@ class _Candidates(NamedTuple, Generic[Payload]):
 class PhraseMatcher(Generic[Payload]):
     """Looks for many phrases at once: a word is compared with the phrases that may begin with it."""
 
-    def __init__(self, phrases: Iterable[PhrasePattern[Payload]]) -> None:
+    def __init__(self, phrases: Iterable[Phrase[Payload]]) -> None:
         self._cache: dict[str, _Candidates[Payload] | None] = {}
         self._by_key: dict[str, list[PhrasePattern[Payload]]] = {}
         self._by_ending: dict[str, list[PhrasePattern[Payload]]] = {}
+        self._uncut: dict[str, list[Phrase[Payload]]] = {}
+        """Those of a key of which no text has held a word yet."""
         for phrase in phrases:
-            word = phrase.words[0][0]
-            if phrase.is_ending:
-                self._by_ending.setdefault(word[-_MIN_ENDING:], []).append(phrase)
+            if not isinstance(phrase, PhrasePattern):
+                self._uncut.setdefault(phrase[0][:_KEY_LENGTH], []).append(phrase)
+            elif phrase.is_ending:
+                self._by_ending.setdefault(phrase.words[0][0][-_MIN_ENDING:], []).append(phrase)
             else:
-                self._by_key.setdefault(word[:_KEY_LENGTH], []).append(phrase)
+                self._uncut.setdefault(phrase.words[0][0][:_KEY_LENGTH], []).append(phrase)
 
     def find(self, words: TokenizedText, *, shorter: bool = False) -> list[PhraseMatch[Payload]]:
         """Every place where a phrase begins, in order; matches may overlap.
@@ -142,9 +153,14 @@ class PhraseMatcher(Generic[Payload]):
 
     def _candidates(self, word: str) -> _Candidates[Payload] | None:
         """The phrases that may begin with `word`, longest first; cached, since mails share most of their words."""
+        key = word[:_KEY_LENGTH]
+        if key in self._uncut:
+            self._by_key[key] = [
+                phrase if isinstance(phrase, PhrasePattern) else _cut(*phrase) for phrase in self._uncut.pop(key)
+            ]
         phrases = [
             phrase
-            for phrase in self._by_key.get(word[:_KEY_LENGTH], ())
+            for phrase in self._by_key.get(key, ())
             if (word.startswith(phrase.words[0][0]) if phrase.words[0][1] else word == phrase.words[0][0])
         ]
         endings = self._by_ending.get(word[-_MIN_ENDING:], ())
@@ -168,15 +184,27 @@ def parse_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:
     if source.isalnum():
         return PhrasePattern(((fold(source), False),), (), payload)
     if _PLAIN_PHRASE.fullmatch(source):
-        # Thousands of them are read at the start; this takes a third of the time.
-        parts = fold(source).split(" ")
-        words = tuple([(part[:-1], True) if part[-1] == "*" else (part, False) for part in parts])
-        return PhrasePattern(words, ("",) * (len(words) - 1), payload)
+        return _cut(fold(source), payload)
     if source.startswith("*") and source[1:].isalnum():
         if len(ending := fold(source[1:])) < _MIN_ENDING:
             raise InvalidPhraseError(f"has a '*' before fewer than {_MIN_ENDING} letters and would match far too much")
         return PhrasePattern(((ending, False),), (), payload, is_ending=True)
     return _parse_any_phrase(source, payload)
+
+
+def read_phrase(source: str, payload: Payload) -> Phrase[Payload]:
+    """As `parse_phrase`, but a plain phrase is cut into words only when a text holds one that it may begin with.
+
+    Thousands are read at the start, and a mail's words begin with the letters of a tenth of them. Raises
+    InvalidPhraseError.
+    """
+    return (fold(source), payload) if _PLAIN_PHRASE.fullmatch(source) else parse_phrase(source, payload)
+
+
+def _cut(folded: str, payload: Payload) -> PhrasePattern[Payload]:
+    parts = folded.split(" ")
+    words = tuple([(part[:-1], True) if part[-1] == "*" else (part, False) for part in parts])
+    return PhrasePattern(words, ("",) * (len(words) - 1), payload)
 
 
 def _parse_any_phrase(source: str, payload: Payload) -> PhrasePattern[Payload]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from guarantee_email_agent.instructions.claims import claim_words_in, find_false_claim
+from guarantee_email_agent.instructions.claims import false_claims_in, find_false_claim
 from guarantee_email_agent.instructions.look_up import WARRANTY, WITHHELD_STATUS, Fact, LookUp, look_up_of
 from guarantee_email_agent.instructions.phrases import fold
 from guarantee_email_agent.instructions.router import Condition, Situation, all_situations, is_triggered
@@ -14,9 +14,11 @@ from guarantee_email_agent.instructions.template import (
     Conditional,
     MissingFactError,
     Part,
+    Piece,
     Placeholder,
     ReplyTemplate,
     Sentence,
+    Text,
     select_template,
 )
 
@@ -68,18 +70,36 @@ def _problems_in(
             yield None, f"has no <reply>{status}", "Add one"
             continue
         yield from _gaps(template, facts, look_up, has_ticket=has_ticket)
-        possible = claim_words_in(fold(" ".join((template.literal_text(), *filter(None, facts.values())))))
+        suspects = _suspect_claims(template, facts, situation, look_ups)
+        has_own_statuses = look_up is not None and look_up.format is not None
         for chosen in _selections(template, facts):
+            pieces = list(template.pieces(facts, chosen))
             try:
-                text, line_at, is_joined = _folded_text(template, facts, chosen)
+                texts = [piece.value(facts) for piece in pieces]
             except MissingFactError as error:
                 yield error.line, str(error), f'Put it inside <if {error.name}="known">…</if>'
                 continue
-            known = None if is_joined else possible
-            if claim := find_false_claim(text, situation, facts.get("coverage"), known, look_ups):
+            is_joined = _share_a_word(texts)
+            if not suspects and not is_joined and not has_own_statuses:
+                continue
+            texts = [fold(text) for text in texts]
+            coverage = facts.get("coverage")
+            known = None if is_joined else suspects
+            if claim := find_false_claim("".join(texts), situation, coverage, known, look_ups):
                 words = " ".join(claim[0].split())
-                problem = f"the reply says '{words}', which is not so"
-                yield line_at(claim.start()), problem, "Change it, or add a condition"
+                line = _line_at(claim.start(), texts, pieces, template)
+                yield line, f"the reply says '{words}', which is not so", "Change it, or add a condition"
+
+
+def _suspect_claims(
+    template: ReplyTemplate, facts: Facts, situation: Situation, look_ups: Sequence[LookUp]
+) -> Sequence[str]:
+    """What the words of all its sentences together could claim and is false; few replies are looked at closer."""
+    parts = list(template.all_parts())
+    names = dict.fromkeys(part.name for part in parts if isinstance(part, Placeholder))
+    words = [part.text for part in parts if isinstance(part, Text)]
+    text = fold(" ".join((*words, *(value for name in names if (value := facts.get(name))))))
+    return false_claims_in(text, situation, facts.get("coverage"), look_ups)
 
 
 def _possible_facts(
@@ -163,25 +183,22 @@ def _selections(template: ReplyTemplate, facts: Facts) -> Iterator[frozenset[str
     offered = template.offered(facts)
     optional = frozenset(each.sentence.id for each in offered if each.group is None)
     yield frozenset()
-    yield optional
+    if optional:
+        yield optional
     for each in offered:
         if each.group is not None:
             yield optional | {each.sentence.id}
 
 
-def _folded_text(
-    template: ReplyTemplate, facts: Facts, chosen: frozenset[str]
-) -> tuple[str, Callable[[int], int], bool]:
-    """The reply without case and accents, what gives the line of a position in it, and whether parts share a word."""
-    pieces = [(fold(piece.value(facts)), piece.line) for piece in template.pieces(facts, chosen)]
+def _share_a_word(texts: Sequence[str]) -> bool:
+    """Whether a part ends within a word that the next one goes on with."""
+    return any(before[-1:].isalnum() and after[:1].isalnum() for before, after in itertools.pairwise(texts))
 
-    def line_at(position: int) -> int:
-        for text, line in pieces:
-            if position < len(text):
-                return line + text.count("\n", 0, position)
-            position -= len(text)
-        return template.line
 
-    texts = [text for text, _ in pieces]
-    is_joined = any(before[-1:].isalnum() and after[:1].isalnum() for before, after in itertools.pairwise(texts))
-    return "".join(texts), line_at, is_joined
+def _line_at(position: int, texts: Sequence[str], pieces: Sequence[Piece], template: ReplyTemplate) -> int:
+    """The line of a position in the joined texts of the pieces."""
+    for text, piece in zip(texts, pieces, strict=True):
+        if position < len(text):
+            return piece.line + text.count("\n", 0, position)
+        position -= len(text)
+    return template.line

@@ -15,7 +15,17 @@ class UnsafeRegexError(ValueError):
 
 
 def compile_safe_regex(source: str) -> re.Pattern[str]:
-    """Compile `source` for full matches, ignoring case.
+    """Compile `source` for full matches, ignoring case. Raises UnsafeRegexError."""
+    check_safe_regex(source)
+    try:
+        # In a group of its own, as it will be used: flags for the whole pattern are refused there.
+        return re.compile(f"(?:{source})", re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UnsafeRegexError(f"does not compile ({error})") from None
+
+
+def check_safe_regex(source: str) -> None:
+    """Refuse a `source` that could hang; that it compiles, which takes as long again, is not proved by this.
 
     A backtracking engine tries, from one starting point, at most as many paths as there are ways to choose every
     repeat count and every branch. That number is an upper bound on the work for one token, so a pattern is accepted
@@ -29,12 +39,10 @@ def compile_safe_regex(source: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # `[[A]`: will mean something else in a later Python
-            # In a group of its own, as it will be used: flags for the whole pattern are refused there.
-            compiled = re.compile(f"(?:{source})", re.IGNORECASE)
             tree = _parser.parse(source, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError, FutureWarning) as error:
         raise UnsafeRegexError(f"does not compile ({error})") from None
-    if compiled.groupindex:
+    if tree.state.groupdict:
         raise UnsafeRegexError("names a group. Write (?:…) instead of (?P<name>…)")
     if tree.getwidth()[1] > MAX_WIDTH:
         raise UnsafeRegexError(
@@ -44,7 +52,6 @@ def compile_safe_regex(source: str) -> re.Pattern[str]:
         raise UnsafeRegexError("can be matched in too many ways and may hang. Repeat fewer parts, or shorter ones")
     if tree.getwidth()[0] == 0:
         raise UnsafeRegexError("matches nothing at all. Make at least one character mandatory")
-    return compiled
 
 
 def _paths(tree: Any) -> int:
