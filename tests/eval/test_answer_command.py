@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.eval.answer_command import AnswerOptions, LookUpSource, answer_mail
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.answer_command import AnswerOptions, answer_mail
+from guarantee_email_agent.eval.look_up_source import LookUpSource
+from guarantee_email_agent.utils.errors import ConfigurationError
 
-VALID = LookUpSource(answer={"status": "valid", "expiration_date": "2027-01-01"})
+VALID = LookUpSource(answers={"warranty_api": {"status": "valid", "expiration_date": "2027-01-01"}})
 NOTHING = LookUpSource()
 
 
@@ -19,9 +22,13 @@ def mail(body: str, headers: str = "") -> bytes:
     return text.encode()
 
 
-def shown(raw: bytes, source: LookUpSource = NOTHING, **options: Any) -> tuple[int, str]:
+ORDERS = load_config(Path(__file__).parents[2] / "examples" / "orders" / "config.yaml", {})
+SHIPPED = LookUpSource(answers={"orders": {"status": "shipped", "delivery_date": "2027-01-01"}})
+
+
+def shown(raw: bytes, source: LookUpSource = NOTHING, config: Config | None = None, **options: Any) -> tuple[int, str]:
     stream = io.StringIO()
-    config = load_config(None, {})
+    config = config or load_config(None, {})
     code = answer_mail(AnswerOptions(mail="-", look_up=source, **options), config, stream, lambda size: raw[:size])
     return code, stream.getvalue()
 
@@ -31,7 +38,8 @@ def test_every_step_of_a_warranty_mail_is_shown() -> None:
     steps = [line.split(":")[0] for line in text.splitlines() if line.startswith("✓")]
     assert code == 0
     assert steps == [
-        *("✓ mail", "✓ may reply", "✓ triage", "✓ look-up", "✓ scenario", "✓ sentences", "✓ ticket", "✓ reply")
+        *("✓ mail", "✓ may reply", "✓ triage", "✓ language", "✓ serial number", "✓ look-up"),
+        *("✓ scenario", "✓ sentences", "✓ ticket", "✓ reply"),
     ]
     assert "2027-01-01" in text
     assert text.endswith("Outcome: answered. Nothing was sent.\n")
@@ -75,3 +83,78 @@ def test_what_would_leave_unattended_is_shown_in_every_mode(mode: str, tmp_path:
     config = load_config(tmp_path / "config.yaml", {})
     answer_mail(AnswerOptions(mail="-", look_up=VALID), config, stream, lambda size: raw[:size])
     assert "✓ reply: to ada@example.com" in stream.getvalue()
+
+
+def test_a_configured_look_up_answers_as_given() -> None:
+    code, text = shown(mail("Where is my order AB-10001?"), SHIPPED, ORDERS)
+    assert code == 0
+    assert "✓ order number: AB-10001\n" in text
+    assert '✓ look-up: orders AB-10001 (as given)\n    {"status": "shipped", "delivery_date": "2027-01-01"}' in text
+    assert "It should reach you by: 2027-01-01" in text
+
+
+def test_without_an_answer_the_step_names_the_option_of_that_look_up() -> None:
+    _, text = shown(mail("Where is my order AB-10001?"), config=ORDERS)
+    assert "(nothing given, so no number is known; say --answer orders.status=…, or --look-up)" in text
+
+
+def test_an_answer_that_no_topic_asks_for_is_told() -> None:
+    with pytest.raises(
+        ConfigurationError, match="No topic of the instruction files asks warranty_api; they ask orders"
+    ):
+        shown(mail("Where is my order AB-10001?"), VALID, ORDERS)
+
+
+def test_an_answer_for_another_address_is_withheld() -> None:
+    source = LookUpSource(answers={"orders": {"status": "shipped", "owner_email": "eve@example.com"}})
+    _, text = shown(mail("Where is my order AB-10001?"), source, ORDERS)
+    assert "    withheld: owner_email is not the sender\n" in text
+    assert "✓ scenario: order-unverified" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "step"),
+    [
+        ("Is my dryer still covered?", "warranty_api is not asked: the mail does not give exactly one serial number"),
+        ("Are SN12345 and SN54321 covered?", "warranty_api is not asked: the mail does not give exactly one"),
+        ("Thank you very much!", "none: the topic 'other' has no look-up"),
+    ],
+)
+def test_why_no_look_up_is_asked(body: str, step: str) -> None:
+    assert f"✓ look-up: {step}" in shown(mail(body))[1]
+
+
+def test_numbers_that_do_not_count_are_named_with_the_reason() -> None:
+    _, text = shown(mail("Is SN12345 still covered? I bought it on 2024-05-06, invoice number 991823."), VALID)
+    assert "✓ serial number: SN12345\n" in text
+    assert "    dropped 2024-05-06: has the form of a date, an amount, a parcel, a post code or the like\n" in text
+    assert "    dropped 991823: belongs to 'invoice number'\n" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "language"),
+    [
+        ("Ist mein Trockner SN12345 noch abgedeckt, und was muss ich nicht zahlen?", "de, by the words "),
+        ("SN12345?", "en, the default one: too few words tell"),
+        (
+            "O meu secador não funciona, você pode ver se a garantia ainda está? SN12345",
+            "en, the default one: the mail",
+        ),
+    ],
+)
+def test_the_language_is_shown_with_what_decided(body: str, language: str) -> None:
+    text = shown(mail(body).replace(b"Dryer", b"SN"), VALID)[1]
+    assert f"✓ language: {language}" in text
+
+
+def test_a_follow_up_is_shown_as_one() -> None:
+    raw = mail("4711-A12 it is.", "In-Reply-To: <ours@example.com>\n").replace(b"Dryer", b"Re: Dryer")
+    _, text = shown(raw, VALID, previous_reply="missing-info:WEB-7")
+    assert "✓ answers our reply: missing-info, ticket WEB-7 (as given)\n✓ may reply" in text
+    assert "✓ scenario: valid-warranty" in text
+
+
+def test_a_follow_up_that_names_no_mail_gets_the_header_and_says_so() -> None:
+    _, text = shown(mail("Why is that? It is not fair."), previous_reply="invalid-warranty")
+    assert "    note: the mail names no earlier one, so a header In-Reply-To was added\n" in text
+    assert "✓ for a person: yes: follow-up" in text

@@ -65,3 +65,15 @@ def test_a_word_of_the_subject_counts_half_and_not_at_all_where_the_text_has_it(
 
 def test_letters_count_as_words_and_accents_of_words_do_not_matter() -> None:
     assert WORDS.score("MÜSLI, ÜND")["de"] == 120
+
+
+def test_the_words_that_speak_for_a_language_are_told_the_most_telling_first() -> None:
+    assert WORDS.evidence("de", "Ist es mein Föhn, an dem es liegt? Füße", "Und?") == [
+        "ist",
+        "mein",
+        "und",
+        "ß",
+        "ü",
+        "an",
+    ]
+    assert WORDS.evidence("xx", "und") == []

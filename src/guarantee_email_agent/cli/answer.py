@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
-from guarantee_email_agent.utils.errors import ConfigurationError, IntegrationError
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.answer_command import LookUpSource
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.eval.look_up_source import LookUpSource
 
 _EXIT_CODES = """\
 exit codes:
   0    the mail comes to an outcome: answered, not answered, or handed over to a person
   1    the mail cannot be read, or the agent stopped before an outcome
   2    configuration error: bad configuration or instruction file, missing key of the model, bad usage
-  3    with --look-up: the warranty system cannot be reached
+  3    with --look-up: a service cannot be reached
   130  interrupted
 """
-_FACTS = ("status", "until", "coverage")
+_FACTS = {"status": "status", "until": "expiration_date", "coverage": "coverage"}
+"""Of the warranty system: what the option for each is called."""
 
 
 def add_answer(commands: arguments.Commands) -> None:
@@ -32,7 +33,7 @@ def add_answer(commands: arguments.Commands) -> None:
         _run,
         purpose="what the agent would do with one mail file, step by step; nothing is sent",
         description="Show step by step what the agent would do with a mail. Nothing is sent or stored, and no ticket "
-        "is opened. No configuration is needed: the warranty system says what the options say.",
+        "is opened. No configuration is needed: what the services say is what the options say.",
         exit_codes=_EXIT_CODES,
     )
     parser.add_argument("mail", metavar="MAIL", help="a mail saved as .eml; - reads it from stdin")
@@ -56,43 +57,51 @@ def add_look_up_options(parser: arguments.Parser) -> None:
     )
     parser.add_argument("--until", metavar="DATE", help="the warranty's last day, as the system writes it: 2027-01-31")
     parser.add_argument("--coverage", metavar="WORD", help="what the warranty covers, such as full")
-    parser.add_argument("--look-up", action="store_true", help="ask the configured warranty system instead")
+    parser.add_argument(
+        "--answer",
+        action="append",
+        default=[],
+        metavar="LOOKUP.KEY=VALUE",
+        help="what another look-up says: orders.status=shipped; may be given several times",
+    )
+    parser.add_argument("--look-up", action="store_true", help="ask the configured services instead")
+    parser.add_argument(
+        "--previous-reply",
+        metavar="SCENARIO[:TICKET]",
+        help="the mail answers a reply of ours, of that scenario and with that ticket",
+    )
 
 
-def look_up_source(options: argparse.Namespace) -> LookUpSource:
-    """Raises ConfigurationError for options that contradict each other, or an answer that no system could give."""
-    from guarantee_email_agent.eval.answer_command import LookUpSource
+def given_look_ups(options: argparse.Namespace, config: Config) -> LookUpSource:
+    """Raises ConfigurationError for options that contradict each other, or an answer that no service could give."""
+    from guarantee_email_agent.eval.look_up_source import GivenFact, look_up_source, parse_given_facts
     from guarantee_email_agent.instructions.look_up import WARRANTY
-    from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
+    from guarantee_email_agent.integrations.look_ups import configured_look_ups
 
-    given = {name: value for name in _FACTS if (value := getattr(options, name)) is not None}
-    if options.look_up and given:
-        raise ConfigurationError(
-            f"--look-up asks the warranty system. Leave out it, or --{next(iter(given))}", "cli_bad_usage"
-        )
-    if given and options.status is None:
-        raise ConfigurationError(f"--{next(iter(given))} needs --status beside it", "cli_bad_usage")
-    answer = {"expiration_date" if name == "until" else name: value for name, value in given.items()}
-    if answer:
-        try:
-            parse_look_up_answer(answer, WARRANTY)
-        except IntegrationError:
-            raise ConfigurationError(
-                f"--until {options.until!r} is no date that a warranty system could give. Write it as 2027-01-31",
-                "cli_bad_usage",
-            ) from None
-    return LookUpSource(answer=answer, ask=options.look_up)
+    look_ups = configured_look_ups(config)
+    given = [
+        GivenFact(f"--{name}", WARRANTY.name, key, value)
+        for name, key in _FACTS.items()
+        if (value := getattr(options, name)) is not None
+    ]
+    return look_up_source([*given, *parse_given_facts(options.answer, look_ups)], look_ups, ask=options.look_up)
 
 
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.eval.answer_command import AnswerOptions, answer_mail
     from guarantee_email_agent.reporting.report_files import is_stdout
 
-    source = look_up_source(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
+    source = given_look_ups(options, config)
     to_stdout = options.json_file is not None and is_stdout(options.json_file)
     return answer_mail(
-        AnswerOptions(mail=options.mail, look_up=source, json_file=options.json_file, llm=options.llm),
+        AnswerOptions(
+            mail=options.mail,
+            look_up=source,
+            previous_reply=options.previous_reply,
+            json_file=options.json_file,
+            llm=options.llm,
+        ),
         config,
         BrokenPipeSafeStream(sys.stderr if to_stdout else sys.stdout),
         read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",

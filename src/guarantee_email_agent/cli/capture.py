@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
-from guarantee_email_agent.cli.answer import add_look_up_options, look_up_source
+from guarantee_email_agent.cli.answer import add_look_up_options, given_look_ups
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
@@ -23,7 +23,7 @@ exit codes:
   0    the file was written
   1    the mail cannot be read or found, or the agent comes to no outcome with it
   2    configuration error: the file is there already or cannot be written, bad configuration, bad usage
-  3    the mailbox or, with --look-up, the warranty system cannot be reached
+  3    the mailbox or, with --look-up, a service cannot be reached
   130  interrupted
 """
 
@@ -63,8 +63,8 @@ def _run(options: argparse.Namespace) -> int:
             f"--id {options.scenario_id!r} is no category with a number. Write it as valid_warranty_083",
             "cli_bad_usage",
         )
-    source = look_up_source(options)
     config = arguments.load_config_and_log(options.config, options.verbose)
+    source = given_look_ups(options, config)
     if options.eval_dir is None and "scenarios" in built_in_files(config):
         raise ConfigurationError(
             f"The scenarios in use are the built-in ones. Run '{arguments.PROGRAM} init' to have them here, or name a "
@@ -75,6 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         CaptureOptions(
             directory=options.eval_dir or config.eval.test_suite_path,
             look_up=source,
+            previous_reply=options.previous_reply,
             today=f"{datetime.now(UTC):%Y-%m-%d}",
             scenario_id=options.scenario_id,
         ),

@@ -249,7 +249,7 @@ class EmailProcessor:
         lexicon = instructions.lexicon
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
-        language = choose_language(answer.get("language"), email, instructions, quotes_us=mail.thread is not None)
+        choice = choose_language(answer.get("language"), email, instructions, quotes_us=mail.thread is not None)
         topic = answer["topic"]
         look_up = instructions.look_up_for(topic)
         if mail.thread is not None and (look_up is None or look_up.number != asked_for):
@@ -257,13 +257,15 @@ class EmailProcessor:
             look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
-            return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=language)
+            return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=choice.language)
         candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
         numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=asked_for is not None)
         if mail.thread is None:
-            return Triage(topic, look_up, numbers, reasons, language=language)
+            return Triage(topic, look_up, numbers, reasons, language=choice.language)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
-        return Triage(topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=language)
+        return Triage(
+            topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=choice.language
+        )
 
     async def _look_up(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.language import clear_language, is_too_short
 
+LanguageReason = Literal["only", "words", "quoted", "picked", "short", "mixed"]
+"""What decided: there is but one; the new words; the quoted ones; the model, whom a word supports; too few words to
+tell; as much evidence for a second language."""
 
-def choose_language(picked: object, email: Email, instructions: Instructions, *, quotes_us: bool) -> str:
+
+class LanguageChoice(NamedTuple):
+    """language: of the reply. found: the one that was read, in which there may be no reply; None where none was."""
+
+    language: str
+    reason: LanguageReason
+    found: str | None = None
+
+
+def choose_language(picked: object, email: Email, instructions: Instructions, *, quotes_us: bool) -> LanguageChoice:
     """One of the languages that the instructions have.
 
     The words that the customer newly wrote decide, then in a conversation with us those they quote. What a model picked
@@ -18,13 +32,17 @@ def choose_language(picked: object, email: Email, instructions: Instructions, *,
     """
     words, default = instructions.lexicon.function_words, instructions.default_language
     if len(instructions.languages) == 1:
-        return default
+        return LanguageChoice(default, "only")
+    reason: LanguageReason = "words"
     scores = words.score(email.new_text, "" if email.is_answer else email.subject)
     language = clear_language(scores)
-    if language is None and is_too_short(scores):
-        if quotes_us:
-            language = clear_language(words.score(email.quoted_text))
+    if language is None:
+        reason = "short" if is_too_short(scores) else "mixed"
+    if reason == "short":
+        if quotes_us and (language := clear_language(words.score(email.quoted_text))):
+            reason = "quoted"
         others = (score for language, score in scores.items() if language != picked)
         if language is None and isinstance(picked, str) and scores.get(picked, 0) > max(others, default=0):
-            language = picked
-    return language if language in instructions.languages else default
+            language, reason = picked, "picked"
+    known = language is not None and language in instructions.languages
+    return LanguageChoice(language if known and language else default, reason, language)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
 from guarantee_email_agent.instructions.look_up import NumberFormat
-from guarantee_email_agent.instructions.phrases import TokenizedText, tokenize
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText, tokenize
 from guarantee_email_agent.interpreter.serial_numbers import (
     canonical_serial_number,
     extract_answer,
@@ -23,6 +23,8 @@ MIN_LENGTH_WITHOUT_LABEL = 6  # KX200 is a model
 MIN_DIGITS_WITHOUT_LABEL = 3
 MAX_WORDS_OF_SENTENCE = 40
 MAX_PARTS = 20
+
+_PLACES = ("the new text", "the quoted text", "the signature")
 
 _PLAUSIBLE = re.compile(r"(?=.{0,59}[0-9])[A-Z0-9](?:[A-Z0-9]|[-/._ ](?=[A-Z0-9])){1,58}")
 # A reply repeats the number, perhaps to somebody whose address was forged: no status, and nothing that is a link.
@@ -121,6 +123,85 @@ def verify_serial_numbers(
             return tuple(number for number in kept.values() if not _MAKES_A_CLAIM.search(number))
         may_answer = False
     return ()
+
+
+def explain_dropped(
+    numbers: Sequence[str], email: Email, lexicon: Lexicon, number_format: NumberFormat | None, *, asked: bool = False
+) -> dict[str, str]:
+    """The numbers of the mail that `verify_numbers` did not take, each with the reason in words.
+
+    numbers: those that it took. The other arguments as there.
+    """
+    dropped: dict[str, str] = {}
+    kept = set(map(canonical_serial_number, numbers))
+    reason = None
+    for place, text in zip(_PLACES, _tiers(email), strict=True):
+        words = tokenize(normalize_text(text))
+        found = find_whole_numbers(words, lexicon)
+        why = _reasons(words, lexicon, number_format, asked)
+        for number in found:
+            shown = number.text or words.text[words.starts[number.first] : words.ends[number.end - 1]]
+            if canonical_serial_number(shown) not in kept:
+                dropped.setdefault(shown, reason or why(number))
+        if reason is None and any(canonical_serial_number(number.text) in kept for number in found if number.text):
+            reason = f"stands behind {place}, which gives a number already"
+    return dropped
+
+
+def _reasons(
+    words: TokenizedText, lexicon: Lexicon, number_format: NumberFormat | None, asked: bool
+) -> Callable[[WholeNumber], str]:
+    """What says why a number of one text does not count."""
+    labels = [label for label in lexicon.labels.find(words) if label.payload == "other"]
+    if number_format is None:
+        claimed = extract_serial_numbers(words, lexicon).other_words
+        given, labelled = _numbers_given(words, lexicon, asked)
+
+        def why(number: WholeNumber) -> str:
+            key = canonical_serial_number(number.text)
+            if not number.text:
+                return "is no plain number, but part of a sum, a time or the like"
+            if not claimed.isdisjoint(range(number.first, number.end)):
+                return _behind(number, words, labels)
+            if lexicon.never.fullmatch(number.text) or _OTHER_SHAPES.fullmatch(number.text):
+                return "has the form of a date, an amount, a parcel, a post code or the like"
+            if key not in given:
+                return "has no label, and not the form of a serial number"
+            return _not_taken(number, is_labelled=key in labelled, others_are=bool(labelled))
+
+        return why
+    from guarantee_email_agent.interpreter.look_up_numbers import find_given_numbers, number_key
+
+    numbers = find_given_numbers(words, number_format, lexicon)
+
+    def why_not(number: WholeNumber) -> str:
+        key = number_key(number.text)
+        if not number.text or not re.fullmatch(number_format.pattern, number.text, re.IGNORECASE):
+            return f"does not fit the pattern of {number_format.name}"
+        if key in numbers.bare:
+            return "has no label, and no letter that tells what it is"
+        if key not in numbers.labelled and key not in numbers.unlabelled:
+            return _behind(number, words, labels)
+        return _not_taken(number, is_labelled=key in numbers.labelled, others_are=bool(numbers.labelled))
+
+    return why_not
+
+
+def _behind(number: WholeNumber, words: TokenizedText, labels: Sequence[PhraseMatch[LabelKind]]) -> str:
+    """Which label claims a number; a link, a list or an example claims it without one."""
+    before = [label for label in labels if label.end <= number.first]
+    if not before:
+        return "belongs to something else, such as an address, a link or an example"
+    label = before[-1]
+    return f"belongs to '{words.text[words.starts[label.first] : words.ends[label.end - 1]]}'"
+
+
+def _not_taken(number: WholeNumber, *, is_labelled: bool, others_are: bool) -> str:
+    if _MAKES_A_CLAIM.search(number.text):
+        return "reads like a status or a link, which no reply may repeat"
+    if others_are and not is_labelled:
+        return "has no label, and another number has one"
+    return "is none that the model named"
 
 
 def is_newly_given(serial_number: str, email: Email, lexicon: Lexicon) -> bool:

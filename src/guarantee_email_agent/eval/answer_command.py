@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.eval.answer_report import Step, describe_steps, json_report
 from guarantee_email_agent.eval.dry_run import DryRun, dry_run
+from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.mail_file import read_mail_file
+from guarantee_email_agent.eval.models import PreviousReply
+from guarantee_email_agent.eval.previous_reply import with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.report_files import as_json, check_writable, write_report
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.errors import EXIT_FAILURE, EXIT_SUCCESS, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.text import printable
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.integrations.services import LookUpClient, WarrantyClient
+    from guarantee_email_agent.utils.clock import Clock
+
 _CONNECT_TIMEOUT_S = 30.0
 _UNWRITABLE = "answer_report_unwritable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookUpSource:
-    """What the warranty system says. answer: a made-up one; empty, it knows no number. ask: the configured one says."""
-
-    answer: Mapping[str, str] = field(default_factory=dict)
-    ask: bool = False
-
-    def __str__(self) -> str:
-        if self.ask:
-            return "asked now"
-        return "as given" if self.answer else "nothing given, so no number is known; say --status, or --look-up"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """What the command line decides. mail: a path, or - for stdin. llm: who answers as the language model."""
+    """What the command line decides. mail: a path, or - for stdin. llm: who answers as the language model.
+
+    previous_reply: `SCENARIO[:TICKET]` of the reply that the mail answers; None for a first mail.
+    """
 
     mail: str
     look_up: LookUpSource
+    previous_reply: str | None = None
     json_file: Path | None = None
     llm: Literal["offline", "live"] = "offline"
 
@@ -52,7 +51,7 @@ def answer_mail(options: AnswerOptions, config: Config, stream: TextStream, read
     """Show what the agent would do; 0 where the mail comes to an outcome, 1 where the agent stops before.
 
     Raises ProcessingError for what is no mail, InstructionError and ConfigurationError for bad files and a report that
-    cannot be written, MCPConnectionError for a warranty system that cannot be reached.
+    cannot be written, MCPConnectionError for a look-up's service that cannot be reached.
     """
     if options.json_file is not None:
         check_writable(options.json_file, _UNWRITABLE)
@@ -60,50 +59,79 @@ def answer_mail(options: AnswerOptions, config: Config, stream: TextStream, read
     instructions = instruction_files(config).load()
     # What would leave unattended is shown, whatever becomes of it in the configured mode.
     policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved")
-    run = run_dry(email, config, policy, options.look_up, live=options.llm == "live")
-    steps = describe_steps(run, instructions, str(options.look_up))
+    options.look_up.check_asked(instructions.look_ups)
+    previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
+    services = DryServices(options.look_up, instructions.look_ups, live=options.llm == "live")
+    run = run_dry(email, config, policy, services, previous)
+    steps = describe_steps(run, instructions, options.look_up)
     _print_steps(Terminal(stream), steps, run)
     if options.json_file is not None:
         write_report(options.json_file, as_json(json_report(run, steps)), _UNWRITABLE)
     return EXIT_SUCCESS if run.report.success else EXIT_FAILURE
 
 
-def run_dry(email: Email, config: Config, policy: AnswerPolicy, look_up: LookUpSource, *, live: bool = False) -> DryRun:
-    """One mail without any effect, with the configured warranty system where that is to be asked."""
-    answers = {"warranty_api": look_up.answer} if look_up.answer else {}
-    if not look_up.ask and not live:
-        return run_without_event_loop(dry_run(email, config, answers, policy=policy))
+@dataclass(frozen=True, slots=True)
+class DryServices:
+    """What answers a mail that is tried. look_ups: of the declared topics. live: the configured model answers."""
+
+    source: LookUpSource
+    look_ups: tuple[LookUp, ...]
+    live: bool = False
+
+
+def run_dry(
+    email: Email, config: Config, policy: AnswerPolicy, services: DryServices, previous: PreviousReply | None = None
+) -> DryRun:
+    """One mail without any effect, with the configured look-ups where those are to be asked.
+
+    previous: what we wrote to the sender before. Raises as `answer_mail` does.
+    """
+    if not services.source.ask and not services.live:
+        answers = services.source.mock_responses(config)
+        return run_without_event_loop(dry_run(email, config, answers, policy=policy, previous=previous))
     import asyncio
 
-    return asyncio.run(_run_with_services(email, config, policy, look_up, answers, live=live))
+    return asyncio.run(_run_with_services(email, config, policy, services, previous))
 
 
 async def _run_with_services(
-    email: Email,
-    config: Config,
-    policy: AnswerPolicy,
-    look_up: LookUpSource,
-    answers: Mapping[str, Mapping[str, str]],
-    *,
-    live: bool,
+    email: Email, config: Config, policy: AnswerPolicy, services: DryServices, previous: PreviousReply | None
 ) -> DryRun:
-    import os
-
-    from guarantee_email_agent.integrations.services import create_warranty_client
     from guarantee_email_agent.llm.provider import live_model
     from guarantee_email_agent.utils.clock import SystemClock
 
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        warranty = model = None
-        if live:
+        clients: dict[str, Any] = {}
+        model = None
+        if services.live:
             model = live_model(config, clock)
             stack.push_async_callback(model.aclose)
-        if look_up.ask:
-            warranty = create_warranty_client(config, clock, os.environ)
-            stack.push_async_callback(warranty.close)
-            await connected(warranty.test_connection())
-        return await dry_run(email, config, answers, policy=policy, warranty=warranty, model=model, clock=clock)
+        for look_up in services.look_ups if services.source.ask else ():
+            client = clients[look_up.name] = _look_up_client(look_up, config, clock)
+            stack.push_async_callback(client.close)
+            await connected(client.test_connection())
+        return await dry_run(
+            email,
+            config,
+            services.source.mock_responses(config),
+            policy=policy,
+            previous=previous,
+            warranty=clients.pop(WARRANTY.name, None),
+            look_ups=clients,
+            model=model,
+            clock=clock,
+        )
+
+
+def _look_up_client(look_up: LookUp, config: Config, clock: Clock) -> WarrantyClient | LookUpClient:
+    import os
+
+    from guarantee_email_agent.integrations.services import create_look_up_client, create_warranty_client
+
+    if look_up == WARRANTY:
+        return create_warranty_client(config, clock, os.environ)
+    return create_look_up_client(look_up.name, config, clock, os.environ)
 
 
 async def connected(test: Awaitable[bool]) -> None:

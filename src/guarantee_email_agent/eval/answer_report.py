@@ -8,12 +8,21 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.reply_language import LanguageReason, choose_language
+from guarantee_email_agent.email.verification import explain_dropped, verify_numbers
 from guarantee_email_agent.eval.dry_run import DryRun
+from guarantee_email_agent.eval.look_up_source import LookUpSource
+from guarantee_email_agent.eval.previous_reply import MADE_UP_ID
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.llm.prompts import CHOICE_TOOL, TRIAGE_TOOL, element_in
+from guarantee_email_agent.instructions.look_up import WARRANTY, WITHHELD_STATUS, LookUp
+from guarantee_email_agent.llm.prompts import CHOICE_TOOL, MAX_NUMBERS, TRIAGE_TOOL, element_in, numbers_key
 
 SCHEMA_VERSION: Final = 1
-_CHANGES: Final = frozenset({"send_email", "save_draft", "create_ticket", "add_note"})
+LOOK_UP_CALLS: Final = ("check_warranty", "look_up")
+"""What a trace calls the questions to the warranty system and to a configured look-up."""
+
+_MAX_WORDS: Final = 6
+_MAX_DROPPED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,8 @@ class Step:
     good: bool = True
 
 
-def describe_steps(run: DryRun, instructions: Instructions, source: str) -> list[Step]:
-    """The steps in their order. source: where the answers of the warranty system come from, in words."""
+def describe_steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> list[Step]:
+    """The steps in their order. source: where the answers of the look-ups come from."""
     return list(_steps(run, instructions, source))
 
 
@@ -50,14 +59,19 @@ def json_report(run: DryRun, steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def _steps(run: DryRun, instructions: Instructions, source: str) -> Iterator[Step]:
+def _steps(run: DryRun, instructions: Instructions, source: LookUpSource) -> Iterator[Step]:
     report = run.report
     yield Step("mail", run.email.subject or "(no subject)", tuple(_mail_lines(run.email)))
+    if run.previous is not None:
+        ticket = f", ticket {run.previous.ticket_id}" if run.previous.ticket_id else ""
+        note = ("note: the mail names no earlier one, so a header In-Reply-To was added",)
+        added = run.previous.message_id == MADE_UP_ID
+        yield Step("answers our reply", f"{run.previous.scenario}{ticket} (as given)", note if added else ())
     if report.skip_reason is not None:
         yield Step("may reply", f"no: {report.skip_reason}")
     elif report.failed_step not in ("parse", "instructions"):
         yield Step("may reply", "yes")
-        yield from _steps_of_model(run, source)
+        yield from _steps_of_model(run, instructions, source)
     if report.scenario_used is not None:
         yield Step("scenario", report.scenario_used, tuple(_trigger_lines(instructions, report.scenario_used)))
     yield from _sentences(run)
@@ -71,7 +85,7 @@ def _steps(run: DryRun, instructions: Instructions, source: str) -> Iterator[Ste
         yield Step("stopped", f"in step {report.failed_step}: {report.error_message}", good=False)
 
 
-def _steps_of_model(run: DryRun, source: str) -> Iterator[Step]:
+def _steps_of_model(run: DryRun, instructions: Instructions, source: LookUpSource) -> Iterator[Step]:
     reasons = ", ".join(run.report.hand_over_reasons)
     triages = [call for call in _tool_calls(run) if call[0] == TRIAGE_TOOL]
     if reasons and not triages:
@@ -79,13 +93,76 @@ def _steps_of_model(run: DryRun, source: str) -> Iterator[Step]:
         return
     for _, answer, _ in triages[-1:]:
         yield Step("triage", "the model reads:", tuple(f"{name}: {_as_text(value)}" for name, value in answer.items()))
-    if reasons:
-        yield Step("for a person", f"yes: {reasons}")
-    for entry in run.trace.execution_trace:
-        action = dict(entry["action"])
-        if (name := action.pop("action_type")) not in _CHANGES:
-            asked = ", ".join(map(str, action.values()))
-            yield Step("look-up", f"{name} {asked} ({source})", (str(entry["feedback"]["message"]),))
+        if reasons:
+            yield Step("for a person", f"yes: {reasons}")
+        else:
+            yield _language_step(run, instructions, answer.get("language"))
+        yield from _number_steps(run, instructions, answer, source)
+
+
+def _language_step(run: DryRun, instructions: Instructions, picked: object) -> Step:
+    """In which language the reply is, and what decided."""
+    email, words = run.email, instructions.lexicon.function_words
+    choice = choose_language(picked, email, instructions, quotes_us=run.previous is not None)
+    texts = (email.quoted_text, "") if choice.reason == "quoted" else (email.new_text, email.own_subject)
+    signs = ", ".join(words.evidence(choice.found or choice.language, *texts)[:_MAX_WORDS])
+    reasons: dict[LanguageReason, str] = {
+        "only": "the only one that replies are in",
+        "words": f"by the words {signs}",
+        "quoted": f"by the quoted words {signs}",
+        "picked": f"picked by the model, for which speaks {signs}",
+        "short": "the default one: too few words tell",
+        "mixed": "the default one: another language has nearly as many words",
+    }
+    reason = reasons[choice.reason]
+    used = run.report.reply_language or choice.language
+    if choice.found not in (None, choice.language):
+        reason = f"the default one: the mail is in '{choice.found}', {reason}, and no reply is"
+    elif used != choice.language:
+        reason = f"the default one: {run.report.scenario_used} has no reply in '{choice.language}', {reason}"
+    return Step("language", f"{used}, {reason}")
+
+
+def _number_steps(
+    run: DryRun, instructions: Instructions, answer: Mapping[str, Any], source: LookUpSource
+) -> Iterator[Step]:
+    """Which numbers of the mail count, why others do not, and what was asked for the one."""
+    scenario = run.previous.scenario if run.previous else None
+    asked_for = next((each.asks_for for each in instructions.scenarios if each.name == scenario), None)
+    topic = str(answer.get("topic"))
+    look_up = instructions.look_up_for(topic)
+    if run.previous is not None:
+        look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
+    if look_up is None:
+        yield Step("look-up", f"none: the topic '{topic}' has no look-up")
+        return
+    asked = asked_for is not None
+    candidates = answer.get(numbers_key(look_up.number), ())[:MAX_NUMBERS]
+    lexicon = instructions.lexicon
+    numbers = verify_numbers(candidates, run.email, lexicon, look_up.format, asked=asked)
+    dropped = explain_dropped(numbers, run.email, lexicon, look_up.format, asked=asked)
+    lines = [f"dropped {number}: {why}" for number, why in list(dropped.items())[:_MAX_DROPPED]]
+    if len(dropped) > _MAX_DROPPED:
+        lines.append(f"and {len(dropped) - _MAX_DROPPED} more")
+    yield Step(look_up.number.replace("_", " "), ", ".join(numbers) or "none", tuple(lines))
+    yield from _look_up_steps(run, look_up, source)
+
+
+def _look_up_steps(run: DryRun, look_up: LookUp, source: LookUpSource) -> Iterator[Step]:
+    number = look_up.number.replace("_", " ")
+    calls = [entry for entry in run.trace.execution_trace if entry["action"]["action_type"] in LOOK_UP_CALLS]
+    for entry in calls:
+        action = entry["action"]
+        lines = [str(entry["feedback"]["message"])]
+        if run.report.status == WITHHELD_STATUS:
+            lines.append(f"withheld: {look_up.owner_key} is not the sender")
+        asked = action.get("serial_number") or action.get("number")
+        tool = action["action_type"] if look_up == WARRANTY else look_up.name
+        yield Step("look-up", f"{tool} {asked} ({source.describe(look_up)})", tuple(lines))
+    if not calls and run.report.status == WITHHELD_STATUS:
+        yield Step("look-up", f"{look_up.name} is not asked: the sender is not proved (agent.sender_check)")
+    elif not calls and not run.report.hand_over_reasons and run.report.failed_step is None:
+        yield Step("look-up", f"{look_up.name} is not asked: the mail does not give exactly one {number}")
 
 
 def _mail_lines(email: Email) -> Iterator[str]:

@@ -9,12 +9,12 @@ from typing import Any
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ProcessingResult
-from guarantee_email_agent.eval.mocks import create_mock_clients
-from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase
+from guarantee_email_agent.eval.mocks import ARRIVED_AT, MockReplyHistory, create_mock_clients
+from guarantee_email_agent.eval.models import EvalEmail, EvalExpectedOutput, EvalInput, EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.runner import EvalRunner
 from guarantee_email_agent.eval.tool_mocks import ToolMocks
 from guarantee_email_agent.eval.trace import RunTrace
-from guarantee_email_agent.integrations.ports import WarrantyApi
+from guarantee_email_agent.integrations.ports import LookUpService, WarrantyApi
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
@@ -24,13 +24,17 @@ MockAnswers = Mapping[str, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What the agent would have done. reply, ticket: what the mocks captured; None where nothing was."""
+    """What the agent would have done. reply, ticket: what the mocks captured; None where nothing was.
+
+    previous: what we wrote to the sender before.
+    """
 
     email: Email
     report: ProcessingResult
     reply: Mapping[str, Any] | None
     ticket: Mapping[str, Any] | None
     trace: RunTrace
+    previous: PreviousReply | None = None
 
     @property
     def outcome(self) -> str:
@@ -48,23 +52,28 @@ async def dry_run(
     answers: MockAnswers,
     *,
     policy: AnswerPolicy,
+    previous: PreviousReply | None = None,
     warranty: WarrantyApi | None = None,
+    look_ups: Mapping[str, LookUpService] | None = None,
     model: LanguageModel | None = None,
     clock: Clock | None = None,
 ) -> DryRun:
     """Process one mail; nothing is sent, stored or marked, and no ticket is opened.
 
-    answers: of the mocked services. warranty, model: real ones in place of the mocks; then clock has to be a real one.
+    answers: of the mocked services. previous: what we wrote to the sender before. warranty, look_ups, model: real ones
+    in place of the mocks; then clock has to be a real one.
     """
     runner, tools = EvalRunner(config), ToolMocks(answers)
     mocks = create_mock_clients(_case(answers), tools, runner.lexicon) | runner.look_up_mocks(tools)
     mocks |= {"warranty": warranty} if warranty is not None else {}
+    mocks["look_ups"] |= look_ups or {}
     mocks |= {"anthropic": model} if model is not None else {}
     trace = RunTrace(mocks)
-    processor = runner.create_processor(trace.clients, clock or SkippingClock(), policy)
-    report = await processor.process_email(email)
+    history = None if previous is None else MockReplyHistory(previous)
+    processor = runner.create_processor(trace.clients, clock or SkippingClock(), policy, history)
+    report = await processor.process_email(email, None if previous is None else ARRIVED_AT)
     sent, tickets = mocks["gmail"].sent_emails, mocks["ticketing"].created_tickets
-    return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace)
+    return DryRun(email, report, sent[0] if sent else None, tickets[0] if tickets else None, trace, previous)
 
 
 def _case(answers: MockAnswers) -> EvalTestCase:

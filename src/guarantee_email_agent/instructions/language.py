@@ -40,6 +40,11 @@ class FunctionWords:
             for language, signs in self.by_language.items()
         }
 
+    def evidence(self, language: str, text: str, subject: str = "") -> list[str]:
+        """The words and letters of a text that speak for a language, those of the fewest languages first."""
+        signs = (_signs_of(text) | _signs_of(subject)) & self.by_language.get(language, frozenset())
+        return sorted(signs, key=lambda sign: (self.shared_by[sign], sign))
+
 
 def clear_language(scores: Mapping[str, int]) -> str | None:
     """The language with clearly more evidence than any other; None for a text too short to tell, or mixed."""
@@ -55,7 +60,5 @@ def is_too_short(scores: Mapping[str, int]) -> bool:
 def _signs_of(text: str) -> frozenset[str]:
     words = tokenize(text).folded
     return (
-        frozenset(words)
-        if text.isascii()
-        else frozenset((*words, *(sign for sign in text.casefold() if sign > "\x7f")))
+        frozenset(words) if text.isascii() else frozenset((*words, *(sign for sign in text.lower() if sign > "\x7f")))
     )

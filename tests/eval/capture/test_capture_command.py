@@ -7,9 +7,9 @@ import pytest
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.eval.answer_command import LookUpSource
 from guarantee_email_agent.eval.capture.capture_command import CaptureOptions, capture_mail
 from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.look_up_source import LookUpSource
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.utils.errors import ConfigurationError
@@ -17,7 +17,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 MAIL = b"From: Ida Lund <ida.lund@firm.de>\nSubject: Dryer\nDate: Sun, 18 Jan 2026 10:01:00 +0000\n\n%s\n"
 QUESTION = MAIL % b"Is SN48213 still covered?\n\nKind regards\nIda Lund"
 CONFIG = load_config(None, {})
-VALID = LookUpSource(answer={"status": "valid", "expiration_date": "2027-01-31", "coverage": "full"})
+VALID = LookUpSource(answers={"warranty_api": {"status": "valid", "expiration_date": "2027-01-31", "coverage": "full"}})
 
 
 def capture(raw: bytes, folder: Path, source: LookUpSource = VALID, scenario_id: str | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,8 @@ from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.email.processor_models import AnswerPolicy
-from guarantee_email_agent.eval.answer_command import LookUpSource, run_dry
+from guarantee_email_agent.eval.answer_command import DryServices, run_dry
+from guarantee_email_agent.eval.answer_report import LOOK_UP_CALLS
 from guarantee_email_agent.eval.capture.anonymizer import Anonymizer
 from guarantee_email_agent.eval.capture.scenario_file import (
     anonymizer_for,
@@ -25,10 +27,13 @@ from guarantee_email_agent.eval.capture.scenario_file import (
 )
 from guarantee_email_agent.eval.dry_run import DryRun, dry_run
 from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.look_up_source import LookUpSource, answer_keys, mock_response
 from guarantee_email_agent.eval.mocks import build_raw_email
-from guarantee_email_agent.eval.models import EvalTestCase
+from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
+from guarantee_email_agent.eval.previous_reply import with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.new_file import write_new_file
+from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
@@ -38,20 +43,21 @@ NOT_FOUND: Final = (
     "Not found by any program: names in running text, companies, places without a postal code, and what a story tells "
     "of somebody. Read the file before it leaves your hands."
 )
-_PLAIN_FACTS: Final = frozenset({"status", "expiration_date", "coverage"})
+_MAX_TRIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
     """What the command line decides. directory: of the scenarios. today: when the file is written, ISO 8601.
 
-    scenario_id: None for the category's next free one.
+    scenario_id: None for the category's next free one. previous_reply: as `AnswerOptions` has it.
     """
 
     directory: Path
     look_up: LookUpSource
     today: str
     scenario_id: str | None = None
+    previous_reply: str | None = None
 
 
 def capture_mail(
@@ -63,16 +69,19 @@ def capture_mail(
     outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
     """
     suite = EvalLoader().scenario_files(options.directory)
-    instruction_files(config).load()
+    instructions = instruction_files(config).load()
+    options.look_up.check_asked(instructions.look_ups)
     raw, email = read()
+    previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
     # As `eval` judges it: no mail server has vouched for the sender of a file.
     policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
-    original = run_dry(email, config, policy, options.look_up)
+    original = run_dry(email, config, policy, DryServices(options.look_up, instructions.look_ups), previous)
     if not original.report.success:
         report = original.report
         stopped = end_sentence(f"The agent stopped in step {report.failed_step}: {report.error_message}")
         raise ProcessingError(f"{stopped} Capture the mail once that works", "capture_no_outcome")
-    anonymizer = anonymizer_for(email, hashlib.sha256(raw).digest(), policy.own_addresses)
+    look_up = next((each for each in instructions.look_ups if each.name == original.report.look_up), None)
+    anonymizer = _anonymizer(raw, email, policy, original, look_up)
     category = original.report.scenario_used or "none"
     scenario_id = options.scenario_id or next_id(options.directory, category)
     path = options.directory / f"{scenario_id}.yaml"
@@ -86,34 +95,69 @@ def capture_mail(
         "input": {"email": anonymous_mail(email, anonymizer, f"{options.today}T00:00:00Z")},
         "expected_output": {"email_sent": False, "ticket_created": False, "scenario_instruction_used": category},
     }
-    answer = _recorded_answer(original, anonymizer)
-    if answer:
-        data["input"]["mock_responses"] = {"warranty_api": answer}
+    answer = _recorded_answer(original, anonymizer, look_up) if look_up else {}
+    if look_up and answer:
+        data["input"]["mock_responses"] = {look_up.name: mock_response(look_up.name, answer, config)}
+    if previous is not None:
+        data["input"]["previous_reply"] = _anonymous_reply(previous, anonymizer)
     captured = _run_scenario(data, path, config, policy)
-    data["expected_output"] = expected_output(captured, _facts(captured, answer), _phrases(suite, category))
+    data["expected_output"] = expected_output(captured, _facts(captured, answer, look_up), _phrases(suite, category))
     change = _difference(original, captured, anonymizer)
     _write(path, file_text(data, None if change is None else _note(change)))
     _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
     return EXIT_SUCCESS
 
 
-def _recorded_answer(run: DryRun, anonymizer: Anonymizer) -> dict[str, Any]:
-    """What the warranty system said, without anybody's data; empty where it was not asked. Dates stay."""
-    for entry in run.trace.execution_trace:
-        if entry["action"]["action_type"] == "check_warranty":
-            answer = json.loads(entry["feedback"]["message"])
-            return {
-                name: anonymizer.replace(value) if isinstance(value, str) and name not in _PLAIN_FACTS else value
-                for name, value in answer.items()
-            }
-    return {}
+def _anonymizer(raw: bytes, email: Email, policy: AnswerPolicy, run: DryRun, look_up: LookUp | None) -> Anonymizer:
+    """What replaces the personal data, so that the number that was looked up still has its look-up's form."""
+    salt = hashlib.sha256(raw).digest()
+    answer = _answer_of(run)
+    texts = [value for value in answer.values() if isinstance(value, str)]
+    texts += [run.previous.ticket_id] if run.previous and run.previous.ticket_id else []
+    first = anonymizer_for(email, salt, policy.own_addresses, texts)
+    if look_up is None or look_up.format is None or run.report.number is None:
+        return first
+    form = re.compile(look_up.format.pattern, re.IGNORECASE)
+    for number in range(_MAX_TRIES):
+        other = anonymizer_for(email, salt + bytes((number,)), policy.own_addresses, texts) if number else first
+        if form.fullmatch(other.replace(run.report.number)):
+            return other
+    return first
+
+
+def _answer_of(run: DryRun) -> dict[str, Any]:
+    """What the look-up's service said; empty where none was asked."""
+    calls = [entry for entry in run.trace.execution_trace if entry["action"]["action_type"] in LOOK_UP_CALLS]
+    answer: dict[str, Any] = json.loads(calls[-1]["feedback"]["message"]) if calls else {}  # those before failed
+    return answer
+
+
+def _anonymous_reply(previous: PreviousReply, anonymizer: Anonymizer) -> dict[str, str]:
+    """`input.previous_reply` of a scenario."""
+    message_id = anonymizer.replace_message_ids(previous.message_id)
+    ticket = {"ticket_id": anonymizer.replace(previous.ticket_id)} if previous.ticket_id else {}
+    return {"message_id": message_id, "scenario": previous.scenario, **ticket}
+
+
+def _recorded_answer(run: DryRun, anonymizer: Anonymizer, look_up: LookUp) -> dict[str, Any]:
+    """What the service said, as far as anybody reads it, without anybody's data; empty where it was not asked.
+
+    Dates, amounts and words of a list stay.
+    """
+    plain = {look_up.status_key, *(fact.name for fact in look_up.facts if fact.form != "name")}
+    return {
+        name: anonymizer.replace(value) if isinstance(value, str) and name not in plain else value
+        for name, value in _answer_of(run).items()
+        if name in (*answer_keys(look_up), look_up.number)
+    }
 
 
 def _run_scenario(data: Mapping[str, Any], path: Path, config: Config, policy: AnswerPolicy) -> DryRun:
     """What comes of the mail as it stands in the file."""
     case = EvalLoader().validate_test_case(data, path)
     email = parse_email(build_raw_email(case))
-    return run_without_event_loop(dry_run(email, config, case.input.mock_responses, policy=policy))
+    mocks, previous = case.input.mock_responses, case.input.previous_reply
+    return run_without_event_loop(dry_run(email, config, mocks, policy=policy, previous=previous))
 
 
 def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
@@ -121,9 +165,10 @@ def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
     return usual_phrases(cases, category)
 
 
-def _facts(run: DryRun, answer: Mapping[str, Any]) -> list[str]:
-    """What a reply should tell, where it tells it: the number that was looked up, and the date."""
-    return [str(fact) for fact in (run.report.number, answer.get("expiration_date")) if fact]
+def _facts(run: DryRun, answer: Mapping[str, Any], look_up: LookUp | None) -> list[str]:
+    """What a reply should tell, where it tells it: the number that was looked up, and what came back."""
+    told = (fact.name for fact in look_up.facts if fact.name != "coverage") if look_up else ()
+    return [str(fact) for fact in (run.report.number, *map(answer.get, told)) if fact]
 
 
 def _difference(before: DryRun, after: DryRun, anonymizer: Anonymizer) -> str | None:

@@ -24,11 +24,16 @@ _NAMED_IN: Final = ("from", "to", "cc", "reply-to")
 _SCHEMA_LINE: Final = "# yaml-language-server: $schema=schema.json\n"
 
 
-def anonymizer_for(email: Email, salt: bytes, own_addresses: Iterable[str]) -> Anonymizer:
-    """What replaces the personal data of one mail. salt: known only to those who have the mail."""
+def anonymizer_for(
+    email: Email, salt: bytes, own_addresses: Iterable[str], further_texts: Iterable[str] = ()
+) -> Anonymizer:
+    """What replaces the personal data of one mail. salt: known only to those who have the mail.
+
+    further_texts: what else will be replaced, such as the answer of a look-up.
+    """
     headers = [decode_encoded_words(value) for name in _NAMED_IN for value in email.headers.get(name, ())]
     names = find_names(email, headers)
-    texts = (email.subject, _body(email), *email.attachments)
+    texts = (email.subject, _body(email), *email.attachments, *further_texts)
     return Anonymizer(salt, texts, names, own_addresses)
 
 
