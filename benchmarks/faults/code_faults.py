@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from faults.fault import Fault, fault_in
 
 FUNCTIONS_NOT_ON_THE_WAY = {
-    "raw bytes": (
-        "_from_bytes",
-        "_parse_received_date",
-        "parse_header_fields",
-        "parse_parameters",
-        "_join_continuations",
-    ),
-    "drafts for a person": ("write_freely", "as_draft", "_list_objections", "_draft", "drafts"),
+    "free drafts": ("write_freely", "_list_objections"),
     "numbers of configured look-ups": ("_numbers_of_format",),
     "what only a language model picks": ("_speaks_of_serial_number",),
     "ports, which the mocks take the place of": ("list_unprocessed", "is_waiting", "find_draft", "count_by_outcome"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from guarantee_email_agent.email.normalize import normalize_text
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -42,7 +43,8 @@ def _compared(email: EvalEmail, parsed: Email) -> dict[str, tuple[str, str]]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """As the parser leaves it: typographic signs count as plain ones."""
+    return " ".join(normalize_text(text).split())
 
 
 def _moment(written: str) -> str:
