@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from faults.fault import Fault, fault_in
 
 FUNCTIONS_NOT_ON_THE_WAY = {
-    "free drafts": ("write_freely", "_list_objections"),
+    "free drafts": ("write_freely", "_list_objections", "_draft"),
+    "what only the daemon asks": ("drafts",),
     "numbers of configured look-ups": ("_numbers_of_format",),
     "what only a language model picks": ("_speaks_of_serial_number",),
     "ports, which the mocks take the place of": ("list_unprocessed", "is_waiting", "find_draft", "count_by_outcome"),
