@@ -86,6 +86,17 @@ async def test_every_request_bears_the_headers(servers: Servers, own_http: HttpS
     assert about["authorizations"] == ["Bearer token"]
 
 
+async def test_no_proxy_stands_before_this_machine(
+    servers: Servers, own_http: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nothing answers there
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    session = servers.session(ServerLaunch("mcp.x", url=own_http.url))
+    assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
+
+
 @pytest.mark.parametrize(
     ("status", "code", "retryable"),
     [

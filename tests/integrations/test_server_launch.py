@@ -20,7 +20,7 @@ from guarantee_email_agent.config.settings import (
     Tickets,
     Warranties,
 )
-from guarantee_email_agent.integrations.server_launch import mail_launch, ticketing_launch, warranty_launch
+from guarantee_email_agent.integrations.server_launch import is_loopback, mail_launch, ticketing_launch, warranty_launch
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, ConfigurationError
 
 ENVIRON: Mapping[str, str] = {
@@ -181,3 +181,19 @@ def test_what_is_missing_is_a_configuration_error(config: Config, code: str, mes
 def test_secrets_do_not_show() -> None:
     launch = mail_launch(IMAP_WITH_PASSWORD, ENVIRON)
     assert "hidden" not in repr(launch) + str(launch)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost.example.com", False),
+        ("192.0.2.1", False),
+        ("mail.example.com", False),
+    ],
+)
+def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected

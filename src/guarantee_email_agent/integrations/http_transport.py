@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.integrations.server_launch import ServerLaunch
+from guarantee_email_agent.integrations.server_launch import ServerLaunch, is_loopback
 from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def http_transport(
     launch: ServerLaunch, max_answer_bytes: int, on_too_large: Callable[[AnswerTooLargeError], None]
 ) -> AsyncIterator[TransportStreams]:
     """The SDK's `Transport`. on_too_large: for an answer beyond the limit."""
-    from httpx2 import AsyncByteStream, AsyncClient, Timeout
+    from httpx2 import URL, AsyncByteStream, AsyncClient, Timeout
     from mcp.client.streamable_http import streamable_http_client
 
     async def limit_size(response: Response) -> None:
@@ -46,9 +46,14 @@ async def http_transport(
 
     # Reading has no limit of its own: each call has a deadline. Compressed, an answer's size could not be counted.
     headers = {"Accept-Encoding": "identity", **launch.headers}
-    http = AsyncClient(headers=headers, timeout=Timeout(CONNECT_S, read=None), verify=_ssl_context())
-    http.event_hooks["response"] += [_record_error_status, limit_size]
     assert launch.url is not None
+    http = AsyncClient(
+        headers=headers,
+        timeout=Timeout(CONNECT_S, read=None),
+        verify=_ssl_context(),
+        trust_env=not is_loopback(URL(launch.url).host),  # a proxy could not reach this machine
+    )
+    http.event_hooks["response"] += [_record_error_status, limit_size]
     client = streamable_http_client(launch.url, http_client=http, max_sse_event_size=max_answer_bytes)
     async with http, client as streams:
         yield streams

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -71,6 +73,13 @@ class ServerLaunch:
     def __str__(self) -> str:
         target = str(self.url) if self.command is None else shlex.join((self.command, *self.args))
         return truncate(target, MAX_TARGET_CHARS)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its very name: where no proxy stands, and a password may go without TLS."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def common_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""What Linux offers to keep a process apart, for judges and for sandboxes: system calls and their filter."""
+"""What Linux offers to keep a process apart, for judges, sandboxes and agents under test, and to end all of it."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import socket
 import struct
 from collections.abc import Iterable
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 1 << 27, 1 << 28, 1 << 29, 1 << 30
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 0x20, 0x1000
-MS_REC, MS_PRIVATE = 0x4000, 0x40000
+MS_REC, MS_PRIVATE, MS_SLAVE = 0x4000, 0x40000, 0x80000
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -49,8 +48,17 @@ def enter_namespace(descriptor: int) -> None:
     _call("setns", descriptor, 0)
 
 
+def map_only_user(user: int, group: int) -> None:
+    """In a user namespace that is new: its one user and group are those of this process outside."""
+    for file, text in (("setgroups", "deny"), ("gid_map", f"{group} {group} 1"), ("uid_map", f"{user} {user} 1")):
+        with open(f"/proc/self/{file}", "w", encoding="ascii") as opened:
+            opened.write(text)
+
+
 def start_loopback() -> None:
     """Give this network namespace, which is new, its 127.0.0.1."""
+    import socket  # as long to load as everything else here
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
 

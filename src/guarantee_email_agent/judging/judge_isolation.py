@@ -19,11 +19,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from guarantee_email_agent.isolation.processes import end_children, kill_descendants
 from guarantee_email_agent.isolation.users import FIRST_JUDGE_USER, FIRST_JUDGE_USER_OF_FEW
 from guarantee_email_agent.judging.judge_protocol import LINUX, MIB, Isolation, JudgeLimits
-from guarantee_email_agent.judging.resource_usage import descendants, remove_tree, threads_of_user
+from guarantee_email_agent.judging.resource_usage import remove_tree, threads_of_user
 
 if TYPE_CHECKING:
     from guarantee_email_agent.isolation.seccomp import Sockets
@@ -146,22 +148,15 @@ class JudgeEnvironment:
 
     def end_processes(self) -> bool:
         """Kill all that a judge left behind; False where something of it still runs after some seconds."""
-        alone = self.isolation.namespaces
-        if alone:
-            with suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)  # as process 1: every process but us, in one step that no fork can outrun
+        if not self.isolation.namespaces:
+            kill = kill_descendants if self.user is None else partial(_kill_processes_of, self.user)
+            return end_children(_KILL_TIMEOUT_S, kill)
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)  # as process 1: every process but us, in one step that no fork can outrun
         give_up_at = time.monotonic() + _KILL_TIMEOUT_S
         with suppress(ChildProcessError):
             while time.monotonic() < give_up_at:
-                if os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
-                    continue
-                if self.user is not None:
-                    _kill_processes_of(self.user)
-                    continue
-                for pid, _ in descendants() if LINUX else ():
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(0.001)
+                os.waitpid(-1, 0)
             return False
         return True
 
@@ -245,9 +240,7 @@ def enter_namespaces(network: bool, folder: str) -> JudgeEnvironment:
     flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWUSER if user is None else 0)
     _require("own processes", kernel.unshare, flags)
     if user is None:
-        _require("setgroups", _write_file, "/proc/self/setgroups", "deny")
-        _require("gid_map", _write_file, "/proc/self/gid_map", f"{own_group} {own_group} 1")
-        _require("uid_map", _write_file, "/proc/self/uid_map", f"{own_user} {own_user} 1")
+        _require("own user", kernel.map_only_user, own_user, own_group)
     child = os.fork()
     if child:
         status = os.waitpid(child, 0)[1]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from guarantee_email_agent.isolation.processes import descendants, list_processes
 from guarantee_email_agent.judging.judge_protocol import MIB, JudgeLimits
 
 _SOCKET_BYTES = 416 << 10
@@ -14,35 +15,7 @@ _SOCKET_BYTES = 416 << 10
 
 def threads_of_user(user: int) -> int:
     """How many threads all processes of a user have."""
-    return sum(int(fields[17]) for _, fields, owner in _processes() if owner == user)
-
-
-def _processes() -> list[tuple[int, list[str], int]]:
-    """Every process: its id, the fields of /proc/<id>/stat from the third one (state) on, and its user."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-                    found.append((int(name), fields, os.fstat(file.fileno()).st_uid))
-            except OSError:
-                continue  # it has ended
-    return found
-
-
-def descendants() -> list[tuple[int, list[str]]]:
-    """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
-    children: dict[int, list[tuple[int, list[str]]]] = {}
-    for pid, fields, _ in _processes():
-        children.setdefault(int(fields[1]), []).append((pid, fields))
-    found: list[tuple[int, list[str]]] = []
-    waiting = [os.getpid()]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += [pid for pid, _ in below]
-    return found
+    return sum(int(fields[17]) for _, fields, owner in list_processes() if owner == user)
 
 
 def memory_of_descendants(most: int) -> int:

@@ -17,9 +17,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import accumulate
 from pkgutil import iter_modules
 from typing import Any, Final
 
+from guarantee_email_agent.isolation import processes
 from guarantee_email_agent.sandbox import inside
 from guarantee_email_agent.sandbox.inside import wire
 from guarantee_email_agent.utils.errors import TaskError
@@ -40,7 +42,7 @@ def take(count):
             os._exit(3)
         data += chunk
     return bytes(data)
-config, codes = marshal.loads(take(int.from_bytes(take(8), "big")))
+config, packages, codes = marshal.loads(take(int.from_bytes(take(8), "big")))
 for path, content in config["files_to_create"]:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
@@ -76,9 +78,9 @@ if config["lifeline"] is not None:
     except OSError:
         pass
 os.write(channel, b"ready\\n")
-package = type(sys)("inside")
-package.__path__ = []
-sys.modules["inside"] = package
+for name in packages:
+    package = sys.modules[name] = type(sys)(name)
+    package.__path__ = []
 class Importer:
     @staticmethod
     def find_spec(name, path, target=None):
@@ -227,7 +229,7 @@ class SandboxProcess:
         if spec.confine is not None and self._inner_pid is not None:
             spec.confine(self._inner_pid)
         lifeline = {"lifeline": status_read if wrapper else None, "lifeline_end": status_write}
-        content = marshal.dumps(({**spec.config, **lifeline, "relay": relay}, _inside_modules()))
+        content = marshal.dumps(({**spec.config, **lifeline, "relay": relay}, *_inside_modules()))
         self._ours.sendall(len(content).to_bytes(8, "big") + content)
         if wire.read_exactly(self._ours.recv, len(wire.READY)) != wire.READY:
             raise EOFError
@@ -291,10 +293,13 @@ def _wait_for_exit(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 @cache
-def _inside_modules() -> dict[str, Any]:
-    """Our modules for inside by name, compiled: the interpreter inside is the one that runs us."""
-    specs: list[Any] = [find_spec(f"{inside.__name__}.{module.name}") for module in iter_modules(inside.__path__)]
-    return {f"inside.{spec.name.rpartition('.')[2]}": spec.loader.get_code(spec.name) for spec in specs}
+def _inside_modules() -> tuple[list[str], dict[str, Any]]:
+    """The packages for inside, and our modules by name, compiled: the interpreter inside is the one that runs us."""
+    names = {f"inside.{module.name}": f"{inside.__name__}.{module.name}" for module in iter_modules(inside.__path__)}
+    names[processes.__name__] = processes.__name__
+    specs: list[tuple[str, Any]] = [(name, find_spec(origin)) for name, origin in names.items()]
+    packages = ["inside", *accumulate(processes.__package__.split("."), "{}.{}".format)]
+    return packages, {name: spec.loader.get_code(spec.name) for name, spec in specs}
 
 
 def _read_inner_pid(descriptor: int) -> int | None:

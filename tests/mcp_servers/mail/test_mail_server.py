@@ -10,7 +10,7 @@ from scripted_server import ScriptedServer
 
 from guarantee_email_agent.mcp_servers.mail import imap_session, smtp
 from guarantee_email_agent.mcp_servers.mail.imap_session import connect
-from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response, is_loopback
+from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
@@ -141,22 +141,6 @@ def test_a_server_without_starttls_is_reported(absent: MailServer) -> None:
         error = refusal(dataclasses.replace(absent, port=server.port, security="starttls"))
     assert error.code == "mail_tls"
     assert "offers no STARTTLS" in error.message
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("localhost", True),
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("localhost.example.com", False),
-        ("192.0.2.1", False),
-        ("mail.example.com", False),
-    ],
-)
-def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
 
 
 def test_what_a_server_said_is_cut_to_one_line() -> None:

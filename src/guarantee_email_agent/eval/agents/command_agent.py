@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
-from guarantee_email_agent.eval.agents import python_function, stdio_relay, supervisor
+from guarantee_email_agent.eval.agents import python_function, stdio_relay
 from guarantee_email_agent.eval.agents.agent import (
     MAX_OUTPUT_BYTES,
     AgentRun,
@@ -28,6 +30,8 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.program import parse_program
 from guarantee_email_agent.utils.text import printable, truncate
 
+logger = logging.getLogger(__name__)
+
 McpTransport = Literal["http", "stdio"]
 
 _POLL_S: Final = 0.02
@@ -36,6 +40,15 @@ _CHECK_S: Final = 60.0  # that the import of an agent's module may take
 _MAX_STDERR_CHARACTERS: Final = 500
 _URL_VARIABLE: Final = "MOCK_MCP_URL"
 _ISOLATED: Final = ("-I", "-S")
+_FOLDER: Final = "work"  # that a program starts in, beside its `$MCP_CONFIG`
+_LOOPBACK: Final = ("127.0.0.1", "localhost")
+_PACKAGE_ROOT: Final = str(Path(__file__).resolve().parents[3])
+_SUPERVISE: Final = (
+    f"import sys; sys.path.insert(0, {_PACKAGE_ROOT!r}); from guarantee_email_agent.isolation.supervisor import main; "
+    "_, lifeline, status, place, folder, namespaces, *command = sys.argv; "
+    "main(int(lifeline), int(status), place, folder, bool(int(namespaces)), command)"
+)
+_SUPERVISOR: Final = (sys.executable, *_ISOLATED, "-c", _SUPERVISE)
 
 
 class CommandAgent:
@@ -49,13 +62,14 @@ class CommandAgent:
             os.path.abspath(shutil.which(program) or program),
             *(_absolute(argument) for argument in arguments),
         ]
-        self._transport = transport
+        self._programs = ProgramRunner(transport)
 
     def check(self) -> None:
         """`__init__` has."""
+        self._programs.check()
 
     def run(self, task: AgentTask) -> AgentRun:
-        return run_program(self._command, task, self._transport)
+        return self._programs.run(self._command, task)
 
 
 class PythonAgent:
@@ -70,9 +84,10 @@ class PythonAgent:
         self._place = place
         # By its path: as a module it would import this package first.
         self._command = [sys.executable, python_function.__file__, module, function, os.getcwd()]
-        self._transport = transport
+        self._programs = ProgramRunner(transport)
 
     def check(self) -> None:
+        self._programs.check()
         try:
             tried = subprocess.run(
                 [*self._command, "--check"],
@@ -91,70 +106,99 @@ class PythonAgent:
         raise ConfigurationError(text, "eval_bad_agent")
 
     def run(self, task: AgentTask) -> AgentRun:
-        return run_program(self._command, task, self._transport)
+        return self._programs.run(self._command, task)
 
 
-def run_program(command: Sequence[str], task: AgentTask, transport: McpTransport) -> AgentRun:
-    """Run a program on a task: stdin, `$MCP_CONFIG`, deadline, exit code, the last line of its output."""
-    servers = http_servers(task) if transport == "http" else _stdio_servers(task)
-    with (
-        tempfile.TemporaryDirectory(prefix="agent-", ignore_cleanup_errors=True) as place,
-        tempfile.TemporaryFile() as stdin,
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-    ):
-        folder, config = Path(place, "work"), Path(place, "mcp.json")
-        folder.mkdir()
-        config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-        stdin.write(task_as_json(task, servers).encode() + b"\n")
-        stdin.seek(0)
-        environment = {**os.environ, "MCP_CONFIG": str(config), "PWD": str(folder)}
-        streams = (stdin, output, errors)
-        failure = _supervise(command, Deadline(task), folder, environment, streams)
-        record = parse_record(_read_text(output))
-        if failure is not None and (stderr := _read_text(errors).strip()):
-            failure += f": {truncate(printable(_last_line(stderr)), _MAX_STDERR_CHARACTERS)}"
-        return AgentRun(failure, record)
+class ProgramRunner:
+    """Runs programs on tasks, each below a supervisor, in a folder of its own beside those of the others."""
 
+    def __init__(self, transport: McpTransport) -> None:
+        self._transport = transport
+        self._namespaces = True
+        self._parent = os.path.realpath(tempfile.mkdtemp(prefix="agents-"))
+        self._remove_parent = weakref.finalize(self, shutil.rmtree, self._parent, ignore_errors=True)
 
-def _supervise(
-    command: Sequence[str],
-    deadline: Deadline,
-    folder: Path,
-    environment: dict[str, str],
-    streams: tuple[IO[bytes], ...],
-) -> str | None:
-    """Why the program's work does not count; None where it ended with 0. Nothing of it runs any more."""
-    lifeline_read, lifeline = os.pipe()
-    status, status_write = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, *_ISOLATED, supervisor.__file__, str(lifeline_read), str(status_write), *command],
-            stdin=streams[0],
-            stdout=streams[1],
-            stderr=streams[2],
-            cwd=folder,
-            env=environment,
-            pass_fds=(lifeline_read, status_write),
-            start_new_session=True,
+    def check(self) -> None:
+        """Find out how far programs can be kept apart on this machine, and say so where it is less than usual."""
+        tried = subprocess.run(
+            [*_SUPERVISOR, "0", "1", "", "", "1"], stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
-    finally:
-        os.close(lifeline_read)
-        os.close(status_write)
-    try:
-        failure = _wait(status, deadline, streams[1:])
-    finally:
-        os.close(lifeline)  # whatever the program started goes with it
+        self._namespaces = tried.stdout.startswith(b"exit")
+        if not self._namespaces:
+            logger.warning(
+                "Programs are isolated less than usual (no namespaces: %s): one can see other processes and scenarios, "
+                "and what it detaches from itself may outlive it. See docs/security.md",
+                _reason(tried.stdout.decode()),
+            )
+
+    def run(self, command: Sequence[str], task: AgentTask) -> AgentRun:
+        """stdin, `$MCP_CONFIG`, deadline, exit code, the last line of its output."""
+        servers = http_servers(task) if self._transport == "http" else _stdio_servers(task)
+        with (
+            tempfile.TemporaryDirectory(prefix="agent-", dir=self._parent, ignore_cleanup_errors=True) as name,
+            tempfile.TemporaryFile() as stdin,
+            tempfile.TemporaryFile() as output,
+            tempfile.TemporaryFile() as errors,
+        ):
+            place = Path(name)
+            config = place / "mcp.json"
+            (place / _FOLDER).mkdir()
+            config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+            stdin.write(task_as_json(task, servers).encode() + b"\n")
+            stdin.seek(0)
+            environment = {
+                **os.environ,
+                **_without_proxy(os.environ),
+                "MCP_CONFIG": str(config),
+                "PWD": str(place / _FOLDER),
+            }
+            failure = self._supervise(command, Deadline(task), place, environment, (stdin, output, errors))
+            record = parse_record(_read_text(output))
+            if failure is not None and (stderr := _read_text(errors).strip()):
+                failure += f": {truncate(printable(_last_line(stderr)), _MAX_STDERR_CHARACTERS)}"
+            return AgentRun(failure, record)
+
+    def _supervise(
+        self,
+        command: Sequence[str],
+        deadline: Deadline,
+        place: Path,
+        environment: Mapping[str, str],
+        streams: tuple[IO[bytes], ...],
+    ) -> str | None:
+        """Why the program's work does not count; None where it ended with 0. Nothing of it runs any more."""
+        lifeline_read, lifeline = os.pipe()
+        status, status_write = os.pipe()
+        given = (lifeline_read, status_write, place, place / _FOLDER, int(self._namespaces), *command)
         try:
-            process.wait(_EXIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        told = b""
-        with suppress(OSError):
-            told = os.read(status, 100)
-        os.close(status)
-    return failure or _ending(told.decode())
+            process = subprocess.Popen(
+                [*_SUPERVISOR, *map(str, given)],
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                env=environment,
+                pass_fds=(lifeline_read, status_write),
+                start_new_session=True,
+            )
+        finally:
+            os.close(lifeline_read)
+            os.close(status_write)
+        try:
+            failure = _wait(status, deadline, streams[1:])
+        finally:
+            with suppress(BrokenPipeError):
+                os.write(lifeline, b".")  # whatever the program started goes with it; its folder is ours to remove
+            os.close(lifeline)
+            try:
+                process.wait(_EXIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            told = b""
+            with suppress(OSError):
+                told = os.read(status, 100)
+            os.close(status)
+        return failure or _ending(told.decode())
 
 
 def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str | None:
@@ -171,13 +215,26 @@ def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str 
 def _ending(told: str) -> str | None:
     kind, _, number = told.partition("\n")[0].partition(" ")
     if kind == "error":
-        return f"the program cannot be started ({os.strerror(int(number))})"
+        return f"the program cannot be started ({_reason(told)})"
     if kind != "exit":
         return "the program was ended from outside"
     code = int(number)
     if code == 0:
         return None
     return f"the program ended with exit code {code}" if code > 0 else f"the program was ended by signal {-code}"
+
+
+def _reason(told: str) -> str:
+    """That of the supervisor, where it gave one."""
+    number = told.partition("\n")[0].removeprefix("error ")
+    return os.strerror(int(number)) if number.isdigit() else "reason unknown"
+
+
+def _without_proxy(environ: Mapping[str, str]) -> dict[str, str]:
+    """What keeps clients from asking a proxy for the mocks, which only this machine can reach."""
+    given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    hosts = ",".join(filter(None, (given, *_LOOPBACK)))
+    return {"no_proxy": hosts, "NO_PROXY": hosts}
 
 
 def _stdio_servers(task: AgentTask) -> dict[str, Any]:

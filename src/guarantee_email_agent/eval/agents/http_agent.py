@@ -18,10 +18,10 @@ from guarantee_email_agent.eval.agents.agent import (
     parse_record,
     task_as_json,
 )
+from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _CONNECT_S: Final = 2.0
 
 
@@ -37,7 +37,7 @@ class HttpAgent:
         except ValueError:
             self._host, self._port = "", 0
         self._path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-        if self._host not in _LOOPBACK or not self._path.isascii() or not self._path.isprintable() or " " in self._path:
+        if not is_loopback(self._host) or not self._path.isascii() or not self._path.isprintable() or " " in self._path:
             problem = (
                 f"--agent {printable(url)} is no URL of this machine, and the mocks can be reached from nowhere else. "
                 "Write http://127.0.0.1:PORT/path"

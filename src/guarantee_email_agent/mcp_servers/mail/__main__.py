@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from guarantee_email_agent.email.parsing.addresses import parse_address
+from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -87,7 +88,7 @@ def _open_store(options: argparse.Namespace) -> MailStore:
 
         return Maildir(options.maildir, options.sender, create=options.create, read_only=options.read_only)
     from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox, ImapSettings
-    from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, is_loopback, tls_context
+    from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, tls_context
     from guarantee_email_agent.mcp_servers.mail.smtp import SmtpSender
 
     imap_user = options.imap_user or options.sender

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import ssl
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -82,13 +80,6 @@ class MailServer:
                 return self.unavailable(f"refuses connections. Check {self.option}-port, and whether it runs")
         text = f"the connection to the {name} broke: {format_response(error)}"
         return ToolError("mail_unavailable", text, retryable=True)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its very name: where a password may travel without TLS."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 @cache

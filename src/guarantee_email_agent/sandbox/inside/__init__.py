@@ -1,4 +1,4 @@
 """What runs inside a sandbox, as its first process: it answers the requests that the server outside passes on.
 
-Standard library only, and nothing of ours from outside this folder: the modules travel into the sandbox as code.
+Standard library only, and of ours from outside this folder `isolation.processes` alone: modules travel in as code.
 """

@@ -6,10 +6,11 @@ import asyncio
 import os
 import signal
 import socket
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NoReturn
+
+from guarantee_email_agent.isolation.processes import end_children
 
 from .api import Api
 from .api_request import ApiRequest
@@ -17,7 +18,6 @@ from .memory_guard import MemoryGuard
 from .wire import pack_reply, receive_request
 
 _KILL_S: Final = 2.0
-_PAUSE_S: Final = 0.001
 _BUFFER_BYTES: Final = 1 << 20
 
 
@@ -59,7 +59,11 @@ async def _serve(channel: int, config: Mapping[str, Any]) -> None:
 
 def _end(config: Mapping[str, Any]) -> NoReturn:
     if not config["pid_namespace"]:
-        _kill_descendants(config["home"])
+        end_children(_KILL_S)
+        import shutil  # the other sandboxes never need it
+
+        # Whoever started us may be gone.
+        shutil.rmtree(config["home"], ignore_errors=True)
     os._exit(0)  # in a namespace of processes the kernel ends everything else with the first one
 
 
@@ -83,35 +87,3 @@ async def _answer_requests(channel: int, api: Api) -> None:
             task = asyncio.create_task(answer(*await receive_request(reader)))
             answers.add(task)  # the event loop itself does not hold it
             task.add_done_callback(answers.discard)
-
-
-def _kill_descendants(home: str) -> None:
-    """Without a process namespace: end what is below us, again and again, since what is ended may just have forked."""
-    deadline = time.monotonic() + _KILL_S
-    while time.monotonic() < deadline:
-        for pid in _descendants(os.getpid()):
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            break
-        time.sleep(_PAUSE_S)
-    import shutil  # the other sandboxes never need it
-
-    # Whoever started us may be gone.
-    shutil.rmtree(home, ignore_errors=True)
-
-
-def _descendants(pid: int) -> list[int]:
-    """All processes below one, from /proc; none where that cannot be read."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
-            # The name of a program may hold anything but ends at the last bracket.
-            parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    found = [pid]
-    for above in found:  # grows by those below
-        found += [child for child, parent in parents.items() if parent == above]
-    return found[1:]

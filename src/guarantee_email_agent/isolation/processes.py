@@ -1,0 +1,60 @@
+"""The processes below this one, as /proc has them, and how they are ended.
+
+Standard library only: it travels into sandboxes, and into what runs an agent under test.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_PAUSE_S = 0.001
+
+
+def list_processes() -> list[tuple[int, list[str], int]]:
+    """Every process: its id, the fields of /proc/<id>/stat from the third one (state) on, and its user."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            # It may have ended. Its program's name may hold anything, but ends at the last bracket.
+            with suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+                found.append((int(name), fields, os.fstat(file.fileno()).st_uid))
+    return found
+
+
+def descendants() -> list[tuple[int, list[str]]]:
+    """Our children, their children and so on: id and fields of /proc/<id>/stat from the third one on."""
+    children: dict[int, list[tuple[int, list[str]]]] = {}
+    for pid, fields, _ in list_processes():
+        children.setdefault(int(fields[1]), []).append((pid, fields))
+    found: list[tuple[int, list[str]]] = []
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += [pid for pid, _ in below]
+    return found
+
+
+def kill_descendants() -> None:
+    """Once: a process that forks meanwhile is found the next time, if this one adopts orphans."""
+    with suppress(FileNotFoundError):  # there is no /proc
+        for pid, _ in descendants():
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def end_children(timeout_s: float, kill: Callable[[], None] = kill_descendants) -> bool:
+    """`kill` again and again until no child is left; False where there still is one after so many seconds."""
+    give_up_at = time.monotonic() + timeout_s
+    with suppress(ChildProcessError):
+        while time.monotonic() < give_up_at:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                kill()
+                time.sleep(_PAUSE_S)
+        return False
+    return True
