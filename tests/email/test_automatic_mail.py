@@ -208,6 +208,10 @@ This is an automated message? I wanted a person.
 ---
 This is an automated reply that did not help, the washer leaks.
 ---
+Nobody reads this mailbox, or do you? The kettle is cold.
+---
+This is an automated reply, and nobody reads what I write.
+---
 This was an automatic answer, not help. Washer leaks.
 ---
 Please do not reply with an automatic message again. Serial number SN12345.

@@ -216,6 +216,26 @@ SUBJECTS = """
 
 # A machine's text by itself: the first new text of an answer to our reply, under a subject that says nothing.
 TEXTS = """
+This is an automated reply, and nobody reads this mailbox.
+---
+Hello,
+
+this is an automated message and no one monitors this inbox.
+
+Your Example Team
+---
+Dies ist eine automatische Antwort, und niemand liest dieses Postfach.
+---
+Ceci est une réponse automatique, et personne ne lit cette boîte.
+---
+Esta es una respuesta automática, y nadie lee este buzón.
+---
+Questa è una risposta automatica, e nessuno legge questa casella.
+---
+Dit is een automatisch antwoord, en niemand leest deze mailbox.
+---
+Ta wiadomość została wygenerowana automatycznie i nikt nie czyta tej skrzynki.
+---
 This is an automated message. Please do not reply to this e-mail.
 ---
 Please do not reply to this e-mail. It was sent by a system.

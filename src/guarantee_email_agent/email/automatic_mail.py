@@ -59,6 +59,15 @@ _CUSTOMER = (
     r"rott[ao]|perde acqua|não funciona|avariad|kapot|lekt|trasig|läcker|lekker|ødelagt|rikki|vuotaa|cieknie|zepsut|"
     r"nie działa|nefunguj|teče|не работает|сломал|протекает|не працює|漏水|坏|壞|故障|壊れ|水漏れ|고장"
 )
+# A machine's words with a person's among them: "and nobody reads this mailbox".
+_UNREAD = (
+    r"(?:[,;]?\s+(?:and|und|et|y|i|e|en)\s+)?\b(?:(?:nobody|no[ -]one) (?:reads|monitors|checks|answers) (?:this|the)|"
+    r"niemand (?:liest|überwacht|prüft|leest|bekijkt) (?:diese[ns]?|dieses|dit|deze)|personne ne (?:lit|consulte|"
+    r"surveille) cet(?:te)?|nadie (?:lee|revisa|atiende) est[ea]|ninguém lê est[ea]|nessuno legge quest[ao]|nikt nie "
+    r"(?:czyta|sprawdza|odczytuje) (?:tej|tego)) (?:mailbox|inbox|e-?mail address|address|account|(?:e-?mail-?)?"
+    r"(?:postfach|adresse)|boîte(?: mail| aux lettres)?|buz[óo]n|correo|dirección|caixa(?: de correio)?|casella|"
+    r"skrzynki|adresu|postbus)\b"
+)
 # In front of what a text says first.
 _GREETING = (
     r"(?:(?:hello|hi|hey|dear|good (?:day|morning|afternoon|evening)|hallo|guten \w+|sehr geehrte\w*|liebe[rs]?|"
@@ -173,7 +182,7 @@ def is_automatic_text(text: str) -> bool:
     languages = _languages_of(beginning) or ((ENGLISH,) if "out of " in beginning else ())
     if not languages:  # almost every mail
         return False
-    head = text[:_READ_CHARS].lower()
+    head = re.sub(_UNREAD, "", text[:_READ_CHARS].lower())
     if not any(stem in head for phrases in languages for stem in phrases.all_stems):
         return False
     sentences = list(islice(_sentences(head), _MAX_SENTENCES))

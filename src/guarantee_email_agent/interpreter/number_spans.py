@@ -22,6 +22,7 @@ _JOINING_CHARACTERS = HYPHENS | frozenset("/.")
 _LIST_GAP = re.compile(r"[ \t]{0,9}(?:[,;/&+]\s{0,9}|\n[ \t]{0,9}(?:[-*•][ \t]{1,9})?)")
 _ADDRESS = re.compile(r"@|://|www\.")
 _BLANK = re.compile(r"\s")
+_LAST_GROUP = re.compile(r"[0-9]{1,4}[A-Z]{1,2}")
 _LETTER = re.compile(r"[A-Z]")
 _DIGIT = re.compile(r"[0-9]")
 
@@ -61,6 +62,18 @@ def find_address_words(words: TokenizedText) -> set[int]:
     return taken
 
 
+def starts_sentence(words: TokenizedText, index: int) -> bool:
+    """Whether a missing blank is all that joins word `index` to the one before: "SN12345.Thanks"."""
+    word = words.text[words.starts[index] : words.ends[index]]
+    return words.gap_before(index) == "." and word.isalpha() and len(word) > 1 and word.istitle()
+
+
+def ends_phrase(words: TokenizedText, end: int) -> bool:
+    """Whether a sentence, a line or a part of it ends behind words[:end]."""
+    stop = words.ends[end - 1]
+    return words.text[stop : stop + 1] in ("", "\n", ",", ".", ";", ")", "!", "?")
+
+
 class NumberSpanReader:
     """Reads the numbers of one text; `examples` holds the words at which an example begins, which is never read."""
 
@@ -91,12 +104,16 @@ class NumberSpanReader:
         """The longest span of words from `index` on that a single character of `joined_by` holds together."""
         words, end = self._words, index + 1
         while end < len(words.folded) and end - index < MAX_WORDS_IN_NUMBER and words.gap_before(end) in joined_by:
+            if starts_sentence(words, end):
+                break
             end += 1
         return NumberSpan(index, end, words.text[words.starts[index] : words.ends[end - 1]].upper())
 
     def span_start(self, index: int) -> int:
-        first = index
-        while first and index - first < MAX_WORDS_IN_NUMBER and self._words.gap_before(first) in _JOINING_CHARACTERS:
+        words, first = self._words, index
+        while first and index - first < MAX_WORDS_IN_NUMBER and words.gap_before(first) in _JOINING_CHARACTERS:
+            if starts_sentence(words, first):
+                break
             first -= 1
         return first
 
@@ -109,6 +126,10 @@ class NumberSpanReader:
         end, text = index + 1, prefix
         while end < len(words.folded) and words.gap_before(end) == " " and words.folded[end].isdigit():
             end, text = end + 1, text + words.folded[end]
+        if end < len(words.folded) and words.gap_before(end) == " " and ends_phrase(words, end + 1):
+            last = words.text[words.starts[end] : words.ends[end]]
+            if _LAST_GROUP.fullmatch(last):
+                end, text = end + 1, text + last
         span = self._extend_over_letters(NumberSpan(index, end, text))
         usable = len(text) - len(prefix) >= MIN_DIGITS_OF_GROUPS and self._lexicon.labelled.fullmatch(span.text)
         return span if usable else None
@@ -123,7 +144,8 @@ class NumberSpanReader:
             group = self.span_at(end)
             if not _DIGIT.search(group.text):
                 break
-            is_last = 1 < len(group.text) < length and group.text.isdigit() and len(groups) > 1
+            is_last = len(group.text) < length and group.text.isdigit() and len(groups) > 1
+            is_last = is_last and (len(group.text) > 1 or ends_phrase(words, group.end))
             if len(group.text) != length and not is_last:
                 break
             groups.append(group.text)
@@ -142,12 +164,9 @@ class NumberSpanReader:
         letters = words.text[words.starts[end] : words.ends[end]]
         if not (len(letters) <= 2 and letters.isascii() and letters.isalpha() and letters.isupper()):
             return span
-        behind = words.text[words.ends[end] : words.ends[end] + 1]
-        digits = len(_DIGIT.findall(span.text))
-        is_end = behind in ("", "\n", ",", ".", ";", ")", "!", "?")
-        return (
-            NumberSpan(span.first, end + 1, span.text + letters) if is_end and digits >= MIN_DIGITS_OF_GROUPS else span
-        )
+        is_end = ends_phrase(words, end + 1) or words.folded[end + 1] in self._lexicon.joiners
+        is_enough = len(_DIGIT.findall(span.text)) >= MIN_DIGITS_OF_GROUPS
+        return NumberSpan(span.first, end + 1, span.text + letters) if is_end and is_enough else span
 
     def next_in_list(self, number: NumberSpan) -> NumberSpan | None:
         """The number that follows in "4711-A, 4712-B and 4713-C"."""

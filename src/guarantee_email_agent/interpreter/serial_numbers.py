@@ -366,8 +366,8 @@ class _Extractor:
         return None
 
     def _is_back_reference(self, label: PhraseMatch[LabelKind]) -> bool:
-        """Whether the label speaks of what was said before: "those are the serial numbers"."""
-        for index in range(label.first - 1, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
+        """Whether the label speaks of what was said before: "that is the serial number", not "that serial number"."""
+        for index in range(label.first - 2, max(label.first - 1 - MAX_WORDS_TO_BACK_REFERENCE, -1), -1):
             if self._words.folded[index] in self._lexicon.back_references:
                 return True
             if _SENTENCE_END.search(self._words.gap_before(index)):

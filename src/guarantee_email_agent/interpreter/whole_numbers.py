@@ -13,7 +13,7 @@ from unicodedata import combining
 
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import TokenizedText
-from guarantee_email_agent.interpreter.number_spans import NumberSpan, is_distinctive, shape
+from guarantee_email_agent.interpreter.number_spans import NumberSpan, ends_phrase, is_distinctive, shape
 
 MAX_GROUP_LENGTH = 5
 MAX_LETTERS_OF_GROUP = 4
@@ -127,6 +127,10 @@ def _is_group(token: NumberSpan, words: TokenizedText, lexicon: Lexicon) -> bool
     if len(text) > MAX_LETTERS_OF_GROUP or not text.isalpha() or not text.isupper():
         return False
     word = words.folded[token.first]
+    if len(text) == 1 and ends_phrase(words, token.end):
+        return True  # the Y of "7719 0034 Y.", which joins two words in Spanish
+    if token.first and (words.folded[token.first - 1] in lexicon.links or ":" in words.gap_before(token.first)):
+        return True  # the AS of "is AS 4418 20"
     if any(word in known for known in (lexicon.stop_words, lexicon.links, lexicon.joiners, lexicon.denials)):
         return False
     return not lexicon.labels.find(TokenizedText(text, [word], [0], [len(text)]))
@@ -147,7 +151,10 @@ def _read_run(run: list[NumberSpan], words: TokenizedText) -> Iterator[NumberSpa
     for start in range(max(first - 1, 0), first + 1):
         for stop in range(min(end + 1, len(run)), end - 1, -1):
             groups = [group.text.upper() for group in run[start:stop]]
-            if 1 < len(groups) <= MAX_GROUPS and _are_one_number(groups, is_behind_sn):
+            is_counted = (
+                len(groups[-1]) == 1 and "".join(groups).isdigit() and not ends_phrase(words, run[stop - 1].end)
+            )
+            if 1 < len(groups) <= MAX_GROUPS and not is_counted and _are_one_number(groups, is_behind_sn):
                 yield NumberSpan(run[start].first, run[stop - 1].end, "".join(groups))
                 return
     for group in run[first:end]:
@@ -170,7 +177,7 @@ def _are_one_number(groups: list[str], is_behind_sn: bool) -> bool:
     if is_with_year:
         return False
     are_alike = length > 2 and all(len(group) == length for group in groups[:-1])
-    return is_behind_sn or (are_alike and (last == length or (1 < last < length and len(groups) > 2)))
+    return is_behind_sn or (are_alike and (last == length or (last < length and len(groups) > 2)))
 
 
 def _is_cut(words: TokenizedText, first: int, end: int) -> bool:
