@@ -21,7 +21,19 @@ def form(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "number", ["SN12345", "SN-48213-7", "AB12C345", "2024-118392", "+49 30 1234567", "0176 / 1234 5678", "1234567890"]
+    "number",
+    [
+        "SN12345",
+        "SN-48213-7",
+        "AB12C345",
+        "2024-118392",
+        "+49 30 1234567",
+        "0176 / 1234 5678",
+        "1234567890",
+        "20-41-55",
+        "22 123 45 67",
+        "06 12 34 56 78",
+    ],
 )
 def test_a_number_keeps_its_form_and_is_another(number: str) -> None:
     (changed,) = replaced(number)
@@ -101,12 +113,40 @@ def test_a_name_that_stands_in_the_mail_is_given_to_nobody() -> None:
         ("12 Long Acre Road", "Example Street 1"),
         ("ul. Długa 7/3", "Example Street 1"),
         ("12 rue de la Paix", "Example Street 1"),
+        ("14 Elm Grove, Leeds LS6 2AB", "Example Street 1, Leeds 10001 Exampletown"),
+        ("Am Alten Markt 12a", "Example Street 1"),
+        ("Unter den Linden 77, 3. OG", "Example Street 1, 3. OG"),
+        ("Am Montag 12 Uhr, im Display 12", "Am Montag 12 Uhr, im Display 12"),
+        ("aleja Jana Pawła II 15", "Example Street 1"),
+        ("12 bis, rue de la République", "Example Street 1"),
+        ("C/ Mayor, 14", "Example Street 1"),
+        ("Avda. de la Constitución 45", "Example Street 1"),
         ("10115 Berlin", "10001 Exampletown"),
         ("see https://shop.de/order/99812?user=anna.", "see https://www.example.com/1"),
     ],
 )
 def test_streets_places_and_links_are_made_up(text: str, changed: str) -> None:
     assert replaced(text) == [changed]
+
+
+@pytest.mark.parametrize(
+    "address", ["jane.doe [at] firm.example", "jane.doe(at)firm (dot) example", "jane.doe@firm.example"]
+)
+def test_an_address_that_is_hidden_from_programs_is_replaced(address: str) -> None:
+    assert replaced(f"jane.doe@firm.example, write to {address} now") == [
+        "customer@example.com, write to customer@example.com now"
+    ]
+
+
+def test_the_address_of_a_network_card_is_another() -> None:
+    (changed,) = replaced("00:1B:44:11:3A:B7")
+    assert re.fullmatch(r"(?:[0-9A-Z]{2}:){5}[0-9A-Z]{2}", changed)
+    assert changed != "00:1B:44:11:3A:B7"
+
+
+def test_a_polish_name_is_replaced_with_each_of_its_endings() -> None:
+    changed = replaced("Anny Annie Anną Kowalskiej Kowalską", names=("Anna", "Kowalska"))[0]
+    assert changed == "Alex Alex Alex Robin Robin"
 
 
 def test_message_ids_are_ours_and_the_same_one_the_same() -> None:

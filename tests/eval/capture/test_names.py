@@ -25,6 +25,19 @@ def names(body: str, *headers: str) -> list[str]:
         ("First name: Ida\nSurname: Lund\nSerial: SN12345", ["Ida", "Lund"]),
         ("On Monday Peter Parker <p@example.com> wrote:\n> Hello", ["Peter", "Parker"]),
         ("It broke.\n\nanna", ["anna"]),
+        ("Hola, Lucía:\ngracias.\nAtentamente,\nFdo.: Ramón Ruiz", ["Lucía", "Ramón", "Ruiz"]),
+        ("Buenas tardes, Carmen:\nno va. Mi hermana Rocío lo compró.", ["Carmen", "Rocío"]),
+        ("Sehr geehrte Frau Dr. med. Ulla Schmitz-Janssen,\nes geht nicht.", ["Ulla", "Schmitz-Janssen"]),
+        ("i. A. Sabine Krüger\nUnser Mandant Otto Vogel klagt.", ["Otto", "Vogel", "Sabine", "Krüger"]),
+        ("Il titolare, M. Étienne D'Alembert, e la Sig.ra Bianchi", ["Étienne", "D'Alembert", "Bianchi"]),
+        ("My wife Angela bought it, our son Dmitri broke it.", ["Angela", "Dmitri"]),
+        ("Am 05.01.2026 um 10:03 schrieb Klaus-Dieter Hahn:\n> Ja\n> danke", ["Klaus-Dieter", "Hahn"]),
+        ("W dniu 5.01.2026 Bartosz Lis napisał(a):\n> Tak", ["Bartosz", "Lis"]),
+        ("Le 5 janv., Hélène Garnier a écrit :\n> Oui", ["Hélène", "Garnier"]),
+        (
+            "Thanks\n\nFrom: Priya Raman\nSent: Monday, 10:03\nTo: Ferdinand Okafor; Lucy Chen <lc@x.example>\n\nHi",
+            ["Lucy", "Chen", "Priya", "Raman", "Ferdinand", "Okafor"],
+        ),
     ],
 )
 def test_names_are_found_where_people_write_them(body: str, found: list[str]) -> None:
@@ -38,6 +51,9 @@ def test_names_are_found_where_people_write_them(body: str, found: list[str]) ->
         "Hello Support Team,\nthank you.\nKind regards",
         "I am so happy.\nIs it covered?",
         "Sent from my iPhone",
+        "Guten Tag,\nes geht nicht.\nDanke",
+        "Gracias.\nAtentamente,\nSaludos",
+        "It goes from: Berlin, to: Paris.\nFrom: Berlin\nIt is late.",
     ],
 )
 def test_what_is_no_name_is_left(body: str) -> None:

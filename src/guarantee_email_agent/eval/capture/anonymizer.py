@@ -19,12 +19,25 @@ from guarantee_email_agent.email.no_reply import sender_reason
 from guarantee_email_agent.eval.capture.names import spellings
 
 _UPPER: Final = r"A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĘĚĞĽŁŃŇŐŘŚŞŠŤŮŰŹŻŽ"
+_DAYS: Final = (
+    "Montag|Dienstag|Mittwoch|Donnerstag|Freitag|Samstag|Sonntag|Januar|Februar|März|April|Mai|Juni|Juli|August|"
+    "September|Oktober|November|Dezember"
+)
+_OBFUSCATED: Final = (
+    (re.compile(r"[ ]?[\[({][ ]?(?i:at|@)[ ]?[\])}][ ]?"), "@"),
+    (re.compile(r"[ ]?[\[({][ ]?(?i:dot|punkt|punto|kropka)[ ]?[\])}][ ]?"), "."),
+)
 _PATTERNS: Final[Mapping[str, str]] = {
     "link": r"(?i:https?://|www\.)[^\s<>\"']+",
-    "address": r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@\w(?:[\w-]{0,62}\.)*[\w-]{0,62}\w",
+    "address": (
+        r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@\w(?:[\w-]{0,62}\.)*[\w-]{0,62}\w|"
+        r"[\w.+-]{1,64}[ ]?[\[({][ ]?(?i:at|@)[ ]?[\])}][ ]?[\w-]{1,63}"  # jane.doe [at] firm (dot) com
+        r"(?:(?:\.|[ ]?[\[({][ ]?(?i:dot|punkt|punto|kropka)[ ]?[\])}][ ]?)[\w-]{1,63}){1,5}"
+    ),
     # Kept as they are.
     "date": (
-        r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?\b|\b\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d\d)\b(?![./-]?\d)|"
+        r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?\b|"
+        r"\b(?=(?:\d\d?[./-])?(?:0?[1-9]|1[0-2])[./-])[0-3]?\d[./-][0-3]?\d[./-](?:\d{4}|\d\d)\b(?![./-]?\d)|"
         r"\b\d{1,2}[:.]\d\d(?::\d\d)?\b(?!\d)(?![.:-]\d)|\b(?:19|20)\d\d\b(?![-./]?\d)"
     ),
     "amount": (
@@ -35,22 +48,30 @@ _PATTERNS: Final[Mapping[str, str]] = {
         rf"(?<![\w-])(?:[{_UPPER}][\w.-]{{1,30}}[ ])?[\w-]{{0,30}}(?:[Ss]tra(?:ß|ss)e|[Ss]tr\.|[Gg]asse|[Aa]llee|"
         rf"[Pp]latz|[Ww]eg|[Dd]amm|[Uu]fer|straat|laan|plein|gracht)[ ]\d{{1,4}}[ ]?[a-z]?\b|"
         rf"\b\d{{1,5}}[ ](?:[{_UPPER}][\w'.-]{{1,30}}[ ]){{1,3}}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|Drive|Dr|Court|"
-        rf"Boulevard|Blvd|Way|Close|Square|Terrace|Place|Crescent)\b|"
-        rf"\b(?:ul|al|os|pl)\.[ ]?[{_UPPER}][\w.-]{{1,30}}(?:[ ][{_UPPER}][\w.-]{{1,30}}){{0,2}}[ ]"
-        r"\d{1,4}\w?(?:/\d+)?|"
-        r"\b\d{1,4},?[ ](?:rue|avenue|boulevard|chemin|allée|impasse|quai)[ ][^\n,\d]{2,40}|"
-        rf"\b(?:[Cc]alle|[Aa]venida|[Pp]laza|[Pp]aseo|[Vv]ia|[Vv]iale|[Pp]iazza|[Cc]orso)[ ][{_UPPER}]"
+        rf"Boulevard|Blvd|Way|Close|Square|Terrace|Place|Crescent|Grove|Gardens|Hill|Mews|Row|Walk|Parade|Highway|"
+        r"Parkway|Circle|Trail)\b|"
+        r"\b(?:Am|Im|An[ ]de[rnm]|Auf[ ]de[rm]|Unter[ ]den|Zu[mr]|In[ ]de[rn]|Hinter[ ]de[rm]|Beim)[ ]"
+        rf"(?!(?:{_DAYS})\b)(?:[{_UPPER}][\w-]{{2,30}}[ ]){{1,3}}\d{{1,3}}[ ]?[a-z]?"
+        r"(?=[ \t]{0,20}(?:$|\n|[,;]|\.(?:\s|$)))|"
+        rf"\b(?:(?:ul|al|os|pl)\.|[Uu]lica|[Aa]lej[ae]|[Oo]siedle|[Pp]lac)[ ]?[{_UPPER}][\w.-]{{1,30}}"
+        rf"(?:[ ][{_UPPER}][\w.-]{{1,30}}){{0,2}}[ ]\d{{1,4}}\w?(?:/\d+)?|"
+        r"\b\d{1,4}(?:[ ]?(?:bis|ter|quater))?,?[ ](?:rue|avenue|boulevard|chemin|allée|impasse|quai)[ ]"
+        r"[^\n,\d]{2,40}|"
+        r"\b(?:[Cc]/|[Cc]alle|[Aa]v(?:da)?\.|[Aa]venida|[Pp]laza|[Pp]aseo|[Vv]ia|[Vv]iale|[Pp]iazza|[Cc]orso)[ ]"
+        rf"(?:del?[ ](?:l[ao]s?[ ])?)?[{_UPPER}]"
         r"[^\n,\d]{1,40},?[ ]\d{1,4}"
     ),
     "place": (
         rf"(?m:(?<=, )|^[ \t>]{{0,20}})(?:[A-Z]{{1,2}}-)?(?:\d{{4,5}}|\d\d-\d{{3}})[ ][{_UPPER}][\w-]{{1,30}}"
-        r"(?:[ ][\w-]{1,30}){0,2}(?=[ \t]{0,20}(?:$|\n|,))"
+        r"(?:[ ][\w-]{1,30}){0,2}(?=[ \t]{0,20}(?:$|\n|,))|"
+        r"\b[A-Z]{1,2}\d[A-Z\d]?[ ]\d[A-Z]{2}\b|\b[A-Z]\d[\dW][ ][A-Z\d]{4}\b"  # LS6 2AB, D02 XY45
     ),
     "number": (
+        r"\b[\dA-Fa-f]{2}(?::[\dA-Fa-f]{2}){5}\b|"  # the address of a network card
         r"(?:\+|\b00)\d{1,3}(?:[ ./()-]{0,3}\d[\dA-Za-z]*){1,8}|"  # a phone with the country's code
         r"(?<!\w)\(?0\d{1,5}\)?(?:[ ./-]{1,3}\d{2,}){1,6}\b|"  # a phone without it
         r"\b[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{4}){2,7}(?:[ ]?[A-Z\d]{1,3})?\b|"  # an IBAN
-        r"\b\d{3,}(?:[ ]\d{3,}){1,5}\b|"  # in groups
+        r"\b\d{3,}(?:[ ]\d{3,}){1,5}\b|\b\d{2,3}(?:[ .-]\d{2,3}){3,4}\b|"  # in groups
         r"[A-Za-z]{0,20}\d[\dA-Za-z]*(?:[-/.]\d[\dA-Za-z]*)*"
     ),
     "name": r"[^\W\d_]+",
@@ -68,6 +89,9 @@ Quinn Sky Eden Remy Kai Ollie Ash Blair
 _NAMES: Final = tuple(_PLAIN_NAMES.split())
 _DOMAINS: Final = ("example.com", "example.org", "example.net")
 _ROLES: Final = frozenset({"support", "service", "info", "contact", "kontakt", "office", "sales", "hello", "help"})
+_DECLENSION: Final = ("iej", "ie", "ej", "y", "ę", "ą", "i", "o")
+"""Of Polish names in -a."""
+
 _DIGITS: Final = "0123456789"
 _MIN_DIGITS: Final = 4
 
@@ -119,6 +143,8 @@ class Anonymizer:
         return by_kind[kind](text) if kind in by_kind else self._other(kind, text)
 
     def _address(self, address: str) -> str:
+        for sign, meant in _OBFUSCATED:
+            address = sign.sub(meant, address)
         key = address.casefold()
         if key not in self._addresses:
             local, _, domain = key.rpartition("@")
@@ -169,8 +195,12 @@ class Anonymizer:
         return _in_case_of(word, replacement)
 
     def _inflected_name(self, word: str) -> str:
-        """`Annas`, `Kowalskiego`: a longer name with up to three letters more."""
+        """`Anny`, `Annas`, `Kowalskiego`: another ending, or a longer name with up to three letters more."""
         if word[0].isupper():
+            for ending in _DECLENSION:
+                nominative = word[: -len(ending)] + "a"
+                if len(nominative) >= 4 and word.endswith(ending) and nominative.casefold() in self._names:
+                    return self._name(nominative)
             for cut in (1, 2, 3):
                 stem = word[:-cut].casefold()
                 if len(stem) >= 4 and stem in self._names:

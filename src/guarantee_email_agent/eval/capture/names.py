@@ -17,28 +17,58 @@ _BEFORE_ADDRESS: Final = re.compile(
     rf"[\"']?({_NAME}(?:,?[ \t]+{_NAME}\.?){{0,3}})[\"']?[ \t]*[<(\[][^<>()\[\]\s]{{1,64}}@"
 )
 _TITLE: Final = re.compile(
-    r"(?i:\b(?:mrs?|ms|miss|dr|prof|herrn?|frau|familie|pan|pani|pana|panu|państwo|monsieur|madame|mme|mlle|señora?|"
-    rf"sra?|signora?|sig|mevrouw|meneer|mevr|dhr))\b\.?[ \t]+({_FULL_NAME})"
+    r"(?i:\b(?:mrs?|ms|miss|dr|prof|herrn?|frau|familie|fam|pan|pani|pana|panu|panem|panią|państwo|monsieur|madame|"
+    r"mme|mlle|m(?=\.)|señora?|sra?|srta|signora?|sig(?:\.?(?:ra|na))?|dott(?:\.?ssa)?|mevrouw|meneer|mevr|dhr))"
+    r"\b\.?(?:[ \t]+(?i:dr|prof|med|dipl|ing|rer|nat|phil|jur|mgr|inż)\b\.?){0,4}"
+    rf"[ \t]+({_FULL_NAME})"
 )
 _INTRODUCTION: Final = re.compile(
     r"(?i:\b(?:my name is|my name's|i am|i'm|this is|mein name ist|ich hei(?:ß|ss)e|ich bin|nazywam się|mam na imię|"
-    r"je m['’]appelle|mon nom est|me llamo|mi nombre es|mi chiamo|mijn naam is|ik ben))[ \t]+"
+    r"je m['’]appelle|mon nom est|je soussignée?|me llamo|mi nombre es|soy|mi chiamo|mijn naam is|ik ben|is called|"
+    r"hei(?:ß|ss)t|nazywa się|s['’]appelle|se llama|si chiama|z\.[ ]?hd\.|c/o|attn\.?:?))[ \t]+"
     rf"({_FULL_NAME})"
 )
 _SALUTATION: Final = re.compile(
-    rf"(?im)^[ \t>]*(?:hi|hello|hey|dear|hallo|liebe[rs]?|moin|cześć|drog[ia]|bonjour|cher|chère|hola|estimad[oa]|ciao|"
-    rf"gentile|beste)[ \t]+({_FULL_NAME})[ \t]*[,!.:]?[ \t]*$"
+    r"(?im)^[ \t>]*(?:hi|hello|hey|dear|good (?:morning|afternoon|evening)|hallo|liebe[rs]?|moin|guten (?:tag|morgen)|"
+    r"cześć|drog[ia]|witaj|dzień dobry|bonjour|cher|chère|hola|buen[oa]s (?:días|tardes|noches)|estimad[oa]|ciao|"
+    r"buongiorno|gentile|beste)"
+    rf"[ \t]*,?[ \t]+({_FULL_NAME})[ \t]*[,!.:]?[ \t]*$"
 )
+_RELATION: Final = re.compile(
+    r"(?i:\b(?:wife|husband|son|daughter|mother|father|mum|dad|brother|sister|aunt|uncle|partner|neighbou?r|colleague|friend|"
+    r"landlord|landlady|tenant|holder|ehemann|mann|ehefrau|sohn|tochter|mutter|vater|bruder|schwester|tante|onkel|"
+    r"(?:nachbar|kolleg|freund|mieter|vermieter|mandant|inhaber|kontoinhaber)(?:in|e|en)?|żon[aąęy]|mąż|męża|syn|"
+    r"córk[aąęi]|brat|siostra|sąsiad(?:ka)?|właściciel(?:ka)?|femme|épouse|mari|fils|fille|voisine?|frère|sœur|"
+    r"titulaire|mujer|esposa|marido|esposo|hij[oa]|herman[oa]|vecin[oa]|titular|moglie|marito|figli[oa]|fratello|"
+    rf"sorella|vrouw|zoon|dochter))[ \t]+({_FULL_NAME})"
+)
+_SIGNED_FOR: Final = re.compile(
+    r"(?im)^[ \t>]*(?:i\.[ ]?[av]\.|ppa\.?|p\.[ ]?p\.|gez\.|gezeichnet|fdo\.?|firmado(?: por)?|signed(?: by)?|"
+    rf"podpisano|signé)[ \t]*:?[ \t]*({_FULL_NAME})"
+)
+_QUOTED_AUTHOR: Final = re.compile(
+    rf"({_FULL_NAME})[ \t]*(?:<[^<>\n]{{0,100}}>)?\s{{0,3}}"
+    r"(?:wrote|napisał(?:a|\(a\))?|a écrit|escribió|ha scritto|schreef)[ \t]*:|"
+    rf"\b(?:schrieb|schreef)[ \t]+({_FULL_NAME})"
+)
+_ADDRESSEES: Final = re.compile(
+    r"(?im)^[ \t>*]*(?:from|to|cc|von|an|kopie|od|do|dw|de|à|para|cco?|da|a|van|aan)\*?[ \t]?:\*?[ \t]*(\S.{0,300})$"
+)
+_OTHER_HEADER: Final = re.compile(
+    r"(?i)[ \t>*]*(?:sent|date|subject|gesendet|datum|betreff|wysłano|data|temat|envoyé|objet|enviado|fecha|asunto|"
+    r"inviato|oggetto|verzonden|onderwerp)\*?[ \t]?:"
+)
+_HEADER_LINES: Final = 4
 _FORM_FIELD: Final = re.compile(
     r"(?im)^[ \t>*-]*(?:(?:first|last|full|family|your|customer|contact)?[ -]?(?:name|surname)|"
-    r"(?:vor|nach|familien)?name|kunde|ansprechpartner|imię(?: i nazwisko)?|nazwisko|nom(?: de famille)?|prénom|"
+    r"(?:vor|nach|familien)?name|kunde|ansprechpartner(?:in)?|imię(?: i nazwisko)?|nazwisko|nom(?: de famille)?|prénom|"
     r"nombre|apellidos?|nome|cognome|naam|voornaam|achternaam)[ \t]*[:=][ \t]*(\S[^\n]{0,60})$"
 )
 _CLOSING: Final = re.compile(
     r"(?i)^[ \t>]*(?:(?:(?:with |kind |best |warm |many )*(?:regards|wishes|thanks|thank you|cheers|sincerely|"
     r"greetings)|yours(?: \w+)?|"
     r"(?:mit )?(?:freundliche[nr]?|beste[n]?|viele[n]?|schöne[n]?|liebe[n]?|herzliche[n]?)?[ ]?"
-    r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|dank)|mfg|lg|vg|z poważaniem|pozdrawiam|pozdrowienia|dziękuję|cordialement|"
+    r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|danke?)|mfg|lg|vg|z poważaniem|pozdrawiam|pozdrowienia|dziękuję|cordialement|"
     r"merci|bien à vous|salutations|saludos|un saludo|atentamente|gracias|(?:cordiali|distinti) saluti|saluti|grazie|"
     r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)(?: in advance| im voraus| z góry)?)"
     r"[ \t]*[,.!–-]*[ \t]*(.{0,60})$"
@@ -51,6 +81,8 @@ herrn frau pan pani państwo szanowni monsieur madame messieurs señores im in i
 sure writing glad unhappy having looking trying afraid mit freundlichen grüßen von gesendet meinem envoyé mon enviado
 desde équipe equipo on monday tuesday wednesday thursday friday saturday sunday am montag dienstag mittwoch donnerstag
 freitag samstag sonntag january february march april june july august september october november december le el il op
+sr sra srta señor señora sig signor signora mme mlle prof pana panu panem panią familie fam dhr mevr
+ja nein oui non tak nie sí
 """
 _NO_NAMES: Final = frozenset(_WORDS_BESIDE_NAMES.split())
 
@@ -82,11 +114,22 @@ def spellings(word: str) -> Iterator[str]:
 
 
 def _names(text: str, email: Email) -> Iterator[str]:
-    for pattern in (_BEFORE_ADDRESS, _TITLE, _INTRODUCTION, _SALUTATION, _FORM_FIELD):
+    for pattern in (_BEFORE_ADDRESS, _TITLE, _INTRODUCTION, _SALUTATION, _FORM_FIELD, _RELATION, _SIGNED_FOR):
         yield from (match[1] for match in pattern.finditer(text))
+    yield from (match[1] or match[2] for match in _QUOTED_AUTHOR.finditer(text))
+    yield from _addressees(text.splitlines())
     for span in email.spans:
         yield from _signed(span.text.splitlines())
     yield from _of_local_parts(text)
+
+
+def _addressees(lines: list[str]) -> Iterator[str]:
+    """Names in the header of a mail that stands in the text: `From: Priya Raman` with `Sent:` or `Subject:` near it."""
+    headers = [number for number, line in enumerate(lines) if _OTHER_HEADER.match(line)]
+    near = {number + step for number in headers for step in range(-_HEADER_LINES, _HEADER_LINES + 1)}
+    for number, line in enumerate(lines):
+        if number in near and (match := _ADDRESSEES.match(line)) is not None:
+            yield from re.findall(_FULL_NAME, re.sub(r"<[^<>]*>|\S+@\S+", " ", match[1]))
 
 
 def _signed(lines: list[str]) -> Iterator[str]:
@@ -94,11 +137,13 @@ def _signed(lines: list[str]) -> Iterator[str]:
     filled = [line.strip(" \t>") for line in lines if line.strip(" \t>")]
     for number, line in enumerate(filled):
         if (closing := _CLOSING.match(line)) is not None:
-            yield from filter(_looks_like_name, (closing[1], *filled[number + 1 : number + 3]))
+            below = [each for each in filled[number + 1 : number + 3] if not _CLOSING.match(each)]
+            yield from filter(_looks_like_name, (closing[1], *below))
         elif line == "--" and number + 1 < len(filled) and _looks_like_name(filled[number + 1]):
             yield filled[number + 1]
-    if len(filled) > 1 and _looks_like_name(filled[-1]) and filled[-1][-1].isalpha():
-        yield filled[-1]
+    last = filled[-1] if len(filled) > 1 else ""
+    if _looks_like_name(last) and last[-1].isalpha() and not _CLOSING.match(last):
+        yield last
 
 
 def _looks_like_name(line: str) -> bool:
