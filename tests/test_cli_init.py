@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from command_line import Run
 
 
@@ -39,6 +40,19 @@ def test_a_file_in_the_folders_place_is_one_line_and_ends_in_2(run: Run, tmp_pat
     done = run("init", "file")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "guarantee-email-agent: file is no folder. Name another one\n"
+
+
+@pytest.mark.parametrize("command", [("eval", "--only", "missing_info_001"), ("check",)])
+def test_a_file_of_instructions_that_nobody_reads_is_a_warning(
+    command: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    run("init")
+    (tmp_path / "instructions" / "scenarios" / "spare-parts.md.txt").touch()
+    done = run(*command)
+    warning = "spare-parts.md.txt is not read: its name does not end in .md. Rename it, or move it away"
+    assert (done.stdout if command == ("check",) else done.stderr).count(warning) == 1
+    assert "✗ Instructions" not in done.stdout
+    assert command == ("check",) or done.returncode == 0
 
 
 def test_check_says_that_the_instructions_are_the_built_in_ones(run: Run) -> None:

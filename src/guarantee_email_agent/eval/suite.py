@@ -16,6 +16,7 @@ from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize
@@ -74,7 +75,10 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     began = time.perf_counter()
     outside = _agent_evaluation(config, options)
     if outside is None or outside.is_own:
-        loader = EvalLoader(known=KnownNames.of(EvalRunner(config).check_instructions()))
+        instructions = EvalRunner(config).check_instructions()
+        for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
+            logger.warning("%s: %s", part, sentence)
+        loader = EvalLoader(known=KnownNames.of(instructions))
     else:
         loader = EvalLoader(any_agent=True)
     if options.report_paths:

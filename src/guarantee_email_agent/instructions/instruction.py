@@ -90,7 +90,8 @@ class Instructions:
     """A complete, checked set: every situation has exactly one scenario.
 
     main_body: how every mail is read. topics: what a mail may be about; `unclear` is none of them. lexicon: the words
-    by which it is read without a model. look_ups: those that serve one of the topics.
+    by which it is read without a model. look_ups: those that serve one of the topics. unphrased: topics that no
+    phrase of the lexicon speaks for, so that they take a language model.
     """
 
     main_body: str
@@ -99,6 +100,7 @@ class Instructions:
     scenarios: tuple[ScenarioInstruction, ...]
     look_ups: tuple[LookUp, ...] = (WARRANTY,)
     default_language: str = "en"
+    unphrased: tuple[str, ...] = ()
     _words: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[Situation, ScenarioInstruction] = field(default_factory=dict, init=False, repr=False, compare=False)
 

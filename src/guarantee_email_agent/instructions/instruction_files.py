@@ -23,7 +23,7 @@ from guarantee_email_agent.instructions.markup import MarkupError, parse_element
 from guarantee_email_agent.instructions.phishing import phishing_problems
 from guarantee_email_agent.instructions.reply_markup import LANGUAGE_CODE, parse_templates
 from guarantee_email_agent.instructions.required_rules import check_required_rules
-from guarantee_email_agent.instructions.router import UNCLEAR
+from guarantee_email_agent.instructions.router import OTHER_TOPIC, UNCLEAR
 from guarantee_email_agent.instructions.template import Placeholder, ReplyTemplate
 from guarantee_email_agent.instructions.topics import TOPIC_ELEMENT, Topic, parse_topics
 from guarantee_email_agent.instructions.translations import (
@@ -163,9 +163,11 @@ def _parse_files(
             problems[file.path] += [f"{source.place(line)}: {problem}" for line, problem in risks]
     lines = [line for of_file in problems.values() for line in of_file]
     lexicon: Lexicon | None = None
+    spoken_for: dict[str, str] = {}
     try:
         lexicon = LexiconFiles.beside(main_path, known_look_ups).parse(lexicon_files)
-        lines += _misspelt_topics(lexicon_files, names)
+        spoken_for = {topic: place for place, topic in lexicon_topics(lexicon_files)}
+        lines += _misspelt_topics(spoken_for, names)
     except InstructionError as error:
         lines.append(error.message)
     if len(scenario_files) == len(own_paths) and main is not None:
@@ -179,7 +181,8 @@ def _parse_files(
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
     main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
-    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language)
+    unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *WARRANTY.topics, OTHER_TOPIC))
+    return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, unphrased)
 
 
 @lru_cache(maxsize=8)
@@ -238,9 +241,12 @@ def _parse_scenario_body(body: str) -> _ScenarioBody:
     return _ScenarioBody(parse_topics(body), parse_templates(body))
 
 
-def _misspelt_topics(lexicon_files: _Texts, topics: Collection[str]) -> Iterator[str]:
-    """Phrases for a topic that is nearly a declared one. Those for any other wait for their topic to be declared."""
-    for place, topic in lexicon_topics(lexicon_files):
+def _misspelt_topics(places: Mapping[str, str], topics: Collection[str]) -> Iterator[str]:
+    """Phrases for a topic that is nearly a declared one. Those for any other wait for their topic to be declared.
+
+    places: of the phrases, by their topic.
+    """
+    for topic, place in places.items():
         if topic not in topics and (meant := suggestion(topic, topics)):
             yield f"{place}: no instruction file declares the topic '{topic}'{meant}"
 
