@@ -1,33 +1,23 @@
 """The mocks of one scenario as MCP servers: `mail`, `warranty`, `ticketing`, and every other that the scenario names.
 
-Names and arguments of the first three are those of our own servers, whose declarations stand here again. What reaches
+Names and arguments of the first three are those of our own servers, over the stores of `mock_stores`. What reaches
 them is kept where the checks look for it, and every call in `tools.calls`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import mcp_types as types
 from pydantic import ConfigDict
 
-from guarantee_email_agent.eval.mock_mail import raw_mail
-from guarantee_email_agent.eval.mocks import create_mock_clients, send_email_arguments
+from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
+from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.integrations.ports import (
-    ANY_MAIL,
-    DraftState,
-    InboxEntry,
-    InboxFilter,
-    MailMark,
-    Reply,
-    SentState,
-)
 from guarantee_email_agent.mcp_servers.dispatcher import (
     Dispatcher,
     ServerTool,
@@ -36,21 +26,8 @@ from guarantee_email_agent.mcp_servers.dispatcher import (
     structured_result,
 )
 from guarantee_email_agent.mcp_servers.loopback import ServedTools
-from guarantee_email_agent.mcp_servers.mail.compose import compose
-from guarantee_email_agent.mcp_servers.mail.mail_store import INBOX_STATES, MailListing, check_size, mail_not_found
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
-from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import (
-    AddedNote,
-    CreatedTicket,
-    FindTicket,
-    FoundTicket,
-    LatestTickets,
-    ListTickets,
-    NewNote,
-    StoredTicket,
-    TicketFields,
-    TicketingTools,
-)
+from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import CheckWarranty, WarrantyTools
 
@@ -61,8 +38,6 @@ MAX_REQUEST_BYTES: Final = 8_000_000
 MAX_ARGUMENT_CHARS: Final = 32_000_000  # of all calls of one scenario together
 SLOW_S: Final = 3.0  # that a slow tool takes to answer
 
-_SENDER: Final = "support@example.com"
-_CREATED_AT: Final = "2026-01-01T00:00:00Z"
 _SERVICES: Final = {"mail": "gmail", "warranty": "warranty_api", "ticketing": "ticketing"}
 
 
@@ -83,7 +58,7 @@ class ServedMocks:
         own = {
             "mail": MailboxTools(MockMailStore(test_case, self.clients["gmail"]), 0).tools(),
             "warranty": _WarrantyTools(mocks.get("warranty_api", {})).tools(),
-            "ticketing": _TicketingTools(self.clients["ticketing"]).tools(),
+            "ticketing": TicketingTools(MockTicketStore(self.clients["ticketing"])).tools(),
         }
         self.servers: dict[str, ServedTools] = {
             name: _OwnServer(self, name, tools, mocks.get(_SERVICES[name], {}).get("error"))
@@ -112,7 +87,7 @@ class ServedMocks:
         raise ToolError(f"{_SERVICES.get(server, server)}_unavailable", "the service is not available", retryable=True)
 
 
-class _Server:
+class _Server(ABC):
     """What the servers of a scenario share: counting, capturing, and what a client is answered."""
 
     def __init__(self, mocks: ServedMocks, name: str) -> None:
@@ -127,14 +102,12 @@ class _Server:
             result = error_result(error)
         return result
 
+    @abstractmethod
     async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        raise NotImplementedError
+        """Raises ToolError."""
 
     def refused_too_large(self) -> None:
         self._mocks.stop(f"a request to {self._name} was over {MAX_REQUEST_BYTES // 1_000_000} MB")
-
-    async def drain(self) -> None:
-        """Nothing goes on without its caller."""
 
 
 class _OwnServer(_Server):
@@ -168,6 +141,9 @@ class _OwnServer(_Server):
 class _MockedServer(_Server):
     """A server that only the scenario knows."""
 
+    async def drain(self) -> None:
+        """Nothing goes on without its caller."""
+
     def declarations(self) -> list[types.Tool]:
         """Which arguments a tool takes only its calls tell, so any are accepted."""
         tools = []
@@ -191,90 +167,6 @@ class _MockedServer(_Server):
         return structured_result(answer)
 
 
-# Our own servers ------------------------------------------------------------------------------------------------------
-
-
-class MockMailStore:
-    """A MailStore with the scenario's one mail; what is sent and stored is kept in `client`."""
-
-    proof_lags = False
-
-    def __init__(self, test_case: EvalTestCase, client: Any) -> None:
-        self._id = f"eval-{test_case.scenario_id}"
-        self._client = client
-        self._raw = raw_mail(test_case)
-        self._mark: MailMark | None = None
-        self._lock = threading.Lock()
-        received = test_case.input.email.received
-        try:
-            self._received = datetime.fromisoformat(received).timestamp()
-        except ValueError:
-            self._received = 0.0
-
-    def list_unprocessed(self, limit: int, inbox_filter: InboxFilter = ANY_MAIL) -> MailListing:
-        waiting = self._mark is None and not self._is_too_old(inbox_filter)
-        entries = (InboxEntry(self._id, len(self._raw), self._received),) if waiting else ()
-        return MailListing(entries[:limit], len(entries))
-
-    def read_raw(self, mail_id: str, max_bytes: int) -> bytes:
-        self._check(mail_id)
-        check_size(mail_id, len(self._raw), max_bytes)
-        return self._raw
-
-    def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:  # noqa: ARG002 - nobody has read it
-        return mail_id == self._id and self._mark is None
-
-    def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
-        return "sent" if self._keep(reply, self._client.sent_emails) else "already_sent"
-
-    def find_sent(self, message_id: str) -> SentState:
-        return "sent" if _is_among(message_id, self._client.sent_emails) else "not_sent"
-
-    def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
-        return "saved" if self._keep(reply, self._client.drafts) else "already_saved"
-
-    def find_draft(self, message_id: str) -> DraftState:
-        return "saved" if _is_among(message_id, self._client.drafts) else "not_saved"
-
-    def mark(self, mail_id: str, outcome: MailMark) -> None:
-        self._check(mail_id)
-        self._mark = outcome
-
-    def count_by_outcome(self, inbox_filter: InboxFilter = ANY_MAIL) -> Mapping[str, int]:
-        state = self._mark or ("too_old" if self._is_too_old(inbox_filter) else "unprocessed")
-        return {name: int(name == state) for name in INBOX_STATES}
-
-    def wait(self, timeout_s: float, stop: threading.Event) -> bool:
-        stop.wait(timeout_s)
-        return False
-
-    def test_connection(self, drafts: bool = False) -> str:  # noqa: ARG002 - both work
-        return "the mail of one scenario"
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def _keep(self, reply: Reply, kept: list[dict[str, Any]]) -> bool:
-        """Whether it is the first with its Message-ID. Refuses what cannot be sent, as our own server does."""
-        compose(reply, _SENDER, datetime(2026, 1, 1, tzinfo=UTC))
-        with self._lock:
-            if _is_among(reply.message_id, kept):
-                return False
-            kept.append(send_email_arguments(reply))
-        return True
-
-    def _check(self, mail_id: str) -> None:
-        if mail_id != self._id:
-            raise mail_not_found(mail_id)
-
-    def _is_too_old(self, inbox_filter: InboxFilter) -> bool:
-        return self._received < inbox_filter.received_since
-
-
-def _is_among(message_id: str, kept: list[dict[str, Any]]) -> bool:
-    return any(reply["message_id"] == message_id for reply in kept)
-
-
 class _AnyAnswer(ToolOutput):
     """Whatever the scenario says, without the limits of our own server."""
 
@@ -292,44 +184,3 @@ class _WarrantyTools:
         return _AnyAnswer(**self._answer)
 
     check_warranty.__doc__ = WarrantyTools.check_warranty.__doc__
-
-
-class _TicketingTools:
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def tools(self) -> list[ServerTool]:
-        return [
-            ServerTool(self.create_ticket),
-            ServerTool(self.add_note),
-            ServerTool(self.find_ticket, read_only=True),
-            ServerTool(self.list_tickets, read_only=True),
-        ]
-
-    async def create_ticket(self, arguments: TicketFields) -> CreatedTicket:
-        created = await self._client.create_ticket(arguments.model_dump(exclude_unset=True))
-        return CreatedTicket(ticket_id=created["ticket_id"], status=created["status"])
-
-    async def add_note(self, arguments: NewNote) -> AddedNote:
-        new = arguments.idempotency_key not in self._client.notes
-        await self._client.add_note(arguments.ticket_id, arguments.note, arguments.idempotency_key)
-        return AddedNote(status="added" if new else "existing")
-
-    async def find_ticket(self, arguments: FindTicket) -> FoundTicket:
-        for ticket in self._client.created_tickets:
-            if ticket["idempotency_key"] == arguments.idempotency_key:
-                return FoundTicket(ticket_id=ticket["ticket_id"])
-        return FoundTicket(ticket_id=None)
-
-    async def list_tickets(self, arguments: ListTickets) -> LatestTickets:
-        notes = [ticket_id for ticket_id, _ in self._client.notes.values()]
-        tickets = [
-            StoredTicket(**ticket, created_at=_CREATED_AT, notes=notes.count(ticket["ticket_id"]))
-            for ticket in reversed(self._client.created_tickets[-arguments.limit :])
-        ]
-        return LatestTickets(tickets=tickets, total=len(self._client.created_tickets))
-
-    create_ticket.__doc__ = TicketingTools.create_ticket.__doc__
-    add_note.__doc__ = TicketingTools.add_note.__doc__
-    find_ticket.__doc__ = TicketingTools.find_ticket.__doc__
-    list_tickets.__doc__ = TicketingTools.list_tickets.__doc__

@@ -81,15 +81,16 @@ class TicketStore:
     def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
         """The ticket's id, and whether it is new: the same key gives the ticket that there is. Raises ToolError.
 
-        ticket: the FIELDS. created_at: UTC, ISO 8601.
+        ticket: of the FIELDS those that there are. created_at: UTC, ISO 8601.
         """
         names = ("created_at", *FIELDS)
+        complete = {**dict.fromkeys(FIELDS, ""), "details": "{}", **ticket, "created_at": created_at}
         insert = (
             f"INSERT INTO tickets ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - our names
             " ON CONFLICT (idempotency_key) DO NOTHING"
         )
         with self._transaction("BEGIN IMMEDIATE") as connection:
-            made = connection.execute(insert, (created_at, *(ticket[name] for name in FIELDS))).rowcount == 1
+            made = connection.execute(insert, [complete[name] for name in names]).rowcount == 1
             found = _find_id(connection, ticket["idempotency_key"])
         assert found is not None
         return found, made

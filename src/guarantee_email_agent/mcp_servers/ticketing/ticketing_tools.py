@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
-from guarantee_email_agent.mcp_servers.ticketing.ticket_store import TicketStore
 
 _Key = Annotated[
     str,
@@ -78,10 +78,26 @@ class LatestTickets(ToolOutput):
     total: int
 
 
+class TicketKeeper(Protocol):
+    """What keeps tickets, as `TicketStore` does. May be called from several threads at once; raises ToolError."""
+
+    def create(self, ticket: Mapping[str, str], created_at: str) -> tuple[str, bool]:
+        """The ticket's id, and whether it is new. ticket: the fields that were given; `details` is JSON."""
+
+    def find(self, idempotency_key: str) -> str | None:
+        """The ticket's id."""
+
+    def add_note(self, ticket_id: str, note: str, idempotency_key: str, created_at: str) -> bool:
+        """Whether the note is new."""
+
+    def latest(self, limit: int) -> tuple[list[dict[str, Any]], int]:
+        """The newest first, each with the number of its `notes`, and how many there are."""
+
+
 class TicketingTools:
     """The tools over one store."""
 
-    def __init__(self, store: TicketStore) -> None:
+    def __init__(self, store: TicketKeeper) -> None:
         self._store = store
 
     def tools(self) -> list[ServerTool]:
@@ -97,7 +113,9 @@ class TicketingTools:
 
         Harmless to repeat.
         """
-        ticket = {**arguments.model_dump(), "details": json.dumps(arguments.details, ensure_ascii=False)}
+        ticket = arguments.model_dump(exclude_unset=True)
+        if "details" in ticket:
+            ticket["details"] = json.dumps(arguments.details, ensure_ascii=False)
         ticket_id, new = await in_thread(self._store.create, ticket, _now())
         return CreatedTicket(ticket_id=ticket_id, status="created" if new else "existing")
 
