@@ -161,6 +161,13 @@ def test_a_tool_that_is_none_is_noted(scenario: Scenario, server: str) -> None:
     assert f"{server}.sned" in mocks.tools.unknown[0]
 
 
+def test_what_is_no_json_is_refused(scenario: Scenario) -> None:
+    """A report would hold it, and no other program could read that."""
+    mocks = served(scenario, orders={"get": {}})
+    assert "NaN and infinity are no JSON" in call(mocks, "orders", "get", id=float("nan"))
+    assert mocks.tools.calls == []
+
+
 def test_too_many_calls_stop_the_agent(scenario: Scenario) -> None:
     mocks = served(scenario, orders={"get": {}})
 

@@ -19,8 +19,8 @@ def call(server, tool, **arguments):
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     request = urllib.request.Request(task["mcp_servers"][server]["url"], json.dumps(body).encode(), headers)
     return json.loads(urllib.request.urlopen(request).read())["result"]
-def send(to="customer@example.com", message_id="<1@example.com>", body="Hello"):
-    return call("mail", "send_reply", to=to, subject="Re", body=body, message_id=message_id)
+def send(to="customer@example.com", message_id="<1@example.com>", body="Hello", **more):
+    return call("mail", "send_reply", to=to, subject="Re", body=body, message_id=message_id, **more)
 """
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.gc_pause import gc_paused
+from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
 
 LLM_MODES = ("offline", "live", "record", "replay")
 
@@ -79,6 +80,11 @@ def add_eval(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    with sigterm_as_ctrl_c():  # from here on: to load what another agent needs takes a second
+        return _evaluate(options)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
     from datetime import datetime
 
     with gc_paused():

@@ -7,6 +7,7 @@ them is kept where the checks look for it, and every call in `tools.calls`.
 from __future__ import annotations
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -67,8 +68,11 @@ class ServedMocks:
         self.servers |= {name: _MockedServer(self, name) for name in self.tools.servers}
 
     def admit(self, arguments: Mapping[str, Any]) -> None:
-        """Count a call. Raises ToolError where the agent has made too many, or too large ones."""
-        self._left -= len(repr(arguments))
+        """Count a call. Raises ToolError where the agent has made too many, or too large ones, or sends no JSON."""
+        try:
+            self._left -= len(json.dumps(arguments, ensure_ascii=False, allow_nan=False))
+        except ValueError:
+            raise ToolError("mock_invalid_argument", "NaN and infinity are no JSON") from None
         if len(self.tools.calls) >= MAX_CALLS:
             self.stop(f"the agent made more than {MAX_CALLS} calls")
         elif self._left < 0:

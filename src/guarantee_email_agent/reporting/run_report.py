@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -16,6 +14,7 @@ from guarantee_email_agent.reporting.statistics import Threshold, format_percent
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS
+from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
 
 Result = TypeVar("Result")
 
@@ -125,7 +124,7 @@ def run_and_report(
     interrupted = False
     reporter.print_title(title)
     try:
-        with _sigterm_as_ctrl_c(), closing(results):
+        with sigterm_as_ctrl_c(), closing(results):
             for result in results:
                 if progress is not None:
                     progress.clear()
@@ -145,24 +144,3 @@ def run_and_report(
     if write_reports is not None:
         write_reports(kept, duration_s)
     return EXIT_SUCCESS if reporter.passes_gate() else EXIT_EVALUATION
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does, so that no sandbox, server or folder is left behind."""
-
-    def end(_number: int, _frame: object) -> None:
-        if callable(signal.getsignal(signal.SIGINT)):
-            # An event loop that runs has a handler of its own, and ends a request as it should be ended.
-            signal.raise_signal(signal.SIGINT)
-        else:  # ignored, as for a job in the background
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # no other one may
-        yield
-        return
-    former = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)

@@ -109,6 +109,12 @@ def test_an_agent_that_does_as_expected_passes(folder: ScenarioFolder) -> None:
             ["calls: orders.get_order was called 2 times"],
         ),
         (f"call('orders', 'cancel', id='A-1'){HEALTHY}", ["calls: orders.cancel is not mocked"]),
+        (
+            HEALTHY.replace("send(", "send(in_reply_to='<other@example.com>', "),
+            ["email_sent: the reply stands in another thread"],
+        ),
+        (HEALTHY.replace("send(", "send(in_reply_to=task['email']['message_id'], "), []),
+        (HEALTHY.replace("send(", "send(in_reply_to='<eval-orders_1@example.com>', "), []),
         (f"{HEALTHY}sys.exit(1)", ["agent: the program ended with exit code 1"]),
         (
             "",
@@ -136,17 +142,17 @@ def test_an_agent_that_hangs_leaves_the_others_alone(folder: ScenarioFolder) -> 
         jobs=2,
     )
     assert [result["passed"] for result in results] == [True, False]
-    assert results[1]["failures"][-1] == "agent: the time was over (5 s) before the agent was done"
+    assert results[1]["failures"][0] == "agent: the time was over (5 s) before the agent was done"
 
 
 def test_an_agent_that_runs_in_circles_is_stopped(folder: ScenarioFolder) -> None:
     found = failures(folder, "while True: call('mail', 'list_unprocessed')")
-    assert found[-1] == "agent: the agent made more than 1000 calls"
+    assert found[0] == "agent: the agent made more than 1000 calls"
 
 
 def test_arguments_of_many_megabytes(folder: ScenarioFolder) -> None:
     found = failures(folder, "send(body='x' * 50_000_000)")
-    assert found[-1] == "agent: a request to mail was over 8 MB"
+    assert found[0] == "agent: a request to mail was over 8 MB"
 
 
 def test_what_is_called_after_the_end_reaches_nothing(folder: ScenarioFolder) -> None:
@@ -169,7 +175,7 @@ def test_a_scenario_that_is_repeated_passes_if_every_run_does(folder: ScenarioFo
     count = folder.folder.parent / "count"
     program = f"open({str(count)!r}, 'a').write('x')\nif os.path.getsize({str(count)!r}) == 2: sys.exit(1)\n{HEALTHY}"
     found = failures(folder, program, repeat=3)
-    assert found[-1] == "run 2 of 3: agent: the program ended with exit code 1"
+    assert found[0] == "run 2 of 3: agent: the program ended with exit code 1"
 
 
 def test_the_record_has_what_the_agent_reports_and_the_calls(folder: ScenarioFolder, tmp_path: Path) -> None:

@@ -15,19 +15,20 @@ from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
+from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUnderTest
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
 from guarantee_email_agent.eval.checks import FailedCheck
-from guarantee_email_agent.eval.mock_mail import mail_as_json
+from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, check_captured, observed_output
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
-from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.errors import ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable, truncate
 
@@ -169,12 +170,28 @@ def _failed_checks(
     case: EvalTestCase, services: MockedServices, actual: Mapping[str, Any], runner: EvalRunner, failure: str | None
 ) -> Iterator[str]:
     """What an agent that is not ours can be judged by: what the mocks captured, and whether it ended well."""
+    if failure is not None:  # first, since what is missing may follow from it
+        yield str(FailedCheck("agent", failure))
     expected = replace(case.expected_output, scenario_instruction_used=None, hand_over_reason=None)
     sender = expected.sent_to or next(iter(parse_addresses(case.input.email.from_address)), "")
     yield from runner.validate_output(expected, actual, sender)[1]
+    yield from map(str, check_thread(case, services.captured["gmail"].sent_emails))
     yield from map(str, check_captured(case, services))
-    if failure is not None:
-        yield str(FailedCheck("agent", failure))
+
+
+def check_thread(case: EvalTestCase, sent: Iterable[Mapping[str, Any]]) -> Iterator[FailedCheck]:
+    """A reply may leave out what it answers, but names no other mail. Also the id that the agent was given will do."""
+    answered = [reply["in_reply_to"].strip() for reply in sent if reply["in_reply_to"]]
+    if not answered:
+        return
+    try:
+        own = parse_email(raw_mail(case)).original_message_id or ""
+    except ProcessingError:  # a mail of nobody, for agents that are to leave it alone
+        return
+    for message_id in answered:
+        if message_id.strip("<>") not in (own.strip("<>"), f"eval-{case.scenario_id}"):
+            reason = "the reply stands in another thread"
+            yield FailedCheck("email_sent", reason, repr(own), repr(truncate(message_id, 100)))
 
 
 def _agent_record(case: EvalTestCase, run: AgentRun, actual: Mapping[str, Any]) -> dict[str, Any]:
