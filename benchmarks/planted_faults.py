@@ -9,7 +9,8 @@ softened. The sample is the same every time. A fault counts as noticed where a s
 not run any more; the first failing scenario ends a run. `--results` keeps each outcome as a JSON line, so that an
 interrupted run goes on where it was; `--again` tries what survived once more. Where the suite is silent,
 `--mirrored-tests` asks the tests of the fault's module; they count apart. `equivalent_faults.yaml` names the faults
-that nothing can show, with the reason. The exit code is 1 where the suite notices less than `--floor` percent.
+that nothing can show, with the reason. `--known` plants the faults of `known_faults.yaml` instead, each of which has to
+be noticed. The exit code is 1 where the suite notices less than `--floor` percent.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from faults.fault import TESTS, Fault, Outcome, equivalent_faults, identity
+from faults.known_faults import known_faults
 from faults.sampling import all_faults, sample
 from faults.trial import ROOT, Trial, mirrored_tests
 
@@ -39,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (fails := trial.first_failure()) is not None:
             print(f"The suite fails without any fault: {fails}. Mend it first.", file=sys.stderr)
             return 2
+        if options.known:
+            return _try_known(trial)
         for number, fault in enumerate(faults, 1):
             if identity(fault) in equivalent:
                 continue
@@ -51,6 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if sys.stderr.isatty():
                 print(f"\r{number}/{len(faults)}", end="", file=sys.stderr, flush=True)
     return _report(outcomes, [fault for fault in faults if identity(fault) in equivalent], options.floor)
+
+
+def _try_known(trial: Trial) -> int:
+    survived = 0
+    for known in known_faults(ROOT):
+        noticed_by = trial.try_fault(known.fault, known.tests).noticed_by
+        survived += noticed_by is None
+        print(f"{known.name}: {noticed_by or 'NOT NOTICED'}", flush=True)
+    return 1 if survived else 0
 
 
 def _is_asked_for(fault: Fault, only: Sequence[str]) -> bool:
@@ -100,6 +113,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="try what survived once more")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="tests to run where the suite is silent")
     parser.add_argument("--mirrored-tests", action="store_true", help="the same with the tests of the fault's module")
+    parser.add_argument("--known", action="store_true", help="plant the faults of known_faults.yaml instead")
     parser.add_argument("--floor", type=float, default=0, metavar="PERCENT", help="fail where fewer are noticed")
     return parser.parse_args(arguments)
 

@@ -11,6 +11,7 @@ FUNCTIONS_NOT_ON_THE_WAY = {
     "free drafts": ("write_freely", "_list_objections", "_draft"),
     "what only the daemon asks": ("drafts",),
     "numbers of configured look-ups": ("_numbers_of_format",),
+    "checks of the files": ("_problems_by_file", "untranslatable"),
     "what only a language model picks": ("_speaks_of_serial_number",),
     "ports, which the mocks take the place of": ("list_unprocessed", "is_waiting", "find_draft", "count_by_outcome"),
 }
@@ -51,7 +52,8 @@ def python_faults(name: str, text: str) -> Iterator[Fault]:
             yield planted("and for or", node, "(" + other.join(f"({code(value)})" for value in node.values) + ")")
             yield planted("drop a condition", node, f"({code(node.values[0])})")
         elif isinstance(node, ast.Constant) and type(node.value) is int:
-            yield planted("change a constant", node, str(node.value + 1))
+            # One more or less makes no difference to a large limit; a zero that is lost does.
+            yield planted("change a constant", node, str(node.value + 1 if node.value < _LARGE else node.value // 10))
         elif isinstance(node, ast.Constant) and type(node.value) is bool:
             yield planted("change a constant", node, str(not node.value))
         elif isinstance(node, ast.Return) and node.value is not None and code(node.value) not in _LIKE_NONE:
@@ -75,6 +77,7 @@ def python_faults(name: str, text: str) -> Iterator[Fault]:
             yield fault_in(name, text, "drop an entry", place(node.values[-2])[1], place(node.values[-1])[1], "")
 
 
+_LARGE = 50
 _BOUNDARIES = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -96,7 +99,7 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Raise, ast.AnnAssign)) and not (isinstance(child, ast.AnnAssign) and child.value):
             continue
-        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Call) and _only_tells(child.value):
+        if _only_tells(child) or (isinstance(child, ast.If) and not child.orelse and all(map(_only_tells, child.body))):
             continue
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_beside_the_way(child.name):
             continue
@@ -118,11 +121,17 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
         yield from _behaviour(child)
 
 
-def _only_tells(call: ast.Call) -> bool:
-    """Whether a call logs, or words a problem of the mail for the report of a person."""
-    name = ast.unparse(call.func)
-    is_worded = bool(call.args) and isinstance(call.args[0], (ast.Constant, ast.JoinedStr))
-    return "logger" in name or (name == "problems.append" and is_worded)
+def _only_tells(node: ast.AST) -> bool:
+    """Whether a statement logs, or words a problem of the mail for the report of a person."""
+    if isinstance(node, ast.Assign):
+        return ast.unparse(node.targets[0]) == "problem"
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    name, arguments = ast.unparse(node.value.func), node.value.args
+    is_worded = bool(arguments) and (
+        isinstance(arguments[0], (ast.Constant, ast.JoinedStr)) or ast.unparse(arguments[0]) == "problem"
+    )
+    return "logger" in name or (name.endswith("problems.append") and is_worded)
 
 
 def _is_beside_the_way(function: str) -> bool:

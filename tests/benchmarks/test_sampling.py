@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faults.fault import equivalent_faults
+from faults.known_faults import known_faults
 from faults.sampling import all_faults, sample
 from faults.trial import ROOT
 
@@ -17,6 +18,12 @@ def test_the_sample_is_the_same_every_time_and_no_fault_is_in_it_twice() -> None
 def test_translations_are_planted_in_like_their_originals() -> None:
     files = {fault.file for fault in all_faults(ROOT)}
     assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "instructions/scenarios").glob("*.??.md")} <= files
+
+
+def test_the_places_of_the_known_faults_are_there() -> None:
+    known = known_faults(ROOT)
+    assert len({each.name for each in known}) == len(known)
+    assert all((ROOT / path).exists() for each in known for path in each.tests)
 
 
 def test_a_fault_that_nothing_can_show_has_a_reason() -> None:

@@ -40,7 +40,7 @@ RAW = (
 ).encode("iso-8859-1")
 MAIL: dict[str, Any] = {
     "subject": "Trockner für die Küche",
-    "body": "Mein Trockner mit der\n  Seriennummer SN12345 läuft nicht.",
+    "body": "Mein Trockner mit  der Seriennummer SN12345 läuft nicht.\n\n",
     "from": "jane@example.com",
     "received": "2026-01-18T10:00:00Z",
     "attachments": ["foto.jpg"],
@@ -93,6 +93,7 @@ def test_the_agent_gets_the_bytes_as_they_are(folder: ScenarioFolder) -> None:
     [
         ("subject", "Trockner"),
         ("body", "Mein Trockner mit der Seriennummer SN12345 läuft."),
+        ("body", "Mein Trockner mit der\nSeriennummer SN12345 läuft nicht."),
         ("from", "jane@example.org"),
         ("received", "2026-01-18T11:00:00Z"),
         ("attachments", []),

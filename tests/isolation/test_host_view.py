@@ -245,3 +245,13 @@ def test_a_file_system_that_does_not_answer_is_left_alone(enter: Enter, file: Pa
     assert f"shared={[silent]!r}" in inside.view
     assert inside("view.refresh()") is None
     assert inside(f"open({str(file)!r}).read()") == "content"
+
+
+def test_every_overlay_is_mounted_read_only_and_stays_so(enter: Enter, file: Path) -> None:
+    """Each by itself: without layers to write to the kernel refuses changes too, until somebody gives it some."""
+    inside = enter()
+    mounted = "[line.split()[5] for line in open('/proc/self/mountinfo') if ' - overlay ' in line]"
+    for options in (inside(mounted), (inside("view.refresh()"), inside(mounted))[1]):
+        assert options
+        assert [each for each in options if "ro" not in each.split(",")] == []
+    assert inside(f"open({str(file)!r}, 'a')") == "OSError"

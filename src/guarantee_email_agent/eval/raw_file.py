@@ -15,7 +15,9 @@ from guarantee_email_agent.utils.errors import ProcessingError
 
 
 def check_raw_file(email: EvalEmail) -> Iterator[FailedCheck]:
-    """Every key of `input.email` that the raw mail is read as something else than. White space does not count.
+    """Every key of `input.email` that the raw mail is read as something else than.
+
+    Lines of the body count, since labels and quotations go by them; blanks and empty lines do not.
 
     email: with `raw`.
     """
@@ -37,14 +39,18 @@ def _compared(email: EvalEmail, parsed: Email) -> dict[str, tuple[str, str]]:
         "from": (parse_address(email.from_address) or "", parsed.sender),
         "subject": (_one_line(email.subject), _one_line(parsed.subject)),
         "received": (_moment(email.received), _moment(parsed.received)),
-        "body": (_one_line(email.body), _one_line("".join(span.text for span in parsed.spans))),
+        "body": (_lines(email.body), _lines("".join(span.text for span in parsed.spans))),
         "attachments": (", ".join(email.attachments), ", ".join(parsed.attachments)),
     }
 
 
 def _one_line(text: str) -> str:
+    return " ".join(_lines(text).split())
+
+
+def _lines(text: str) -> str:
     """As the parser leaves it: typographic signs count as plain ones."""
-    return " ".join(normalize_text(text).split())
+    return "\n".join(filter(None, (" ".join(line.split()) for line in normalize_text(text).split("\n"))))
 
 
 def _moment(written: str) -> str:
