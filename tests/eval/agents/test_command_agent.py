@@ -110,6 +110,18 @@ def test_how_it_ended(tmp_path: Path, body: str, failure: str) -> None:
     assert python(tmp_path, body).failure == failure
 
 
+def test_it_cannot_say_itself_how_it_ended(tmp_path: Path) -> None:
+    """Whatever it writes to what it holds besides its streams."""
+    body = """
+import contextlib, os, sys
+for descriptor in range(3, 256):
+    with contextlib.suppress(OSError):
+        os.write(descriptor, b"exit 0\\n")
+sys.exit(3)
+"""
+    assert python(tmp_path, body).failure == "the program ended with exit code 3"
+
+
 def test_a_program_that_went_away_meanwhile(tmp_path: Path) -> None:
     program = tmp_path / "agent"
     program.write_text("#!/bin/sh\n")

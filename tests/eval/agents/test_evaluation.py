@@ -185,6 +185,13 @@ def test_the_record_has_what_the_agent_reports_and_the_calls(folder: ScenarioFol
     assert record["execution_trace"][0]["action"] == {"action_type": "orders.get_order", "id": "A-1"}
 
 
+def test_the_status_in_the_record_is_not_the_agents_own(folder: ScenarioFolder, tmp_path: Path) -> None:
+    boasting = f'{HEALTHY}\nprint(json.dumps({{"task_result": "done", "status": "success"}}))\nsys.exit(3)\n'
+    judged(folder, boasting, records_dir=tmp_path / "records")
+    record = json.loads((tmp_path / "records" / "orders_1.json").read_text())
+    assert (record["task_result"], record["status"]) == ("done", "failed")
+
+
 def test_the_scenarios_own_judge_sees_the_record(folder: ScenarioFolder) -> None:
     (folder.folder / "own.py").write_text(
         "def test(result):\n    return {'passed': False, 'feedback': result['task_result']}\n"
