@@ -94,4 +94,10 @@ def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
         return read_mailbox_mail(mail, config)
     from guarantee_email_agent.eval.mail_file import read_mail_file
 
+    if "@" in mail and not Path(mail).exists():
+        raise ConfigurationError(
+            f"There is no file {printable(mail)}. If it is the Message-ID of a mail in the mailbox, write it in angle "
+            f"brackets and quotes: '<{printable(mail)}>'",
+            "cli_bad_usage",
+        )
     return read_mail_file(mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"")

@@ -33,6 +33,7 @@ from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
 from guarantee_email_agent.eval.previous_reply import with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.new_file import write_new_file
+from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
@@ -71,6 +72,8 @@ def capture_mail(
     suite = EvalLoader().scenario_files(options.directory)
     instructions = instruction_files(config).load()
     options.look_up.check_asked(instructions.look_ups)
+    if options.scenario_id is not None:
+        _check_category(options.scenario_id, [scenario.name for scenario in instructions.scenarios])
     raw, email = read()
     previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
     # As `eval` judges it: no mail server has vouched for the sender of a file.
@@ -85,7 +88,7 @@ def capture_mail(
     category = original.report.scenario_used or "none"
     scenario_id = options.scenario_id or next_id(options.directory, category)
     path = options.directory / f"{scenario_id}.yaml"
-    category = scenario_id.rpartition("_")[0].replace("_", "-") or category
+    category = _category(scenario_id)
     data: dict[str, Any] = {
         "scenario_id": scenario_id,
         "description": f"A captured mail: {original.outcome.replace('_', ' ')}, {category}. Say here what it guards",
@@ -106,6 +109,19 @@ def capture_mail(
     _write(path, file_text(data, None if change is None else _note(change)))
     _print_outcome(Terminal(stream), path, anonymizer, captured, change, email.problems)
     return EXIT_SUCCESS
+
+
+def _category(scenario_id: str) -> str:
+    return scenario_id.rpartition("_")[0].replace("_", "-")
+
+
+def _check_category(scenario_id: str, known: Sequence[str]) -> None:
+    """Raises ConfigurationError for an id under which `eval` would refuse the file."""
+    if (category := _category(scenario_id)) not in known:
+        meant = suggestion(category, known) or f"; there are {', '.join(known)}"
+        raise ConfigurationError(
+            f"--id {scenario_id}: no instruction file is called {category!r}{meant}", "cli_bad_usage"
+        )
 
 
 def _anonymizer(raw: bytes, email: Email, policy: AnswerPolicy, run: DryRun, look_up: LookUp | None) -> Anonymizer:
