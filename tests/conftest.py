@@ -51,6 +51,14 @@ def mail_servers(running_mail_servers: MailServers) -> MailServers:
     return running_mail_servers
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Commands that run without a configuration file keep their runs where no user has his."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """Undoes what a command of ours sets up in this process, so that `caplog` of a later test still sees records."""

@@ -153,6 +153,7 @@ class TestFolder:
         assert report == {
             "schema_version": 1,
             "totals": {"total": 1, "passed": 1, "failed": 0, "error": 0},
+            "interrupted": False,
             "results": [
                 {
                     "task_name": "six",
@@ -265,7 +266,8 @@ class TestFolder:
             printed, complaints = process.communicate(timeout=60)
         assert (process.returncode, complaints) == (130, b"")
         assert printed.decode().splitlines()[-1] == "Interrupted: 1 of 3 were judged"
-        assert (tmp_path / "r.json").read_text() == "an earlier one"
+        report = json.loads((tmp_path / "r.json").read_bytes())
+        assert (report["interrupted"], report["totals"]["total"]) == (True, 1)
 
 
 class TestValidation:

@@ -44,6 +44,7 @@ class TestJson:
             "threshold": 99.0,
             "lower_bound_95": 87.1,
             "gate": "failed",
+            "interrupted": False,
             "causes": [{"cause": "response_body_contains: missing phrase 'a'", "scenario_ids": ["valid_warranty_001"]}],
         }
         assert results[-1] == {

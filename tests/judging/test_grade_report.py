@@ -97,6 +97,7 @@ class TestJson:
         assert json_report(RESULTS) == {
             "schema_version": 1,
             "totals": {"total": 3, "passed": 1, "failed": 1, "error": 1},
+            "interrupted": False,
             "results": [
                 {
                     "task_name": "seven",

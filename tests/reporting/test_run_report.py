@@ -3,14 +3,15 @@ from __future__ import annotations
 import io
 import signal
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 
 import pytest
 from screen import Screen
 
-from guarantee_email_agent.reporting.run_report import RunReporter, run_and_report
+from guarantee_email_agent.reporting.run_report import RunOutcome, RunReporter, run_and_report
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
 from guarantee_email_agent.reporting.totals import Outcome
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 
 class Reporter(RunReporter[Outcome]):
@@ -24,11 +25,27 @@ class Reporter(RunReporter[Outcome]):
         self._terminal.line(f"That makes {self.totals.total}")
 
 
+class Recorder:
+    """Notes what it gets."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def add(self, result: Outcome) -> None:
+        self.events.append(result)
+
+    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+        assert duration_s >= 0
+        self.events.append((outcome, exit_code))
+
+
 class Run:
     """Some outcomes through the loop, the last of which may be an exception."""
 
     def __init__(self) -> None:
         self.reported: list[Outcome] | None = None
+        self.interrupted = False
+        self.recorder = Recorder()
         self.closed = False
         self.out = io.StringIO()
 
@@ -45,11 +62,15 @@ class Run:
         self, *outcomes: Outcome | BaseException, threshold: float = 100, progress: Progress | None = None
     ) -> int:
         reporter = Reporter(Terminal(self.out), threshold)
-        return run_and_report("Go", self.results(*outcomes), len(outcomes), reporter, self.report, progress=progress)
+        results = self.results(*outcomes)
+        return run_and_report(
+            "Go", results, len(outcomes), reporter, self.report, progress=progress, recorder=self.recorder
+        )
 
-    def report(self, results: Sequence[Outcome], duration_s: float) -> None:
+    def report(self, results: Sequence[Outcome], duration_s: float, *, interrupted: bool) -> None:
         assert duration_s >= 0
         self.reported = list(results)
+        self.interrupted = interrupted
 
     @property
     def lines(self) -> list[str]:
@@ -86,12 +107,32 @@ def test_the_gate_is_the_threshold(run: Run) -> None:
     assert run() == 4
 
 
-def test_ctrl_c_ends_in_a_summary_of_what_came_and_in_no_report(run: Run) -> None:
+def test_ctrl_c_ends_in_a_summary_and_a_report_of_what_came(run: Run) -> None:
     assert run("passed", "failed", KeyboardInterrupt()) == 130
     assert run.lines[-1] == "Interrupted: 2 of 3 came"
     assert "✗ failed" in run.lines
     assert run.closed
-    assert run.reported is None
+    assert run.reported == ["passed", "failed"]
+    assert run.interrupted
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ended"),
+    [
+        (["passed", "passed"], ("passed", 0)),
+        (["passed", "failed"], ("failed", 4)),
+        (["passed", KeyboardInterrupt()], ("interrupted", 130)),
+        (["passed", ConfigurationError("no room", "x_y")], ("crashed", 2)),
+        (["passed", ZeroDivisionError()], ("crashed", 1)),
+    ],
+)
+def test_a_recorder_gets_each_result_as_it_comes_and_how_the_run_ended(
+    run: Run, outcomes: list[Outcome | BaseException], ended: tuple[str, int]
+) -> None:
+    with suppress(ConfigurationError, ZeroDivisionError):
+        run(*outcomes)
+    results = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert run.recorder.events == [*results, ended]
 
 
 def _raise_keyboard_interrupt(*_: object) -> None:

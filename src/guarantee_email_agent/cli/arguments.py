@@ -13,10 +13,14 @@ from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION
 from guarantee_email_agent.utils.text import printable, truncate
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from _typeshed import DataclassInstance
 
+    from guarantee_email_agent.config.run_store import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
+    from guarantee_email_agent.store.records import KeptRun
 
 Options = TypeVar("Options", bound="DataclassInstance")
 
@@ -122,6 +126,32 @@ def add_allow_option(parser: Parser) -> None:
         "memory_mb=N, disk_mb=N, files=N, processes=N, time_s=N, command_s=N, judge_timeout_s=N; may be repeated "
         "(default: tasks.allow of the file named with --config)",
     )
+
+
+def add_store_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--no-store",
+        action="store_true",
+        help="do not keep the run (else in store.file of the configuration, by default runs.db beside it, or without "
+        "one in $XDG_STATE_HOME/guarantee-email-agent)",
+    )
+
+
+def iso_time(moment: datetime) -> str:
+    """UTC, to the second: 2026-01-18T10:00:00Z."""
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def kept_run(settings: StoreSettings, source: Path | None, *, keep: bool) -> KeptRun | None:
+    """Where the run of a command is kept. source: the configuration file; None where there is none."""
+    if not keep:
+        return None
+    from datetime import UTC, datetime
+
+    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.store.records import KeptRun
+
+    return KeptRun(run_store_file(settings, source), settings.keep_runs, lambda: iso_time(datetime.now(UTC)))
 
 
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:

@@ -76,6 +76,7 @@ def add_eval(commands: arguments.Commands) -> None:
         metavar="SECONDS",
         help="what such an agent has for one scenario (default: 60)",
     )
+    arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
 
@@ -99,8 +100,9 @@ def _evaluate(options: argparse.Namespace) -> int:
             directory=options.eval_dir or config.eval.test_suite_path,
             threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
             only=tuple(options.only),
+            kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
             run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
-            started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            started=arguments.iso_time(started),
         ),
         config,
         arguments.results_stream(options),

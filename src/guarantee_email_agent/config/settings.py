@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.run_store import StoreSettings
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
@@ -325,6 +326,7 @@ class Config:
     llm: Llm = setting(Llm(), "The language model.")
     reply: ReplySettings = setting(ReplySettings(), "Who words the replies.")
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
+    store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
     tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")

@@ -25,6 +25,8 @@ _MAX_CALLS: Final = 10
 _WRITES: Final = ("mail.send_reply", "mail.save_draft", "ticketing.create_ticket", "ticketing.add_note")
 _WRITES_OF_MODE: Final = {"answer": _WRITES, "drafts": ("mail.save_draft",), "observe": ()}
 _ABSENT: Final = object()
+_EXPECTED: Final = "\n  expected: "
+_ACTUAL: Final = "\n  actual:   "
 
 
 class FailedCheck(NamedTuple):
@@ -40,7 +42,15 @@ class FailedCheck(NamedTuple):
 
     def __str__(self) -> str:
         text = f"{self.check}: {self.reason}"
-        return text if self.expected is None else f"{text}\n  expected: {self.expected}\n  actual:   {self.actual}"
+        return text if self.expected is None else f"{text}{_EXPECTED}{self.expected}{_ACTUAL}{self.actual}"
+
+    @classmethod
+    def parse(cls, text: str) -> FailedCheck:
+        """The check that such a text is of."""
+        first, _, values = text.partition(_EXPECTED)
+        expected, has_both, actual = values.rpartition(_ACTUAL)
+        check, _, reason = (first if has_both else text).partition(": ")
+        return cls(check, reason, expected, actual) if has_both else cls(check, reason)
 
 
 # What a scenario file expects -----------------------------------------------------------------------------------------

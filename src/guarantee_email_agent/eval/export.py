@@ -37,15 +37,18 @@ def json_report(
     tokens: TokenUsage = NO_TOKENS,
     cost_usd: float | None = 0.0,
     agent: str | None = None,
+    interrupted: bool = False,
 ) -> dict[str, Any]:
     """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
 
     require_proof: as `EvalReporter` takes it. agent: as `--agent` has it; None for our own in this process.
     tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
+    interrupted: whether scenarios are missing, so that the gate cannot be passed.
     """
     totals = Totals.of(result.outcome for result in results)
     passed, total = totals.passed, totals.total
     mails = DistinctMails.of(results)
+    passes = not interrupted and passes_gate(totals, mails, threshold, require_proof=require_proof)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_id,
@@ -67,7 +70,8 @@ def json_report(
         "pass_rate": rounded_percentage(passed, total, threshold),
         "threshold": float(threshold_text(threshold)),
         "lower_bound_95": rounded_bound(lower_bound_95(mails.passed, mails.total), threshold),
-        "gate": "passed" if passes_gate(totals, mails, threshold, require_proof=require_proof) else "failed",
+        "gate": "passed" if passes else "failed",
+        "interrupted": interrupted,
         "causes": _causes(results),
         "results": [_json_result(result) for result in results],
     }

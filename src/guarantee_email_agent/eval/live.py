@@ -12,7 +12,7 @@ from typing import Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.usage import MeteredModel
@@ -38,8 +38,7 @@ class LiveEvaluation:
         self.meter = MeteredModel(self._model)
         self._make_model: ScenarioModelFactory
         if record_to is None:
-            live = LiveModel(self.meter)
-            self._make_model = lambda _: live
+            self._make_model = lambda _: LiveModel(self.meter)
         else:
             record_to.check_writable()
             self._make_model = lambda case: RecordedModel(self.meter, record_to.of_scenario(case), record_to.force_tool)
@@ -52,12 +51,19 @@ class LiveEvaluation:
         jobs: int,
         repeat: int,
         records_dir: Path | None,
+        on_result: OnResult | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order. Where the caller stops, what is under way is given up.
 
-        planned: how many entries there are.
+        planned: how many entries there are. on_result: as `EvalRunner` has it.
         """
-        runner = EvalRunner(self._config, records_dir=records_dir, make_model=self._make_model)
+        runner = EvalRunner(
+            self._config,
+            records_dir=records_dir,
+            make_model=self._make_model,
+            on_result=on_result,
+            keep_traces=on_result is not None,
+        )
         numbered = enumerate(entries, 1)
         under_way: deque[asyncio.Task[EvalResult]] = deque()
         with asyncio.Runner() as loop:

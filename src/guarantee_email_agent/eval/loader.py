@@ -134,7 +134,7 @@ class EvalLoader:
 def _build_test_case(
     data: object, path: str, text: str | None, any_agent: bool, known: KnownNames | None
 ) -> EvalTestCase:
-    case = build(EvalTestCase, data, {"file": path})
+    case = build(EvalTestCase, data, {"file": path, "text": text})
     problems = case if isinstance(case, list) else list(find_contradictions(case))
     problems += [] if any_agent else _find_missing_instruction(data)
     problems += _find_mock_problems(data)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
 from guarantee_email_agent.email.parsing.addresses import parse_addresses
@@ -32,6 +32,9 @@ from guarantee_email_agent.eval.checks import (
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.text import printable, truncate
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.llm.usage import ModelUsage
 
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
@@ -327,6 +330,7 @@ class EvalTestCase:
         metadata={"doc": "A Python file beside this one that judges the run too.", "check": _check_test_file},
     )
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
+    text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,13 +357,22 @@ class InvalidScenario:
 
 @dataclass(frozen=True, slots=True)
 class EvalResult:
-    """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads."""
+    """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
+
+    usage: what it took of a model that is paid for. trace: `conversation` and `execution_trace` of the record, where
+    one was made. judgement: what the scenario's own judge said and printed. repetitions: the result of every run of a
+    scenario that ran several times, in order.
+    """
 
     test_case: EvalTestCase | InvalidScenario
     passed: bool
     failures: Sequence[str] = ()
     actual_output: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0
+    usage: ModelUsage | None = None
+    trace: Mapping[str, Any] | None = None
+    judgement: Mapping[str, Any] | None = None
+    repetitions: tuple[EvalResult, ...] = ()
 
     @property
     def invalid(self) -> bool:
@@ -379,6 +392,19 @@ class EvalResult:
     def of_invalid(cls, scenario: InvalidScenario) -> EvalResult:
         """The place of an unusable file in the results: failed, with the reason."""
         return cls(scenario, passed=False, failures=[scenario.message])
+
+    @classmethod
+    def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:
+        """One result of a scenario that ran until it failed, or `repeat` times: the failed run, else the first."""
+        last = results[-1]
+        if repeat == 1:
+            return last
+        if last.passed:
+            return replace(results[0], repetitions=tuple(results))
+        failures = last.failures
+        if len(results) > 1:
+            failures = [f"run {len(results)} of {repeat}: {failure}" for failure in failures]
+        return replace(last, failures=failures, repetitions=tuple(results))
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""

@@ -46,11 +46,14 @@ from guarantee_email_agent.utils.clock import Clock, SkippingClock
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
+    from guarantee_email_agent.judging.verdict import Verdict
     from guarantee_email_agent.llm.port import LanguageModel
 
 logger = logging.getLogger(__name__)
 
 OpenServices = Callable[[EvalTestCase, LexiconSource], AbstractAsyncContextManager[MockedServices]]
+OnResult = Callable[[int, EvalResult], None]
+"""Gets each repetition of a scenario as soon as it is over, with its number from 1; from any thread."""
 
 Result = TypeVar("Result")
 
@@ -65,13 +68,18 @@ class EvalRunner:
         records_dir: Path | None = None,
         make_model: ScenarioModelFactory | None = None,
         open_services: OpenServices | None = None,
+        on_result: OnResult | None = None,
+        keep_traces: bool = False,
     ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
-        open_services: the mocks of one run and the way to them; in this process if None.
+        open_services: the mocks of one run and the way to them; in this process if None. keep_traces: whether results
+        have their `trace`.
         """
+        self._on_result = on_result
+        self.keep_traces = keep_traces
         self._config = config
         self._records_dir = records_dir
         self._make_model = make_model
@@ -105,26 +113,31 @@ class EvalRunner:
         A scenario that runs `repeat` times passes if every run passes; the first failed run is the result.
         """
         if isinstance(entry, InvalidScenario):
-            return EvalResult.of_invalid(entry)
-        if self._make_model is None:
-            return await self._run_repeatedly(entry, repeat)
-        model = self._make_model(entry)
-        result = await self._run_repeatedly(entry, repeat, model)
-        if (problem := model.finish()) is None:
-            return result
-        failures = [*result.failures, str(FailedCheck("recording", problem))]
-        return replace(result, passed=False, failures=failures)
-
-    async def _run_repeatedly(self, entry: EvalTestCase, repeat: int, model: ScenarioModel | None = None) -> EvalResult:
-        first = await self.run_test_case(entry, None if model is None else model.begin(1))
-        for number in range(2, repeat + 1):
-            if not first.passed:
+            return self.report_result(1, EvalResult.of_invalid(entry))
+        model = None if self._make_model is None else self._make_model(entry)
+        results: list[EvalResult] = []
+        for number in range(1, repeat + 1):
+            result = await self._run_once(entry, model, number)
+            is_last = number == repeat or not result.passed
+            if is_last and model is not None and (problem := model.finish()) is not None:
+                failures = [*result.failures, str(FailedCheck("recording", problem))]
+                result = replace(result, passed=False, failures=failures)
+            results.append(self.report_result(number, result))
+            if is_last:
                 break
-            result = await self.run_test_case(entry, None if model is None else model.begin(number))
-            if not result.passed:
-                failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
-                return replace(result, passed=False, failures=failures)
-        return first
+        return EvalResult.of_repetitions(results, repeat)
+
+    async def _run_once(self, entry: EvalTestCase, model: ScenarioModel | None, number: int) -> EvalResult:
+        if model is None:
+            return await self.run_test_case(entry)
+        result = await self.run_test_case(entry, model.begin(number))
+        return replace(result, usage=model.usage())
+
+    def report_result(self, number: int, result: EvalResult) -> EvalResult:
+        """The result, once whoever wants each repetition has it."""
+        if self._on_result is not None:
+            self._on_result(number, result)
+        return result
 
     async def run_test_case(self, test_case: EvalTestCase, llm: LanguageModel | None = None) -> EvalResult:
         """One scenario from its mail to its verdict; a crash anywhere is a failed scenario with its reason.
@@ -147,7 +160,7 @@ class EvalRunner:
         if llm is not None:
             clients["anthropic"] = llm
         trace = None
-        if self.wants_record(test_case):
+        if self.wants_record(test_case) or self.keep_traces:
             from guarantee_email_agent.eval.trace import RunTrace  # few runs are recorded
 
             trace = RunTrace(clients)
@@ -175,13 +188,24 @@ class EvalRunner:
         failures.extend(map(str, check_agent_report(report, actual)))
         stopped = [str(check) for check in check_completed(report, bool(failures))]
         failures.extend(stopped)
-        if trace is not None:
+        verdict = None
+        if trace is not None and self.wants_record(test_case):
             from guarantee_email_agent.eval.trace import build_record
 
-            failures.extend(map(str, self.judge(test_case, build_record(test_case, trace, actual))))
+            verdict = self.judge(test_case, build_record(test_case, trace, actual))
+        if verdict is not None:
+            failures.extend(map(str, check_verdict(str(test_case.test), verdict)))
         if llm is not None and lacks_model(report):
             failures = stopped  # without an answer of the model there is nothing to judge
-        return EvalResult(test_case, not failures, failures, actual, elapsed_ms)
+        return EvalResult(
+            test_case,
+            not failures,
+            failures,
+            actual,
+            elapsed_ms,
+            trace=trace.as_dict() if trace is not None and self.keep_traces else None,
+            judgement=None if verdict is None else verdict.as_dict(),
+        )
 
     def language_of_reply(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> dict[str, str | None]:
         """`reply_language` by the words of the captured reply, where the scenario asks for it and there is one."""
@@ -242,8 +266,8 @@ class EvalRunner:
         """Whether anybody looks at the record of a run."""
         return test_case.test is not None or self._records_dir is not None
 
-    def judge(self, test_case: EvalTestCase, record: Mapping[str, Any]) -> Iterable[FailedCheck]:
-        """Keeps the record of a run where that is wanted, and then asks the scenario's own judge where it has one."""
+    def judge(self, test_case: EvalTestCase, record: Mapping[str, Any]) -> Verdict | None:
+        """Keeps the record of a run where that is wanted; the verdict of the scenario's own judge where it has one."""
         if self._records_dir is not None:
             from guarantee_email_agent.judging.record import write_record
 
@@ -251,11 +275,10 @@ class EvalRunner:
             name = Path(test_case.file).stem if test_case.file else test_case.scenario_id
             write_record(self._records_dir / f"{name}.json", record)
         if test_case.test is None:
-            return ()
+            return None
         from guarantee_email_agent.judging.judge import judge
 
-        verdict = judge(Path(test_case.file or "").with_name(test_case.test), record)
-        return check_verdict(test_case.test, verdict)
+        return judge(Path(test_case.file or "").with_name(test_case.test), record)
 
 
 def check_captured(test_case: EvalTestCase, services: MockedServices) -> Iterator[FailedCheck]:

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.llm.port import LanguageModel
 from guarantee_email_agent.llm.recording import RecordingClient, Recordings, ReplayClient
+from guarantee_email_agent.llm.usage import MeteredModel, ModelUsage
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.text import printable
 
@@ -23,6 +24,9 @@ class ScenarioModel(Protocol):
     def begin(self, run: int) -> LanguageModel:
         """The model of one run. run: from 1, one after the other."""
 
+    def usage(self) -> ModelUsage | None:
+        """What the run that was begun last took; None where nothing is paid for."""
+
     def finish(self) -> str | None:
         """Called once after the last run; what went wrong with the model, if no result says so yet."""
 
@@ -31,13 +35,18 @@ ScenarioModelFactory = Callable[[EvalTestCase], ScenarioModel]
 
 
 class LiveModel:
-    """The API; one serves every scenario."""
+    """The API."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
+        self._meter = MeteredModel(model)
 
     def begin(self, _run: int) -> LanguageModel:
-        return self._model
+        self._meter = MeteredModel(self._model)
+        return self._meter
+
+    def usage(self) -> ModelUsage:
+        return self._meter.total
 
     def finish(self) -> None:
         """Nothing is kept."""
@@ -51,10 +60,15 @@ class RecordedModel:
         self._recordings = recordings
         self._force_tool = force_tool
         self._runs: list[RecordingClient] = []
+        self._meter = MeteredModel(model)
 
     def begin(self, _run: int) -> LanguageModel:
-        self._runs.append(RecordingClient(self._model, force_tool=self._force_tool))
+        self._meter = MeteredModel(self._model)
+        self._runs.append(RecordingClient(self._meter, force_tool=self._force_tool))
         return self._runs[-1]
+
+    def usage(self) -> ModelUsage:
+        return self._meter.total
 
     def finish(self) -> str | None:
         """Where the API failed the scenario has failed, too, and what was recorded before stays."""
@@ -75,6 +89,9 @@ class ReplayedModel:
 
     def begin(self, run: int) -> LanguageModel:
         return ReplayClient(self._recordings, run)
+
+    def usage(self) -> None:
+        """A recording costs nothing."""
 
     def finish(self) -> None:
         """An unused recording does no harm; the next recording of the scenario removes it."""

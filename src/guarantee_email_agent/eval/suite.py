@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
     from guarantee_email_agent.eval.live import LiveEvaluation
+    from guarantee_email_agent.eval.run_recorder import EvalRecorder
     from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
+    from guarantee_email_agent.store.records import KeptRun
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class EvalOptions(RunOptions):
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
     8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
     `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
+    kept: where the run is kept; None for nowhere.
     """
 
     threshold: float
@@ -61,6 +64,7 @@ class EvalOptions(RunOptions):
     agent: str | None = None
     agent_mcp: McpTransport = "http"
     agent_timeout: float = 60.0
+    kept: KeptRun | None = None
 
 
 def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
@@ -100,8 +104,29 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live) if options.report_paths else None
-    results = _results(config, files, options, outside or live, loader)
-    return run_and_report(title, results, len(files), reporter, write, began=began)
+    recorder = _recorder(config, options, files, at_once=(outside or live) is not None)
+    results = _results(config, files, options, outside or live, loader, recorder)
+    return run_and_report(title, results, len(files), reporter, write, began=began, recorder=recorder)
+
+
+def _recorder(config: Config, options: EvalOptions, files: Sequence[str], *, at_once: bool) -> EvalRecorder | None:
+    """None where the run is not kept: as that was asked for, or as the store cannot be used, which no gate rests on."""
+    if options.kept is None:
+        return None
+    from guarantee_email_agent.eval.run_recorder import EvalRecorder, new_run, warn_on_stderr
+    from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
+    from guarantee_email_agent.store.database import StoreError
+    from guarantee_email_agent.utils.git_state import GitQuestion
+
+    git = GitQuestion(config.source.parent if config.source is not None else options.directory)
+    inputs = VerdictInputs(config, options.directory, options.llm, options.agent)
+    run = new_run(config, inputs, len(files), {name: getattr(options, name) for name in options.__dataclass_fields__})
+    try:
+        return EvalRecorder(options.kept, run, inputs, files, git, at_once=at_once)
+    except StoreError as error:
+        git.answer()
+        warn_on_stderr(f"This run is not kept: {error.message}")
+        return None
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -160,6 +185,7 @@ def _results(
     options: EvalOptions,
     other: AgentEvaluation | LiveEvaluation | None,
     loader: EvalLoader,
+    recorder: EvalRecorder | None = None,
 ) -> _Results:
     if other is not None:
         return other.results(
@@ -168,6 +194,7 @@ def _results(
             jobs=options.jobs,
             repeat=options.repeat,
             records_dir=options.records_dir,
+            on_result=None if recorder is None else recorder.on_result,
         )
     jobs = min(options.jobs, len(files))
     if jobs > 1:
@@ -203,7 +230,7 @@ def _run_in_processes(
     pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
     try:
         number = 0
-        for chunk in pool.map(partial(_run_chunk, config, options, loader), chunks):
+        for chunk in pool.map(partial(_run_chunk, config, replace(options, kept=None), loader), chunks):
             for result in chunk:
                 number += 1
                 logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
@@ -232,7 +259,13 @@ def _run_chunk(config: Config, options: EvalOptions, loader: EvalLoader, files: 
 
 
 def _write_reports(
-    config: Config, options: EvalOptions, live: LiveEvaluation | None, results: Sequence[EvalResult], duration_s: float
+    config: Config,
+    options: EvalOptions,
+    live: LiveEvaluation | None,
+    results: Sequence[EvalResult],
+    duration_s: float,
+    *,
+    interrupted: bool,
 ) -> None:
     from guarantee_email_agent.eval.export import json_report, junit_case
     from guarantee_email_agent.reporting.report_files import as_json, as_junit, write_reports
@@ -250,10 +283,11 @@ def _write_reports(
             require_proof=options.require_proof,
             tokens=NO_TOKENS if live is None else live.meter.usage,
             cost_usd=0.0 if live is None else live.meter.cost_usd,
+            interrupted=interrupted,
         )
         return as_json(report)
 
     def encode_junit() -> bytes:
-        return as_junit("eval", "evals", map(junit_case, results), duration_s)
+        return as_junit("eval", "evals", map(junit_case, results), duration_s, interrupted=interrupted)
 
     write_reports(_UNWRITABLE, (options.json_file, encode_json), (options.junit_file, encode_junit))

@@ -34,6 +34,11 @@ class RunTrace:
             },
         }
 
+    def as_dict(self) -> dict[str, Any]:
+        """The way of a run, without the prompts: they are the instruction files."""
+        said = [message for message in self.conversation if message["role"] != "system"]
+        return {"conversation": said, "execution_trace": self.execution_trace}
+
     async def record_call(
         self, action: dict[str, Any], call: Awaitable[Mapping[str, Any]], *, completes: bool = False
     ) -> Any:

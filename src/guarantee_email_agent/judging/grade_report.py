@@ -77,8 +77,8 @@ def format_graded(graded: Graded) -> str:
     return "\n".join(lines)
 
 
-def json_report(results: Sequence[Graded]) -> dict[str, Any]:
-    """The results as JSON holds them. duration_ms: wall time of the judge.
+def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict[str, Any]:
+    """The results as JSON holds them. duration_ms: wall time of the judge. interrupted: whether some are missing.
 
     Where a task has several records, each result says which it is about, and `tasks` sums them up: a task passed
     where every one of its records did.
@@ -94,17 +94,24 @@ def json_report(results: Sequence[Graded]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
+        "interrupted": interrupted,
         **({"tasks": tasks} if len(tasks) < totals.total else {}),
         "results": [_json_result(graded) for graded in results],
     }
 
 
-def write_task_reports(command: str, options: RunOptions, results: Sequence[Graded], duration_s: float) -> None:
+def write_task_reports(
+    command: str, options: RunOptions, results: Sequence[Graded], duration_s: float, *, interrupted: bool
+) -> None:
     """The report files of `grade` and `solve`, whose content has one shape."""
+
+    def encode_junit() -> bytes:
+        return as_junit(command, "tasks", map(junit_case, results), duration_s, interrupted=interrupted)
+
     write_reports(
         UNWRITABLE,
-        (options.json_file, lambda: as_json(json_report(results))),
-        (options.junit_file, lambda: as_junit(command, "tasks", map(junit_case, results), duration_s)),
+        (options.json_file, lambda: as_json(json_report(results, interrupted=interrupted))),
+        (options.junit_file, encode_junit),
     )
 
 

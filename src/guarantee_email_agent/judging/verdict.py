@@ -44,6 +44,11 @@ class Verdict:
     output: str = ""
     duration_ms: float = 0.0
 
+    def as_dict(self) -> dict[str, Any]:
+        """What was said, without the time that it took."""
+        said = {"feedback": self.feedback, "details": dict(self.details), "error": self.error, "output": self.output}
+        return {"verdict": self.verdict, **said}
+
 
 @dataclass(frozen=True, slots=True)
 class Graded:

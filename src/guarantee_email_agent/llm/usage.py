@@ -8,6 +8,7 @@ be worse than none.
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -85,6 +86,16 @@ def model_of(answer: Any, requested: str) -> str:
     return name if isinstance(name, str) and name else requested
 
 
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """What a mail took of a model. cost_usd: None where a price is not known. latency_ms: waiting for answers."""
+
+    calls: int
+    tokens: TokenUsage
+    cost_usd: float | None
+    latency_ms: int
+
+
 class MeteredModel(ModelClient):
     """A LanguageModel in front of another one. Give each mail one of its own; they may share the model behind.
 
@@ -97,10 +108,20 @@ class MeteredModel(ModelClient):
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
         """None once an answer came from a model without a known price."""
+        self._waited_s = 0.0
+
+    @property
+    def total(self) -> ModelUsage:
+        """What all answers took until now."""
+        return ModelUsage(self.calls, self.usage, self.cost_usd, round(self._waited_s * 1000))
 
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""
-        answer = await self._model.messages.create(**request)
+        asked = time.perf_counter()
+        try:
+            answer = await self._model.messages.create(**request)
+        finally:
+            self._waited_s += time.perf_counter() - asked
         self.calls += 1
         usage = usage_of(answer)
         self.usage += usage

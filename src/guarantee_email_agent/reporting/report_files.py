@@ -56,14 +56,22 @@ def as_json(content: Any) -> bytes:
     return f"{text}\n".encode(errors="backslashreplace")
 
 
-def as_junit(command: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float) -> bytes:
-    """One JUnit document with one suite; control characters, which XML cannot hold, are written out."""
+def as_junit(
+    command: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float, *, interrupted: bool = False
+) -> bytes:
+    """One JUnit document with one suite; control characters, which XML cannot hold, are written out.
+
+    interrupted: cases are missing, for which an error stands: whoever reads only this file must not take it for whole.
+    """
     import io
 
     import junitparser  # only for those who ask for this format
 
     suite = junitparser.TestSuite(suite_name)
     suite.add_testcases([_test_case(case) for case in cases])
+    if interrupted:
+        missing = JUnitCase("interrupted", command, 0, "error", "The run was stopped before its end")
+        suite.add_testcase(_test_case(missing))
     suite.time = duration_s
     document = junitparser.JUnitXml(f"guarantee-email-agent {command}")
     document.add_testsuite(suite)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
-from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_INTERRUPTED, EXIT_SUCCESS
+from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
 from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
 
 Result = TypeVar("Result")
+_Recorded = TypeVar("_Recorded", contravariant=True)
+RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
+"""By the gate, by Ctrl-C or SIGTERM, or by an error of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,23 @@ class RunOptions:
     @property
     def report_paths(self) -> list[Path]:
         return [path for path in (self.json_file, self.junit_file) if path is not None]
+
+
+class RunRecorder(Protocol[_Recorded]):
+    """Keeps the results of a run while it goes on. What fails in it is told on stderr, and ends no run."""
+
+    def add(self, result: _Recorded) -> None:
+        """Keep one result, now or with others."""
+
+    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+        """Called once, after the last result. duration_s: seconds."""
+
+
+class WriteReports(Protocol[_Recorded]):
+    """Writes the report files."""
+
+    def __call__(self, results: Sequence[_Recorded], duration_s: float, *, interrupted: bool) -> None:
+        """duration_s: seconds. interrupted: whether results are missing since the run was stopped."""
 
 
 class RunReporter(ABC, Generic[Result]):
@@ -107,40 +127,50 @@ def run_and_report(
     results: Generator[Result, None, None],
     planned: int,
     reporter: RunReporter[Result],
-    write_reports: Callable[[Sequence[Result], float], None] | None = None,
+    write_reports: WriteReports[Result] | None = None,
     *,
     progress: Progress | None = None,
     began: float | None = None,
+    recorder: RunRecorder[Result] | None = None,
 ) -> int:
-    """Consume `results`, print them, write the reports; the exit code.
+    """Print, keep and count each result as it comes, then the summary and the reports; the exit code.
 
-    0 if the reporter's gate is passed, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary of
-    what came until then and in no report. planned: how many results there will be. write_reports: gets the results and
-    the duration in seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None.
-    Raises what `write_reports` raises.
+    0 if the reporter's gate is passed, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary and reports of
+    what came until then. planned: how many results there will be. write_reports: gets the results and the duration in
+    seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None. recorder: None
+    where the run is not kept. Raises what `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     kept: list[Result] = []
     interrupted = False
-    reporter.print_title(title)
     try:
+        reporter.print_title(title)
         with sigterm_as_ctrl_c(), closing(results):
             for result in results:
+                if recorder is not None:
+                    recorder.add(result)
+                if write_reports is not None:
+                    kept.append(result)
                 if progress is not None:
                     progress.clear()
                 reporter.add(result)
                 if progress is not None:
                     progress.show(reporter.totals.total)
-                if write_reports is not None:
-                    kept.append(result)
     except KeyboardInterrupt:
         interrupted = True
+    except BaseException as error:
+        if recorder is not None:
+            code = error.exit_code if isinstance(error, AgentError) else EXIT_FAILURE
+            recorder.finish("crashed", code, time.perf_counter() - began)
+        raise
     duration_s = time.perf_counter() - began
     if progress is not None:
         progress.clear()
     reporter.finish(duration_s, planned)
-    if interrupted:
-        return EXIT_INTERRUPTED
+    outcome: RunOutcome = "interrupted" if interrupted else "passed" if reporter.passes_gate() else "failed"
+    code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS, "failed": EXIT_EVALUATION}[outcome]
+    if recorder is not None:
+        recorder.finish(outcome, code, duration_s)
     if write_reports is not None:
-        write_reports(kept, duration_s)
-    return EXIT_SUCCESS if reporter.passes_gate() else EXIT_EVALUATION
+        write_reports(kept, duration_s, interrupted=interrupted)
+    return code

@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +21,11 @@ from guarantee_email_agent.eval.agents.agent import AgentRun, AgentTask, AgentUn
 from guarantee_email_agent.eval.agents.command_agent import CommandAgent, McpTransport, PythonAgent
 from guarantee_email_agent.eval.agents.http_agent import HttpAgent
 from guarantee_email_agent.eval.agents.own_agent import SkippingEventLoop, services_over_mcp
-from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.checks import FailedCheck, check_verdict
 from guarantee_email_agent.eval.mock_mail import mail_as_json, raw_mail
 from guarantee_email_agent.eval.mocks import MockedServices
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.runner import EvalRunner, check_captured, observed_output
+from guarantee_email_agent.eval.runner import EvalRunner, OnResult, check_captured, observed_output
 from guarantee_email_agent.eval.served_mocks import MAX_REQUEST_BYTES, ServedMocks
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
@@ -77,12 +78,22 @@ class AgentEvaluation:
         jobs: int,
         repeat: int,
         records_dir: Path | None,
+        on_result: OnResult | None = None,
     ) -> Generator[EvalResult, None, None]:
-        """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops."""
+        """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops.
+
+        on_result: as `EvalRunner` has it.
+        """
         self._server.start()
         own = self.is_own
         open_services = services_over_mcp(self._server) if own else None
-        runner = EvalRunner(self._config, records_dir=records_dir, open_services=open_services)
+        runner = EvalRunner(
+            self._config,
+            records_dir=records_dir,
+            open_services=open_services,
+            on_result=None if on_result is None else partial(self._pass_on, on_result),
+            keep_traces=on_result is not None,
+        )
         numbered_entries = list(enumerate(entries, 1))
 
         def run(numbered: tuple[int, EvalTestCase | InvalidScenario]) -> EvalResult:
@@ -102,6 +113,11 @@ class AgentEvaluation:
                 self._under_way.wait_for(lambda: not self._running, _STOP_S)
             self._server.stop()
 
+    def _pass_on(self, on_result: OnResult, repetition: int, result: EvalResult) -> None:
+        """What was stopped has not failed."""
+        if not self._stopping.is_set():
+            on_result(repetition, result)
+
     @contextmanager
     def _counted(self) -> Iterator[None]:
         """Counts what is under way."""
@@ -115,15 +131,10 @@ class AgentEvaluation:
                 self._under_way.notify_all()
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
-        first = self._run_once(case, runner)
-        for number in range(2, repeat + 1):
-            if not first.passed:
-                break
-            result = self._run_once(case, runner)
-            if not result.passed:
-                failures = [f"run {number} of {repeat}: {failure}" for failure in result.failures]
-                return replace(result, passed=False, failures=failures)
-        return first
+        results: list[EvalResult] = []
+        while len(results) < repeat and (not results or results[-1].passed):
+            results.append(runner.report_result(len(results) + 1, self._run_once(case, runner)))
+        return EvalResult.of_repetitions(results, repeat)
 
     def _run_once(self, case: EvalTestCase, runner: EvalRunner) -> EvalResult:
         assert self._agent is not None
@@ -145,9 +156,19 @@ class AgentEvaluation:
         actual = observed_output(services, None) | {"error": failure, "processing_time_ms": elapsed_ms}
         actual |= runner.language_of_reply(case, actual)
         failures = list(_failed_checks(case, services, actual, runner, failure))
-        if runner.wants_record(case):
-            failures += map(str, runner.judge(case, _agent_record(case, run, actual)))
-        return EvalResult(case, not failures, failures, actual, elapsed_ms)
+        record = _agent_record(case, run, actual)
+        verdict = runner.judge(case, record) if runner.wants_record(case) else None
+        if verdict is not None:
+            failures += map(str, check_verdict(str(case.test), verdict))
+        return EvalResult(
+            case,
+            not failures,
+            failures,
+            actual,
+            elapsed_ms,
+            trace={name: record[name] for name in ("conversation", "execution_trace")} if runner.keep_traces else None,
+            judgement=None if verdict is None else verdict.as_dict(),
+        )
 
 
 def find_agent(options: AgentOptions) -> AgentUnderTest | None:

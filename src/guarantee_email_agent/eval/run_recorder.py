@@ -1,0 +1,149 @@
+"""Keeps a run of the suite in the run store while it goes on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.mocks import build_raw_email
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
+from guarantee_email_agent.reporting.run_report import RunOutcome
+from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
+from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.utils.git_state import GitQuestion, GitState
+
+_CHECK_S: Final = 0.25
+"""How often the files are looked at that verdicts depend on, where many scenarios run in that time."""
+
+
+def warn_on_stderr(message: str) -> None:
+    """What goes wrong with the store is no result, and must not be missed."""
+    sys.stderr.write(f"WARNING {message}\n")
+
+
+class EvalRecorder:
+    """One run: `on_result` for results that are paid for, as soon as each is there, else `add` for all of one case."""
+
+    def __init__(
+        self,
+        kept: KeptRun,
+        run: NewRun,
+        inputs: VerdictInputs,
+        files: Sequence[str],
+        git: GitQuestion,
+        *,
+        at_once: bool,
+        resume: int | None = None,
+    ) -> None:
+        """files: of the scenarios, in the order of the run. Raises StoreError."""
+        self._kept, self._inputs, self._at_once = kept, inputs, at_once
+        self._positions = {file: position for position, file in enumerate(files, 1)}
+        self._git: GitQuestion | GitState | None = git
+        self._writer = RunWriter(
+            kept.file, run, warn_on_stderr, at_once=at_once, resume=resume, keep_runs=kept.keep_runs
+        )
+        self._waiting: list[tuple[int, EvalResult]] = []
+        self._checked_at = time.monotonic()
+        self._changed = False
+
+    def on_result(self, repetition: int, result: EvalResult) -> None:
+        """As `EvalRunner` has it; called by any thread."""
+        self._writer.add(self._stored(repetition, result, self._inputs_now()))
+
+    def add(self, result: EvalResult) -> None:
+        if self._at_once:
+            return  # it came through `on_result`
+        self._waiting += enumerate(result.repetitions or (result,), 1)
+        if time.monotonic() - self._checked_at >= _CHECK_S:
+            self._pass_on()
+
+    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+        self._pass_on()
+        git = self._git.answer() if isinstance(self._git, GitQuestion) else None
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git))
+        if self._changed:
+            warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
+
+    def _pass_on(self) -> None:
+        """The files are looked at after the results, so that none has inputs that came later."""
+        inputs = self._inputs_now()
+        self._writer.add(*(self._stored(repetition, result, inputs) for repetition, result in self._waiting))
+        self._waiting.clear()
+        self._checked_at = time.monotonic()
+
+    def _inputs_now(self) -> InputSet | None:
+        self._changed = self._changed or not self._inputs.unchanged()
+        return None if self._changed else self._inputs.set
+
+    def _stored(self, repetition: int, result: EvalResult, inputs: InputSet | None) -> NewResult:
+        case = result.test_case
+        source = case.text if isinstance(case, EvalTestCase) else None
+        return NewResult(
+            name=Path(case.file).stem if case.file else case.scenario_id,
+            position=self._positions.get(case.file or "", 0),
+            repetition=repetition,
+            verdict="invalid" if result.invalid else "passed" if result.passed else "failed",
+            category=case.category,
+            language=(case.expected_output.reply_language or "") if isinstance(case, EvalTestCase) else "",
+            description=" ".join(case.description.split()),
+            duration_ms=result.processing_time_ms,
+            usage=_usage(result),
+            inputs=inputs,
+            checks=tuple(Check(*FailedCheck.parse(failure)) for failure in result.failures),
+            source=None if source is None else source.encode(errors="surrogatepass"),
+            request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
+            # The time has its column; without it equal outputs are kept once.
+            response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"},
+            trace=result.trace,
+            judgement=result.judgement,
+        )
+
+
+def new_run(
+    config: Config,
+    inputs: VerdictInputs,
+    planned: int,
+    options: Mapping[str, Any],
+) -> NewRun:
+    """A run of `eval`. options: the fields of `EvalOptions`."""
+    return NewRun(
+        id=options["run_id"],
+        command="eval",
+        suite=suite_name(options["directory"], config),
+        started=options["started"],
+        planned=planned,
+        package_version=__version__,
+        selection=options["only"],
+        agent=without_password(options["agent"] or ""),
+        llm=options["llm"],
+        model=inputs.model,
+        parameters=inputs.parameters,
+        options={name: options[name] for name in ("jobs", "agent_mcp", "agent_timeout")},
+        repeat=options["repeat"],
+        threshold=options["threshold"],
+        require_proof=options["require_proof"],
+    )
+
+
+def suite_name(directory: Path, config: Config) -> str:
+    """The folder as every machine names it: relative to the project, or as that which comes with the package."""
+    from guarantee_email_agent.config.shipped_files import shipped_path
+
+    folder = directory.absolute()
+    if config.source is not None and folder.is_relative_to(config.source.parent):
+        return folder.relative_to(config.source.parent).as_posix()
+    return "built-in" if folder == shipped_path("evals/scenarios") else folder.as_posix()
+
+
+def _usage(result: EvalResult) -> Usage:
+    if (usage := result.usage) is None:
+        return NO_USAGE
+    tokens = {f"{name}_tokens": count for name, count in usage.tokens.as_dict().items()}
+    return Usage(calls=usage.calls, **tokens, cost_usd=usage.cost_usd, latency_ms=usage.latency_ms)

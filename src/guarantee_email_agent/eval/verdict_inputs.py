@@ -1,0 +1,123 @@
+"""What the verdicts of a suite depend on beside its scenarios: instruction and lexicon files, settings, model, judges.
+
+Names are the same on every machine, so that two runs can be compared name by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.processor_models import AnswerPolicy
+from guarantee_email_agent.llm.port import OFFLINE_MODEL
+from guarantee_email_agent.store.records import Input, InputSet
+
+_Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class VerdictInputs:
+    """The files and settings, read once; `unchanged` tells whether the files are still the same."""
+
+    def __init__(self, config: Config, suite: Path, llm: str, agent: str | None) -> None:
+        """agent: as `--agent` has it; None for our own in this process."""
+        self._config, self._suite, self._agent = config, suite, agent
+        self._is_own = agent is None or agent.partition(":")[0] == "own"
+        self._files = dict(self._named_files())
+        self._signature = self._read_signature()
+        self.model = OFFLINE_MODEL if llm == "offline" else config.llm.model
+        self.parameters = self._model_parameters() if llm != "offline" else {}
+        self.set = InputSet([*self._file_inputs(), *self._setting_inputs(llm)])
+
+    def unchanged(self) -> bool:
+        """Whether no file was added, removed or written since."""
+        return dict(self._named_files()) == self._files and self._read_signature() == self._signature
+
+    def _named_files(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """Kind and name, and the path."""
+        main, scenarios = self._config.instructions.main, self._config.instructions.scenarios_dir
+        if self._is_own:
+            yield ("instruction", main.name), str(main)
+            for name in _names(scenarios, ".md"):
+                yield ("instruction", f"scenarios/{name}"), os.path.join(scenarios, name)
+        for name in _names(main.parent / "lexicon", ".md"):
+            yield ("lexicon", name), os.path.join(main.parent, "lexicon", name)
+        for name in _names(self._suite, ".py"):
+            yield ("judge", name), os.path.join(self._suite, name)
+        for path in self._files_of_agent():
+            yield ("agent", os.path.basename(path)), path
+
+    def _files_of_agent(self) -> list[str]:
+        """What of an agent's command line is a file here, and the module of a function."""
+        kind, _, place = (self._agent or "").partition(":")
+        if kind == "python":
+            words = [f"{place.partition(':')[0].replace('.', '/')}.py"]
+        else:
+            try:
+                words = shlex.split(place) if kind == "command" else []
+            except ValueError:
+                words = []
+        return [word for word in words if os.path.isfile(word)]
+
+    def _read_signature(self) -> _Signature:
+        return tuple(map(_signature, self._files.values()))
+
+    def _file_inputs(self) -> Iterator[Input]:
+        for (kind, name), path in self._files.items():
+            try:
+                content = Path(path).read_bytes()
+            except OSError as error:  # what that means for the run is told where it matters
+                content = f"unreadable: {error.errno}".encode()
+            # A program may be as large as it likes.
+            yield Input.of(kind, name, content, keep=kind != "agent")
+
+    def _setting_inputs(self, llm: str) -> Iterator[Input]:
+        if self._is_own:
+            yield _setting("setting", "agent", asdict(AnswerPolicy.of(self._config)))
+            look_ups = {name: asdict(each) | {"server": None} for name, each in self._config.look_ups.items()}
+            yield _setting("setting", "look_ups", look_ups)
+            model = {"llm": "live" if llm == "record" else llm, "model": self.model, **self.parameters}
+            yield _setting("model", "model", model)
+        else:
+            yield Input.of("agent", "agent", without_password(self._agent or "").encode())
+        yield Input.of("package", "version", __version__.encode())
+
+    def _model_parameters(self) -> Mapping[str, Any]:
+        llm = self._config.llm
+        return {"max_tokens": llm.max_tokens, "temperature": llm.temperature, "force_tool": llm.force_tool}
+
+
+def without_password(text: str) -> str:
+    """A command line or URL without the user and password of URLs in it."""
+    import re
+
+    return re.sub(r"://[^/\s@]*@", "://…@", text)
+
+
+def _setting(kind: str, name: str, value: Any) -> Input:
+    return Input.of(kind, name, json.dumps(value, sort_keys=True, indent=1, default=_plain).encode())
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset | set) else str(value)
+
+
+def _names(folder: Path, ending: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(ending) and name[0] not in "._")
+    except OSError:
+        return []
+
+
+def _signature(path: str) -> tuple[str, int, int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path, 0, 0, 0
+    return path, status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,1 @@
+"""What happened: every run with its results, kept in one SQLite file."""

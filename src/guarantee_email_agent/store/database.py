@@ -1,0 +1,150 @@
+"""The file of the run store: opened, checked, made where it is missing; whatever fails comes out as one StoreError."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import ClassVar, Final
+
+from guarantee_email_agent.files.text_file import kind_of_file
+from guarantee_email_agent.store.schema import SCHEMA_VERSION, bring_up_to_date, is_foreign, schema_version
+from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, AgentError
+from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
+from guarantee_email_agent.utils.text import printable
+
+BUSY_S: Final = 30.0
+"""How long a write waits for the writes of other runs."""
+
+_REMEDY: Final = "Name another file in store.file, or leave the runs unkept with --no-store"
+_PROBLEMS: Final = {
+    "locked": ("locked", "another program has been writing to it for too long. End what holds it"),
+    "disk_full": ("disk_full", "the disk is full. Make room"),
+    "read_only": ("read_only", f"it is read-only. {_REMEDY}"),
+    "denied": ("read_only", f"permission denied. {_REMEDY}"),
+    "cannot_open": ("cannot_open", f"it cannot be opened. {_REMEDY}"),
+    "not_a_database": ("corrupt", f"it is no database, or damaged. {_REMEDY}"),
+    "corrupt": ("corrupt", "it is damaged. Restore it from a backup, or move it away: a new one is then begun"),
+    "io_error": ("disk_error", "the disk reports an error. Check the disk and its space"),
+    "other": ("failed", "it failed"),
+}
+
+
+class StoreError(AgentError):
+    """The run store cannot be used; `code` is `store_locked`, `store_disk_full`, `store_newer_schema` …"""
+
+    exit_code: ClassVar[int] = EXIT_CONFIGURATION
+
+
+class Database:
+    """One connection. Threads may share it, one at a time."""
+
+    def __init__(self, file: Path, *, create: bool) -> None:
+        """create: make the file, with its folder, where it is missing. Raises StoreError."""
+        self.file = file
+        self._refuse_what_is_no_file()
+        if create:
+            self._create_file()
+        elif not os.path.lexists(file):
+            problem = "there is no run store. 'eval', 'grade' and 'solve' make it, or correct store.file"
+            raise self.error("not_found", problem)
+        with self._errors():
+            self.connection = self._connect(writes=create)
+        self._identity = self._identity_of_file()
+
+    def _refuse_what_is_no_file(self) -> None:
+        try:
+            kind = kind_of_file(self.file)
+        except (OSError, ValueError) as error:
+            raise self.error("cannot_open", f"{getattr(error, 'strerror', None) or error}. {_REMEDY}") from None
+        if kind is not None:
+            raise self.error("cannot_open", f"it is {kind}. {_REMEDY}")
+
+    def _create_file(self) -> None:
+        """For its owner alone: captured mails may stand in it."""
+        if os.path.exists(self.file):
+            return
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another run was first, or it is a link to what is not there
+                os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {_REMEDY}") from None
+
+    def _connect(self, *, writes: bool) -> sqlite3.Connection:
+        mode = "rw" if writes else "ro"
+        connection = sqlite3.connect(
+            f"{self.file.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+        try:
+            if is_foreign(connection):
+                raise self.error("not_ours", f"it is another program's database. {_REMEDY}")
+            version = schema_version(connection)
+            if version > SCHEMA_VERSION:
+                problem = f"a newer version wrote it (schema {version}; this one knows {SCHEMA_VERSION})"
+                raise self.error("newer_schema", f"{problem}. Update this program, or name another file in store.file")
+            if writes:
+                if not version:  # once there are tables it is too late
+                    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                enable_wal(connection, BUSY_S)
+                connection.execute("PRAGMA synchronous = NORMAL")
+                if version < SCHEMA_VERSION:
+                    connection.execute("BEGIN IMMEDIATE")
+                    bring_up_to_date(connection)
+                    connection.execute("COMMIT")
+            elif version < SCHEMA_VERSION:
+                problem = f"an earlier version wrote it (schema {version}). Run 'eval' once to bring it up to date"
+                raise self.error("older_schema", problem)
+            connection.execute("SELECT 1 FROM runs LIMIT 1")  # damage shows now, and not in the middle of an answer
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        """What is written in it stands as a whole or not at all. kind: `DEFERRED` to read. Raises StoreError."""
+        with self._errors():
+            self.connection.execute(f"BEGIN {kind}")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # some errors have rolled it back
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def check_in_place(self) -> None:
+        """Raise StoreError where the file was deleted or replaced: what is written then goes where nobody looks."""
+        if self._identity_of_file() != self._identity:
+            problem = "it was deleted or replaced while the run went on. Leave it alone until its runs are over"
+            raise self.error("replaced", problem)
+
+    def _identity_of_file(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.file)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code, problem = _PROBLEMS[sqlite_error_kind(error)]
+            raise self.error(code, problem if code != "failed" else f"{problem} ({error})") from None
+
+    def error(self, code: str, problem: str) -> StoreError:
+        return StoreError(f"{printable(str(self.file))}: {problem}", f"store_{code}", {"file": str(self.file)})
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.connection.close()

@@ -1,0 +1,141 @@
+"""What is kept of a run, as plain data: the store knows no scenario, no task and no judge.
+
+Everything that a verdict depends on is an `Input`: an instruction file, a setting, a judge. The inputs that results
+share are an `InputSet`, so that two results can be compared by one digest, and two sets name by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+Outcome = Literal["passed", "failed", "interrupted", "crashed"]
+"""What a run came to. crashed: it ended in an error of its own. interrupted: by a signal, or it was killed."""
+
+Verdict = Literal["passed", "failed", "error", "invalid"]
+
+PARTS: Final = ("source", "request", "response", "trace", "judgement")
+"""Of a transcript; `NewResult` explains them."""
+
+
+class KeptRun(NamedTuple):
+    """Where a run is kept. keep_runs: how many are, None for all. now: the time, ISO 8601."""
+
+    file: Path
+    keep_runs: int | None
+    now: Callable[[], str]
+
+
+class Input(NamedTuple):
+    """Something that verdicts depend on. kind: `instruction`, `lexicon`, `setting`, `model`, `judge`, `record` …
+
+    digest: SHA-256 of its content. content: kept, too, unless None.
+    """
+
+    kind: str
+    name: str
+    digest: bytes
+    content: bytes | None = None
+
+    @classmethod
+    def of(cls, kind: str, name: str, content: bytes, *, keep: bool = True) -> Input:
+        return cls(kind, name, hashlib.sha256(content).digest(), content if keep else None)
+
+
+class InputSet:
+    """Inputs of one or many results. `digest` tells any two different sets apart."""
+
+    __slots__ = ("digest", "inputs")
+
+    def __init__(self, inputs: Iterable[Input]) -> None:
+        self.inputs = tuple(sorted(inputs, key=lambda each: each[:2]))
+        digest = hashlib.sha256()
+        for each in self.inputs:
+            for part in (each.kind.encode(), each.name.encode("utf-8", "surrogateescape"), each.digest):
+                digest.update(len(part).to_bytes(8, "big") + part)
+        self.digest = digest.digest()
+
+
+class Check(NamedTuple):
+    """A check that failed. expected, actual: as text; None where there is nothing to compare."""
+
+    name: str
+    reason: str
+    expected: str | None = None
+    actual: str | None = None
+
+
+class Usage(NamedTuple):
+    """What a result took of a model. cost_usd: None where a price is not known. latency_ms: waiting for answers."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float | None = 0.0
+    latency_ms: int = 0
+
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run as it begins.
+
+    suite: the folder, relative to the project where it lies in it. selection: what of it was asked for; empty for all.
+    agent: as `--agent` has it; empty for our own. model, parameters: who answered, and how it was asked.
+    options: further ones of the command line, by name. started: ISO 8601. planned: how many results a whole run has
+    without repetitions. threshold: percent.
+    """
+
+    id: str
+    command: str
+    suite: str
+    started: str
+    planned: int
+    package_version: str
+    selection: tuple[str, ...] = ()
+    agent: str = ""
+    llm: str = ""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    repeat: int = 1
+    threshold: float = 100.0
+    require_proof: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewResult:
+    """One repetition of one case.
+
+    name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and
+    repetition: of the result in the case, both from 1. duration_ms: what the work took. usage: of the model.
+    inputs: None where it is not sure which they were, as for files that somebody edited just then.
+
+    The transcript, each part None where there is none: source, the file of the case as it was; request, what the agent
+    got (a mail); response, what came of it (reply, ticket, calls); trace, the way there (messages of the model, steps);
+    judgement, what a judge said and printed. All but the source are what JSON can hold.
+    """
+
+    name: str
+    position: int
+    verdict: Verdict
+    repetition: int = 1
+    category: str = ""
+    language: str = ""
+    description: str = ""
+    duration_ms: float = 0.0
+    usage: Usage = NO_USAGE
+    inputs: InputSet | None = None
+    checks: tuple[Check, ...] = ()
+    source: bytes | None = None
+    request: Any = None
+    response: Any = None
+    trace: Any = None
+    judgement: Any = None

@@ -1,0 +1,316 @@
+"""Reads the run store: runs, their results, one result with its transcript, the history of one case."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.store.database import Database
+from guarantee_email_agent.store.owners import RunOwners
+from guarantee_email_agent.store.records import PARTS, Check, Input, Outcome, Usage, Verdict
+from guarantee_email_agent.utils.text import printable, truncate
+
+LAST: Final = "last"
+GREEN: Final = "green"
+
+_PAGE: Final = 1_000
+_RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+_USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
+
+
+class SuiteKey(NamedTuple):
+    """What makes two runs comparable: the same suite and selection, worked on in the same way."""
+
+    command: str
+    suite: str
+    selection: tuple[str, ...] = ()
+    agent: str = ""
+    llm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
+
+    total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
+    tokens, cost_usd: of all results; the cost is None where one has no known price.
+    """
+
+    number: int
+    id: str
+    command: str
+    suite: str
+    selection: tuple[str, ...]
+    agent: str
+    llm: str
+    model: str
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    repeat: int
+    threshold: float
+    require_proof: bool
+    package_version: str
+    git_revision: str | None
+    git_dirty: bool | None
+    planned: int
+    started: str
+    ended: str | None
+    duration_s: float
+    outcome: Outcome | None
+    exit_code: int | None
+    total: int
+    passed: int
+    failed: int
+    error: int
+    invalid: int
+    tokens: int
+    cost_usd: float | None
+
+    @property
+    def key(self) -> SuiteKey:
+        return SuiteKey(self.command, self.suite, self.selection, self.agent, self.llm)
+
+
+class StoredResult(NamedTuple):
+    """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`."""
+
+    id: int
+    run: int
+    run_id: str
+    name: str
+    category: str
+    language: str
+    description: str
+    position: int
+    repetition: int
+    verdict: Verdict
+    duration_ms: float
+    usage: Usage
+    input_set: int | None
+    source_hash: bytes | None
+
+
+class Transcript(NamedTuple):
+    """What happened in one result; the parts of `NewResult`."""
+
+    source: bytes | None
+    request: Any
+    response: Any
+    trace: Any
+    judgement: Any
+
+
+class ResultFilter(NamedTuple):
+    """Which results of a run; None for any. text: in name or description, whatever its case."""
+
+    verdicts: tuple[Verdict, ...] | None = None
+    category: str | None = None
+    language: str | None = None
+    text: str | None = None
+
+
+ALL_RESULTS: Final = ResultFilter()
+
+_RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
+_RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
+    cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
+    results.input_set, blobs.hash, {_USAGE}"""
+_RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
+    LEFT JOIN blobs ON blobs.id = results.source"""
+
+
+class RunStore:
+    """Opened to read; a run may be written meanwhile. Every method raises StoreError."""
+
+    def __init__(self, file: Path) -> None:
+        self._database = Database(file, create=False)
+        self._owners = RunOwners.beside(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    # Runs ------------------------------------------------------------------------------------------------------------
+
+    def runs(
+        self, key: SuiteKey | None = None, *, command: str | None = None, before: int | None = None, limit: int = 50
+    ) -> list[StoredRun]:
+        """The newest first. key, command: only such ones. before: only those below this number, for the next page."""
+        conditions, values = _conditions(key)
+        if command is not None:
+            conditions.append("command = ?")
+            values.append(command)
+        if before is not None:
+            conditions.append("number < ?")
+            values.append(before)
+        return self._runs(conditions, values, limit)
+
+    def find_run(self, name: str, key: SuiteKey | None = None) -> StoredRun:
+        """By its id or the unique beginning of one; `last` for the newest, `green` for the newest that passed its gate.
+
+        key: which runs `last` and `green` choose among. Raises StoreError (`store_no_such_run`, `store_ambiguous_run`).
+        """
+        shown = printable(truncate(name, 60))
+        if name in (LAST, GREEN):
+            found = self._last(key, passed=name == GREEN)
+            if found is None:
+                which = "run has passed its gate" if name == GREEN else "run is kept"
+                of_suite = "" if key is None else f" of {printable(key.suite)}"
+                raise self._database.error("no_such_run", f"no {which}{of_suite} yet")
+            return found
+        if not _RUN_ID.fullmatch(name):
+            problem = f"{shown!r} is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
+            raise self._database.error("no_such_run", problem)
+        # Ids hold no character beyond '~'.
+        runs = self._runs(["id >= ? AND id < ?"], [name, f"{name}\x7f"], 3)
+        if exact := [run for run in runs if run.id == name]:
+            return exact[0]
+        if len(runs) > 1:
+            several = ", ".join(run.id for run in runs[:2])
+            raise self._database.error("ambiguous_run", f"{shown} is the beginning of several runs: {several} …")
+        if not runs:
+            ids = [LAST, GREEN, *(run.id for run in self.runs())]
+            raise self._database.error("no_such_run", f"there is no run {shown}{suggestion(name, ids)}")
+        return runs[0]
+
+    def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
+        """The newest run of a suite, if it was interrupted or killed."""
+        newest = self._last(key)
+        if newest is None or newest.outcome in ("passed", "failed", "crashed"):
+            return None
+        return None if newest.outcome is None and self.is_going_on(newest) else newest
+
+    def is_going_on(self, run: StoredRun) -> bool:
+        """Whether a process works on it; one without an outcome that none works on was killed."""
+        return run.outcome is None and self._owners.is_alive(run.number)
+
+    def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
+        conditions, values = _conditions(key)
+        if passed:
+            conditions.append("outcome = 'passed'")
+        return next(iter(self._runs(conditions, values, 1)), None)
+
+    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[StoredRun]:
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
+        return [_run(row) for row in self._rows(query, (*values, limit))]
+
+    # Results ---------------------------------------------------------------------------------------------------------
+
+    def results(
+        self,
+        run: StoredRun,
+        which: ResultFilter = ALL_RESULTS,
+        *,
+        after: tuple[int, int] = (0, 0),
+        limit: int | None = None,
+    ) -> Iterator[StoredResult]:
+        """In the order of the run, read page by page. after: position and repetition of the last one of a page."""
+        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)"]
+        values: list[Any] = []
+        if which.verdicts is not None:
+            conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
+            values += which.verdicts
+        for column, wanted in (("category", which.category), ("language", which.language)):
+            if wanted is not None:
+                conditions.append(f"cases.{column} = ?")
+                values.append(wanted)
+        if which.text is not None:
+            conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
+            values += [which.text, which.text]
+        order = "ORDER BY results.position, results.repetition LIMIT ?"
+        while limit is None or limit > 0:
+            size = _PAGE if limit is None else min(limit, _PAGE)
+            page = self._results(" AND ".join(conditions), order, (run.number, *after, *values, size))
+            yield from page
+            if len(page) < size:
+                return
+            after = (page[-1].position, page[-1].repetition)
+            limit = None if limit is None else limit - size
+
+    def results_of_case(self, run: StoredRun, name: str) -> list[StoredResult]:
+        """Every repetition of one case of a run."""
+        condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
+        return self._results(condition, "ORDER BY results.repetition", (run.number, name))
+
+    def history(self, name: str, *, before: int | None = None, limit: int = 50) -> list[StoredResult]:
+        """The results of one case in all runs, the newest first. before: only runs below this number."""
+        condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?) AND results.run < ?"
+        newest = before if before is not None else 1 << 62
+        return self._results(
+            condition, "ORDER BY results.run DESC, results.repetition DESC LIMIT ?", (name, newest, limit)
+        )
+
+    def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
+        query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
+        return [_result(row) for row in self._rows(query, values)]
+
+    def checks(self, result: StoredResult) -> list[Check]:
+        """The checks that failed, in their order."""
+        query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
+        return [Check(*row) for row in self._rows(query, (result.id,))]
+
+    def transcript(self, result: StoredResult) -> Transcript:
+        """What happened."""
+        selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
+        query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
+        (row,) = self._rows(query, (result.id,))
+        source, *others = (None if data is None else self._decompress(data) for data in row)
+        return Transcript(source, *(None if data is None else json.loads(data) for data in others))
+
+    def inputs(self, input_set: int) -> list[Input]:
+        """What results depended on, by kind and name; with their content where it is kept."""
+        query = """SELECT kind, name, inputs.hash, data FROM inputs LEFT JOIN blobs ON blobs.hash = inputs.hash
+            WHERE input_set = ? ORDER BY kind, name"""
+        return [
+            Input(kind, name, digest, None if data is None else self._decompress(data))
+            for kind, name, digest, data in self._rows(query, (input_set,))
+        ]
+
+    def input_set_digest(self, input_set: int) -> bytes:
+        """By which two sets are told apart."""
+        digest: bytes = self._rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
+        return digest
+
+    def _decompress(self, data: bytes) -> bytes:
+        try:
+            return zlib.decompress(data)
+        except zlib.error:
+            raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
+
+    def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._database.transaction("DEFERRED") as connection:
+            return connection.execute(query, values).fetchall()
+
+
+def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:
+    if key is None:
+        return [], []
+    values = [key.command, key.suite, json.dumps(key.selection), key.agent, key.llm]
+    return ["command = ? AND suite = ? AND selection = ? AND agent = ? AND llm = ?"], values
+
+
+def _run(row: Sequence[Any]) -> StoredRun:
+    values = dict(zip((field.name for field in fields(StoredRun)), row, strict=True))
+    for name in ("parameters", "options"):
+        values[name] = json.loads(values[name])
+    values["selection"] = tuple(json.loads(values["selection"]))
+    values["require_proof"] = bool(values["require_proof"])
+    values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
+    return StoredRun(**values)
+
+
+def _result(row: Sequence[Any]) -> StoredResult:
+    values = dict(zip(StoredResult._fields, (*row[:11], Usage(*row[13:]), *row[11:13]), strict=True))
+    return StoredResult(**values)

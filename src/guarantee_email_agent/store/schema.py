@@ -1,0 +1,133 @@
+"""The tables of the run store, and the way of a file from an earlier version to today's.
+
+docs/run-store.md explains them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+APPLICATION_ID: Final = 0x47454152  # GEAR
+SCHEMA_VERSION: Final = 1
+
+_VERSION_1: Final = (
+    # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
+    """CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        command TEXT NOT NULL,
+        suite TEXT NOT NULL,
+        selection TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        llm TEXT NOT NULL,
+        model TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        options TEXT NOT NULL,
+        repeat INTEGER NOT NULL,
+        threshold REAL NOT NULL,
+        require_proof INTEGER NOT NULL,
+        package_version TEXT NOT NULL,
+        git_revision TEXT,
+        git_dirty INTEGER,
+        planned INTEGER NOT NULL,
+        started TEXT NOT NULL,
+        ended TEXT,
+        duration_s REAL NOT NULL DEFAULT 0,
+        outcome TEXT CHECK (outcome IN ('passed', 'failed', 'interrupted', 'crashed')),
+        exit_code INTEGER,
+        total INTEGER NOT NULL DEFAULT 0,
+        passed INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        error INTEGER NOT NULL DEFAULT 0,
+        invalid INTEGER NOT NULL DEFAULT 0,
+        tokens INTEGER NOT NULL DEFAULT 0,
+        cost_usd REAL DEFAULT 0
+    )""",
+    "CREATE INDEX runs_of_suite ON runs (command, suite, selection, agent, llm, number)",
+    "CREATE INDEX runs_without_end ON runs (number) WHERE outcome IS NULL",
+    # Content by its SHA-256, compressed with zlib, kept once.
+    "CREATE TABLE blobs (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL)",
+    # What verdicts depend on, name by name. The content is the blob of that hash, where it is kept.
+    "CREATE TABLE input_sets (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE)",
+    """CREATE TABLE inputs (
+        input_set INTEGER NOT NULL REFERENCES input_sets (id),
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        hash BLOB NOT NULL,
+        PRIMARY KEY (input_set, kind, name)
+    ) WITHOUT ROWID""",
+    # A scenario or task under one name and one description; a changed description is a further row.
+    """CREATE TABLE cases (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        category TEXT NOT NULL,
+        language TEXT NOT NULL,
+        description TEXT NOT NULL,
+        UNIQUE (name, category, language, description)
+    )""",
+    """CREATE TABLE results (
+        id INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (number),
+        position INTEGER NOT NULL,
+        repetition INTEGER NOT NULL,
+        case_id INTEGER NOT NULL REFERENCES cases (id),
+        verdict TEXT NOT NULL CHECK (verdict IN ('passed', 'failed', 'error', 'invalid')),
+        duration_ms REAL NOT NULL,
+        calls INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        cost_usd REAL,
+        latency_ms INTEGER NOT NULL,
+        input_set INTEGER REFERENCES input_sets (id),
+        source INTEGER REFERENCES blobs (id),
+        request INTEGER REFERENCES blobs (id),
+        response INTEGER REFERENCES blobs (id),
+        trace INTEGER REFERENCES blobs (id),
+        judgement INTEGER REFERENCES blobs (id)
+    )""",
+    "CREATE UNIQUE INDEX results_of_run ON results (run, position, repetition)",
+    "CREATE INDEX results_of_case ON results (case_id, run)",
+    """CREATE TABLE checks (
+        result INTEGER NOT NULL REFERENCES results (id),
+        number INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        expected TEXT,
+        actual TEXT,
+        PRIMARY KEY (result, number)
+    ) WITHOUT ROWID""",
+    # One line a result, for people with a SQL prompt.
+    """CREATE VIEW result_list AS
+        SELECT runs.id AS run, runs.number AS run_number, cases.name, cases.category, cases.language,
+               results.repetition, results.verdict, results.duration_ms, results.cost_usd, cases.description,
+               results.id AS result
+        FROM results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id""",
+)
+_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1,)
+"""The statements that lead from version n to n + 1; a new file takes them all."""
+
+
+def bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """Create or migrate the tables, in the caller's write transaction. Raises sqlite3.Error."""
+    for number, statements in enumerate(_MIGRATIONS[schema_version(connection) :], schema_version(connection) + 1):
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """0 of a new file. Raises sqlite3.Error."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def is_foreign(connection: sqlite3.Connection) -> bool:
+    """Whether it is another program's database. Raises sqlite3.Error."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
+        return False
+    return bool(schema_version(connection) or connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])

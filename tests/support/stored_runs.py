@@ -1,0 +1,52 @@
+"""A run store with runs in it, as commands would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.store.records import NewResult, NewRun
+from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+
+
+def new_run(number: int = 1, **changes: Any) -> NewRun:
+    values: dict[str, Any] = {
+        "id": f"20260118T10{number:04}-{number:08x}",
+        "command": "eval",
+        "suite": "evals/scenarios",
+        "started": "2026-01-18T10:00:00Z",
+        "planned": 2,
+        "package_version": "0.1.0",
+        "llm": "offline",
+    }
+    return NewRun(**values | changes)
+
+
+def result(position: int, verdict: Any = "passed", **changes: Any) -> NewResult:
+    values: dict[str, Any] = {
+        "name": f"valid_warranty_{position:03}",
+        "category": "valid-warranty",
+        "description": f"Customer {position}",
+        "response": {"response_body": f"Reply {position}"},
+    }
+    return NewResult(position=position, verdict=verdict, **values | changes)
+
+
+class StoredRuns:
+    """Writes runs into one file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.warnings: list[str] = []
+
+    def begin(self, number: int = 1, *, at_once: bool = False, **changes: Any) -> RunWriter:
+        return RunWriter(self.file, new_run(number, **changes), self.warnings.append, at_once=at_once)
+
+    def write(
+        self, number: int, results: Sequence[NewResult], outcome: Any = "passed", exit_code: int = 0, **changes: Any
+    ) -> None:
+        """A whole run."""
+        writer = self.begin(number, **changes)
+        writer.add(*results)
+        writer.finish(RunEnd(outcome, exit_code, "2026-01-18T10:00:01Z", 1.0, ("0123abc", False)))
