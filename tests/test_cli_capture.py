@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from command_line import Run
+from ledgers import claimed
+
+from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.ledger.ledger import open_ledger
 
 MAIL = "From: Ida Lund <ida@firm.de>\nSubject: Dryer\n\nIs SN48213 still covered?\n"
 
@@ -63,3 +69,20 @@ def test_the_built_in_scenarios_are_not_written_to(run: Run, tmp_path: Path) -> 
     done = run("capture", "mail.eml")
     assert done.returncode == 2
     assert "Run 'guarantee-email-agent init' to have them here" in done.stderr
+
+
+def test_a_follow_up_in_the_mailbox_has_the_reply_that_the_ledger_knows(mail: Path, run: Run, tmp_path: Path) -> None:
+    for name in ("cur", "new", "tmp"):
+        (tmp_path / "mailbox" / name).mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("mailbox: {from_address: us@example.com, maildir: mailbox}\n")
+    config = load_config(tmp_path / "config.yaml", {}, tmp_path)
+    with closing(open_ledger(config.agent.ledger, key=identity_key(config))) as ledger:
+        claim = claimed(ledger)
+        ledger.intend_send(claim, "<ours@example.com>")
+        ledger.finish(claim, "answered", "missing_info")
+    raw = MAIL.replace("Subject: ", "Message-ID: <m2@firm.de>\nIn-Reply-To: <ours@example.com>\nSubject: Re: ")
+    (tmp_path / "mailbox" / "new" / "1.M1P1.host").write_text(raw.replace("Is SN48213 still covered?", "4711-A12"))
+    done = run("capture", "<m2@firm.de>", "--status", "valid")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Answers our reply: missing-info\nOutcome: answered (valid-warranty)\n" in done.stdout
+    assert run("eval").returncode == 0

@@ -5,8 +5,9 @@ import pytest
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.eval.models import PreviousReply
-from guarantee_email_agent.eval.previous_reply import MADE_UP_ID, with_previous_reply
+from guarantee_email_agent.eval.previous_reply import MADE_UP_ID, UNKNOWN_SCENARIO, reply_of_thread, with_previous_reply
 from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.integrations.ports import Thread
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 
@@ -45,3 +46,14 @@ def test_what_is_no_reply_of_ours_is_told(text: str, message: str, instructions:
     with pytest.raises(ConfigurationError) as caught:
         with_previous_reply(text, answer(), instructions.scenarios)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(("code", "name"), [("missing_info", "missing-info"), ("gone_since", UNKNOWN_SCENARIO)])
+def test_a_reply_that_the_ledger_knows(code: str, name: str, instructions: Instructions) -> None:
+    thread = Thread("k", code, "WEB-1", "<ours@b.example>", replied_at=0.0, replies=2, follow_ups=1)
+    reply = reply_of_thread(thread, instructions.scenarios)
+    assert reply == PreviousReply("<ours@b.example>", name, "WEB-1", follow_ups=1)
+
+
+def test_without_a_conversation_there_is_no_reply(instructions: Instructions) -> None:
+    assert reply_of_thread(None, instructions.scenarios) is None

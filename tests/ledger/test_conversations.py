@@ -56,6 +56,15 @@ def found_thread(ledger: Ledger, number: int, *replies: str) -> Thread:
 
 
 class TestThreads:
+    def test_who_only_looks_finds_the_thread_and_the_mail_joins_nothing(self, ledger: Ledger) -> None:
+        answer(ledger, 1, reason="missing_info")
+        for _ in range(2):  # looking counts as no follow-up
+            found = ledger.read_thread(mail(2), ["<theirs@example.com>", reply_to(1)])
+            assert found is not None
+            assert (found.scenario, found.reply_message_id, found.follow_ups) == ("missing_info", reply_to(1), 0)
+        assert ledger.read_thread(mail(2), []) is None
+        assert ledger.read_thread(mail(1), [reply_to(1)]) is None
+
     def test_a_mail_that_answers_a_reply_belongs_to_its_thread(self, ledger: Ledger) -> None:
         claim = claim_mail(ledger, 1)
         ledger.intend_ticket(claim, "mail-1")

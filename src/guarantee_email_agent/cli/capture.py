@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.email.parsing.email import Email
+    from guarantee_email_agent.integrations.ports import Thread
 
 _EXIT_CODES = """\
 exit codes:
@@ -82,6 +84,7 @@ def _run(options: argparse.Namespace) -> int:
         config,
         BrokenPipeSafeStream(sys.stdout),
         lambda: _read_mail(options.mail, config),
+        lambda email: _find_thread(email, config) if options.mail.startswith("<") else None,
     )
 
 
@@ -101,3 +104,19 @@ def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
             "cli_bad_usage",
         )
     return read_mail_file(mail, lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"")
+
+
+def _find_thread(email: Email, config: Config) -> Thread | None:
+    """The conversation that a mail of the mailbox goes on with, by the agent's ledger; None where there is none."""
+    from guarantee_email_agent.agent.identity_key import identity_key
+    from guarantee_email_agent.email.conversation import answered_message_ids
+    from guarantee_email_agent.email.identity import mail_identity
+    from guarantee_email_agent.ledger.ledger import open_ledger
+
+    location = config.secrets.ledger_url or config.agent.ledger
+    answered = answered_message_ids(email)
+    if not answered or ("://" not in location and not Path(location).is_file()):
+        return None
+    key = identity_key(config)
+    with closing(open_ledger(location, key=key)) as ledger:
+        return ledger.read_thread(mail_identity(email, key), answered)

@@ -382,11 +382,11 @@ def _message_id_of(raw_email: RawEmail) -> str:
 
 def _asked_for(thread: Thread, instructions: Instructions) -> str | None:
     """What our last reply in the conversation asked for."""
-    code = _scenario_code(thread.scenario)
-    return next((each.asks_for for each in instructions.scenarios if _scenario_code(each.name) == code), None)
+    code = scenario_code(thread.scenario)
+    return next((each.asks_for for each in instructions.scenarios if scenario_code(each.name) == code), None)
 
 
-def _scenario_code(name: str) -> str:
+def scenario_code(name: str) -> str:
     """What the ledger's alphabet leaves of a name; ledgers of schema 1 have `missing_info` for `missing-info`."""
     return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 

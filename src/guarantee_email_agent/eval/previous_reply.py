@@ -1,4 +1,4 @@
-"""An earlier reply of ours, as `answer` and `capture` are told of it, so that a follow-up can be tried."""
+"""An earlier reply of ours, by the command line or by the ledger, so that a follow-up can be tried."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Final
 
 from guarantee_email_agent.email.conversation import answered_message_ids
 from guarantee_email_agent.email.parsing.email import Email
+from guarantee_email_agent.email.processor import scenario_code
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction
-from guarantee_email_agent.integrations.ports import TICKET_ID
+from guarantee_email_agent.integrations.ports import TICKET_ID, Thread
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable, truncate
+
+UNKNOWN_SCENARIO: Final = "proved"
+"""What `previous_reply` says where nobody knows which scenario it was of; the ledger calls it so, too."""
 
 MADE_UP_ID: Final = "<our-reply@example.com>"
 """Of the reply that a mail answers without naming one."""
@@ -46,3 +50,12 @@ def with_previous_reply(
         email = replace(email, headers={**email.headers, "in-reply-to": (MADE_UP_ID,)})
     message_id = answered[-1] if answered else MADE_UP_ID
     return PreviousReply(message_id=message_id, scenario=scenario, ticket_id=ticket or None), email
+
+
+def reply_of_thread(thread: Thread | None, scenarios: Iterable[ScenarioInstruction]) -> PreviousReply | None:
+    """The reply that the ledger knows. Of an instruction that is gone, the agent knows no more than that it wrote."""
+    if thread is None:
+        return None
+    code = scenario_code(thread.scenario)
+    name = next((each.name for each in scenarios if scenario_code(each.name) == code), UNKNOWN_SCENARIO)
+    return PreviousReply(thread.reply_message_id, name, thread.ticket_id, follow_ups=thread.follow_ups)

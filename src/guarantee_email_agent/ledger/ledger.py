@@ -196,7 +196,7 @@ class Ledger:
         reply_message_ids: a sender wrote them, so they are only compared, and no more than the last 100. Of several
         replies the latest counts.
         """
-        ids = [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
+        ids = _usable_ids(reply_message_ids)
         if not ids:
             return None
         with self._database.read_transaction() as connection:
@@ -207,6 +207,13 @@ class Ledger:
             self._database.lock_for_admission(connection)  # of two follow-ups at a time, one is the second
             _write_under_claim(connection, claim, tables.JOIN_THREAD, thread_key=answered.thread_key)
             return describe_thread(connection, claim.mail_key, answered)
+
+    def read_thread(self, mail_key: str, reply_message_ids: Sequence[str]) -> Thread | None:
+        """As `find_thread`, for who only looks: no mail is claimed, and none joins a thread. It counts as of now."""
+        ids = _usable_ids(reply_message_ids)
+        with self._database.read_transaction() as connection:
+            answered = answered_thread(connection, mail_key, ids) if ids else None
+            return None if answered is None else describe_thread(connection, mail_key, answered)
 
     def admit(self, claim: Claim, admission: Admission, limits: ReplyLimits) -> Limit | None:
         """Count the mail among those that are answered, or name the limit that leaves no room for it.
@@ -356,6 +363,10 @@ def _write_under_claim(
         f"Mail {claim.mail_key} is no longer ours: its lease ended, and another agent claimed it. Leave it alone",
         "ledger_lease_lost",
     )
+
+
+def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
+    return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
 
 
 def open_ledger(

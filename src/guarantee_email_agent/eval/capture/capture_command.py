@@ -30,12 +30,13 @@ from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.look_up_source import LookUpSource, answer_keys, mock_response
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalTestCase, PreviousReply
-from guarantee_email_agent.eval.previous_reply import with_previous_reply
+from guarantee_email_agent.eval.previous_reply import reply_of_thread, with_previous_reply
 from guarantee_email_agent.eval.runner import run_without_event_loop
 from guarantee_email_agent.files.new_file import write_new_file
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.integrations.ports import Thread
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError, ProcessingError
 from guarantee_email_agent.utils.text import end_sentence, printable
@@ -62,9 +63,15 @@ class CaptureOptions:
 
 
 def capture_mail(
-    options: CaptureOptions, config: Config, stream: TextStream, read: Callable[[], tuple[bytes, Email]]
+    options: CaptureOptions,
+    config: Config,
+    stream: TextStream,
+    read: Callable[[], tuple[bytes, Email]],
+    find_thread: Callable[[Email], Thread | None] = lambda _: None,
 ) -> int:
-    """Write one new scenario file, whole or not at all, and print what was replaced; the exit code. read: the mail.
+    """Write one new scenario file, whole or not at all, and print what was replaced; the exit code.
+
+    read: the mail. find_thread: the conversation with us that it goes on with, where the options name none.
 
     Raises EvalError for a scenario folder that cannot be read, ProcessingError for what is no mail or comes to no
     outcome, ConfigurationError for a file that is there or cannot be written, and what `answer` raises.
@@ -76,6 +83,7 @@ def capture_mail(
         _check_category(options.scenario_id, [scenario.name for scenario in instructions.scenarios])
     raw, email = read()
     previous, email = with_previous_reply(options.previous_reply, email, instructions.scenarios)
+    previous = previous or reply_of_thread(find_thread(email), instructions.scenarios)
     # As `eval` judges it: no mail server has vouched for the sender of a file.
     policy = replace(AnswerPolicy.of(config), mode="answer", reply_mode="approved", sender_check="off")
     original = run_dry(email, config, policy, DryServices(options.look_up, instructions.look_ups), previous)
@@ -148,11 +156,12 @@ def _answer_of(run: DryRun) -> dict[str, Any]:
     return answer
 
 
-def _anonymous_reply(previous: PreviousReply, anonymizer: Anonymizer) -> dict[str, str]:
+def _anonymous_reply(previous: PreviousReply, anonymizer: Anonymizer) -> dict[str, str | int]:
     """`input.previous_reply` of a scenario."""
     message_id = anonymizer.replace_message_ids(previous.message_id)
     ticket = {"ticket_id": anonymizer.replace(previous.ticket_id)} if previous.ticket_id else {}
-    return {"message_id": message_id, "scenario": previous.scenario, **ticket}
+    follow_ups = {"follow_ups": previous.follow_ups} if previous.follow_ups else {}
+    return {"message_id": message_id, "scenario": previous.scenario, **ticket, **follow_ups}
 
 
 def _recorded_answer(run: DryRun, anonymizer: Anonymizer, look_up: LookUp) -> dict[str, Any]:
@@ -242,6 +251,8 @@ def _print_outcome(
     terminal.line(NOT_FOUND)
     for problem in problems:
         terminal.line(f"Note: {problem}")
+    if run.previous is not None:
+        terminal.line(f"Answers our reply: {run.previous.scenario}")
     terminal.line(f"Outcome: {run.outcome.replace('_', ' ')} ({run.report.scenario_used})")
     if change is not None:
         terminal.outcome(f"✗ the replacement changed what happens: {change}. Correct the mail by hand")
