@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ SUITE = ROOT / "evals" / "scenarios"
 LABELLED_MAILS = ROOT / "tests" / "interpreter" / "mails"
 _WIDTH = 120
 _ELEMENT = re.compile(r"^<([a-z-]+)([^>]*)>\n(.*?)^</\1>\n", re.MULTILINE | re.DOTALL)
+_HAND_OVER = re.compile(rf"^<({REASON_ELEMENT}|{EXCEPTION_ELEMENT})([^>]*)>\n(.*?)^</\1>\n", re.MULTILINE | re.DOTALL)
+_HINTS = re.compile(r'(?<=\s)hints="([^"]*)"')
 _SECTION = re.compile(r"^## [^\n]*\n(?:(?!## ).*\n)*", re.MULTILINE)
 _EMPTY_ELEMENT = re.compile(r"(?:^[^\n<#][^\n]*\n)*\n?^<([a-z-]+)[^>]*>\n</\1>\n\n?", re.MULTILINE)
 _WEIGHTED = frozenset((ABOUT_ELEMENT, *EVIDENCE_ELEMENTS))
@@ -125,6 +128,9 @@ def main() -> None:
     _print_counts(f"Reasons for a person, and hints, in {len(mails)} mails", others, missing, show=options.show)
     if options.prune:
         _write(files, without_entries(files, gone))
+        paths = dict.fromkeys(entry.path for entry in missing)
+        scenarios = [(path, Path(path).read_text(encoding="utf-8")) for path in paths]
+        _write(scenarios, [(path, without_phrases(text, missing)) for path, text in scenarios])
 
 
 def _print_counts(title: str, entries: Sequence[Entry], gone: Collection[Entry], *, show: bool) -> None:
@@ -187,7 +193,14 @@ def hint_entries() -> list[Entry]:
             element: Element = waiting.pop(0)
             waiting[:0] = element.children
             found += [
-                Entry(str(path), element.line, element.name, element.attributes["id"], "", hint.strip())
+                Entry(
+                    str(path),
+                    element.line,
+                    element.name,
+                    element.attributes["id"],
+                    "",
+                    " ".join(hint.casefold().split()),
+                )
                 for hint in element.attributes.get("hints", "").split(",")
                 if hint.strip()
             ]
@@ -221,6 +234,22 @@ def without_entries(files: Files, gone: Collection[Entry]) -> tuple[tuple[str, s
         if parse_elements(text):
             kept.append((path, text))
     return tuple(kept)
+
+
+def without_phrases(text: str, gone: Collection[Entry]) -> str:
+    """A scenario's file in its layout, without phrases for a person, exceptions and hints of these words."""
+    removed = {entry.text for entry in gone}
+
+    def kept(entries: str) -> list[str]:
+        words = ((entry, " ".join(unescape(entry).casefold().split())) for entry in entries.split(","))
+        return [entry for entry, phrase in words if phrase not in removed]
+
+    def lines_kept(match: re.Match[str]) -> str:
+        lines = (", ".join(map(str.strip, kept(line))) for line in match[3].splitlines())
+        return f"<{match[1]}{match[2]}>\n" + "".join(f"{line}\n" for line in lines if line) + f"</{match[1]}>\n"
+
+    text = _HAND_OVER.sub(lines_kept, text)
+    return _HINTS.sub(lambda match: f'hints="{",".join(kept(match[1])).lstrip()}"', text)
 
 
 def _without(removed: set[tuple[str, str, str, str]], match: re.Match[str]) -> str:

@@ -24,7 +24,18 @@ from guarantee_email_agent.interpreter.serial_numbers import canonical_serial_nu
 from guarantee_email_agent.llm.prompts import triage_request
 
 MAILS = Path(__file__).with_name("mails")
-MOST_WRONG = {"one": 1, "two": 3, "three": 4, "five": 3, "six": 4, "seven": 4, "eight": 4, "nine": 0, "ten": 3}
+MOST_WRONG = {
+    "one": 1,
+    "two": 3,
+    "three": 4,
+    "five": 3,
+    "six": 4,
+    "seven": 4,
+    "eight": 4,
+    "nine": 0,
+    "ten": 3,
+    "eleven": 0,
+}
 """What is misread today. Fewer is progress: lower the figure. More is a step back."""
 
 
