@@ -11,6 +11,7 @@ FUNCTIONS_NOT_ON_THE_WAY = {
     "free drafts": ("write_freely", "_list_objections", "_draft"),
     "what only the daemon asks": ("drafts",),
     "numbers of configured look-ups": ("_numbers_of_format",),
+    "what only `answer` tells": ("explain_dropped", "_reasons", "_behind", "_not_taken"),
     "checks of the files": ("_problems_by_file", "untranslatable"),
     "what only a language model picks": ("_speaks_of_serial_number",),
     "ports, which the mocks take the place of": ("list_unprocessed", "is_waiting", "find_draft", "count_by_outcome"),
