@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -12,11 +11,10 @@ from guarantee_email_agent.email.conversation import (
     answered_message_ids,
     follow_up_note,
     machine_reply_reason,
-    text_fingerprint,
 )
+from guarantee_email_agent.email.hand_over import asked_for, hand_over_reasons
 from guarantee_email_agent.email.identity import (
     DEFAULT_DOMAIN,
-    admission_key,
     mail_identity,
     note_key,
     reply_message_id,
@@ -26,20 +24,25 @@ from guarantee_email_agent.email.model_requests import ModelRequests
 from guarantee_email_agent.email.no_reply import no_reply_reason
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
-from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings, ProcessingResult, Triage
+from guarantee_email_agent.email.processor_models import (
+    AnswerPolicy,
+    IncomingMail,
+    ModelSettings,
+    ProcessingResult,
+    Triage,
+)
 from guarantee_email_agent.email.recipient import reply_recipient
 from guarantee_email_agent.email.reply import as_draft, compose_reply
 from guarantee_email_agent.email.reply_language import choose_language
 from guarantee_email_agent.email.verification import is_newly_given, verify_numbers
 from guarantee_email_agent.instructions.fact_checks import PLACEHOLDER
-from guarantee_email_agent.instructions.hand_over import FOLLOW_UP, UNVERIFIED_SENDER
+from guarantee_email_agent.instructions.hand_over import FOLLOW_UP
 from guarantee_email_agent.instructions.instruction import Instructions, ScenarioInstruction
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.instructions.router import Situation
 from guarantee_email_agent.instructions.template import TICKET_PLACEHOLDER
 from guarantee_email_agent.integrations.look_up_answer import WITHHELD, LookUpAnswer, parse_look_up_answer
 from guarantee_email_agent.integrations.ports import (
-    Admission,
     LookUpService,
     ReplyHistory,
     ReplySender,
@@ -129,7 +132,7 @@ class EmailProcessor:
             progress.record(success=True, scenario_used=scenario.name, skip_reason=reason)
             return
         mail = self._incoming_mail(email, thread)
-        if reasons := await self._hand_over_reasons(mail, instructions):
+        if reasons := await hand_over_reasons(mail, instructions, self.policy, self.history, self.identity_key):
             await self._hand_over(mail, reasons, instructions, progress)
             return
 
@@ -176,52 +179,24 @@ class EmailProcessor:
         if thread is None:
             return None
         approved = [scenario.approved_text for scenario in instructions.scenarios]
-        asked = _asked_for(thread, instructions) is not None
+        asked = asked_for(thread, instructions) is not None
         wants_person = bool(instructions.hand_over.find(f"{email.own_subject}\n\n{email.new_text}"))
         return machine_reply_reason(email, thread, arrived_at, approved, asked=asked, wants_person=wants_person)
 
-    def _incoming_mail(self, email: Email, thread: Thread | None) -> _IncomingMail:
+    def _incoming_mail(self, email: Email, thread: Thread | None) -> IncomingMail:
         """The mail with what its headers decide about it."""
         verified = self.policy.sender_check == "off" or self._is_proved(email)
         # A forged mail of a trusted form would send our reply to anybody.
         recipient = reply_recipient(email, self.policy.trusted_forms) if verified else email.sender
-        return _IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
+        return IncomingMail(email, recipient, verified, mail_identity(email, self.identity_key), thread)
 
     def _is_proved(self, email: Email) -> bool:
         from guarantee_email_agent.email.sender_authentication import sender_verdict  # start-up: few check senders
 
         return sender_verdict(email, self.policy.authserv_id or "") == "verified"
 
-    async def _hand_over_reasons(self, mail: _IncomingMail, instructions: Instructions) -> tuple[str, ...]:
-        """Why code alone leaves the mail to a person; a mail without a reason is counted as one to be answered."""
-        email, thread = mail.email, mail.thread
-        words = text_fingerprint(email)
-        # What a conversation with a colleague is about may stand in its subject alone.
-        text = f"{email.subject if thread is None else email.own_subject}\n\n{email.new_text}"
-        # "See below": what a mere forward says is what it forwards.
-        if thread is None and words is None and not any(map(str.isdigit, email.new_text)):
-            text = f"{email.subject}\n\n{email.new_text}\n\n{email.quoted_text}"
-        if reasons := instructions.hand_over.find(text):
-            return reasons
-        if thread is not None and (thread.follow_ups or _asked_for(thread, instructions) is None):
-            return (FOLLOW_UP,)
-        # Whom a form means is said by its Reply-To alone, which an unproved one may have made up.
-        is_form = reply_recipient(email, self.policy.trusted_forms) != email.sender
-        if not mail.verified and (is_form or self.policy.sender_check == "hold"):
-            return (UNVERIFIED_SENDER,)
-        if self.history is None:
-            return ()
-        limit = await self.history.admit(
-            Admission(
-                sender_key=admission_key("sender", mail.recipient.lower(), self.identity_key),
-                text_key=admission_key("text", words, self.identity_key) if words else None,
-                thread_key=thread.key if thread else None,
-            )
-        )
-        return (f"limit-{limit}",) if limit else ()
-
     async def _hand_over(
-        self, mail: _IncomingMail, reasons: tuple[str, ...], instructions: Instructions, progress: _Progress
+        self, mail: IncomingMail, reasons: tuple[str, ...], instructions: Instructions, progress: _Progress
     ) -> None:
         """Leave the mail to a person, with a note on its conversation's ticket."""
         progress.step = "hand_over"
@@ -230,7 +205,7 @@ class EmailProcessor:
             await self._add_note(mail, mail.thread.ticket_id, reasons)
         progress.record(success=True, scenario_used=scenario.name, hand_over_reasons=reasons)
 
-    async def _add_note(self, mail: _IncomingMail, ticket_id: str, reasons: tuple[str, ...]) -> None:
+    async def _add_note(self, mail: IncomingMail, ticket_id: str, reasons: tuple[str, ...]) -> None:
         """Say on the ticket where the mail is; its words stay in the mailbox."""
         note, key = follow_up_note(mail.email, reasons), note_key(mail.identity)
         try:
@@ -241,25 +216,25 @@ class EmailProcessor:
             # A ticket that is gone must not keep the mail from a person.
             logger.warning("Ticket %s took no note: %s", ticket_id, error.code)
 
-    async def _triage(self, mail: _IncomingMail, instructions: Instructions) -> Triage:
+    async def _triage(self, mail: IncomingMail, instructions: Instructions) -> Triage:
         """What the mail is about. In a conversation only the answer to what we asked is answered again."""
         email = mail.email
-        asked_for = _asked_for(mail.thread, instructions) if mail.thread else None
-        answer = await self._requests.triage(email, instructions, asked_for)
+        wanted = asked_for(mail.thread, instructions) if mail.thread else None
+        answer = await self._requests.triage(email, instructions, wanted)
         lexicon = instructions.lexicon
         known = {reason.name for reason in instructions.hand_over.reasons}
         reasons = tuple(reason for reason in dict.fromkeys(answer.get("hand_over", ())) if reason in known)
         choice = choose_language(answer.get("language"), email, instructions, quotes_us=mail.thread is not None)
         topic = answer["topic"]
         look_up = instructions.look_up_for(topic)
-        if mail.thread is not None and (look_up is None or look_up.number != asked_for):
+        if mail.thread is not None and (look_up is None or look_up.number != wanted):
             # Whatever else it is taken for: what may be answered is the answer to what we asked.
-            look_up = next((each for each in instructions.look_ups if each.number == asked_for), None)
+            look_up = next((each for each in instructions.look_ups if each.number == wanted), None)
             topic = look_up.topics[0] if look_up else topic
         if look_up is None:
             return Triage(topic, None, (), reasons or ((FOLLOW_UP,) if mail.thread else ()), language=choice.language)
         candidates = answer[numbers_key(look_up.number)][:MAX_NUMBERS]
-        numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=asked_for is not None)
+        numbers = verify_numbers(candidates, email, lexicon, look_up.format, asked=wanted is not None)
         if mail.thread is None:
             return Triage(topic, look_up, numbers, reasons, language=choice.language)
         gives_number = len(numbers) == 1 and is_newly_given(numbers[0], email, lexicon)
@@ -267,7 +242,7 @@ class EmailProcessor:
             topic, look_up, numbers, reasons or (() if gives_number else (FOLLOW_UP,)), language=choice.language
         )
 
-    async def _look_up(self, mail: _IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
+    async def _look_up(self, mail: IncomingMail, triage: Triage, progress: _Progress) -> LookUpAnswer | None:
         """What the service says of the one number, or that the sender may not be told."""
         look_up = triage.look_up
         if look_up is None or triage.count != "one":
@@ -291,7 +266,7 @@ class EmailProcessor:
 
     async def _create_ticket(
         self,
-        mail: _IncomingMail,
+        mail: IncomingMail,
         scenario: ScenarioInstruction,
         look_up: LookUp | None,
         facts: Mapping[str, str | None],
@@ -319,7 +294,7 @@ class EmailProcessor:
 
     async def _send(
         self,
-        mail: _IncomingMail,
+        mail: IncomingMail,
         scenario: ScenarioInstruction,
         body: str,
         language: str,
@@ -341,17 +316,6 @@ class EmailProcessor:
             await call_with_retry(lambda: self.mail.save_draft(draft), self.retry, self.clock)
             progress.record(drafted=True)
         progress.record(success=True, response_body=body)
-
-
-@dataclass(frozen=True, slots=True)
-class _IncomingMail:
-    """A mail that may be answered. verified: whether its sender is proved, or nobody asks for a proof."""
-
-    email: Email
-    recipient: str
-    verified: bool
-    identity: str
-    thread: Thread | None
 
 
 class _Progress:
@@ -378,17 +342,6 @@ class _Progress:
 def _message_id_of(raw_email: RawEmail) -> str:
     value = raw_email.get("message_id") if isinstance(raw_email, Mapping) else None
     return value if isinstance(value, str) else ""
-
-
-def _asked_for(thread: Thread, instructions: Instructions) -> str | None:
-    """What our last reply in the conversation asked for."""
-    code = scenario_code(thread.scenario)
-    return next((each.asks_for for each in instructions.scenarios if scenario_code(each.name) == code), None)
-
-
-def scenario_code(name: str) -> str:
-    """What the ledger's alphabet leaves of a name; ledgers of schema 1 have `missing_info` for `missing-info`."""
-    return re.sub(r"[^a-z0-9]", "_", name.lower())[:64]
 
 
 def _reply_facts(triage: Triage, answer: LookUpAnswer | None, instructions: Instructions) -> dict[str, str | None]:

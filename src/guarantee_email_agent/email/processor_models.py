@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from guarantee_email_agent.config.settings import Config, Mode, SenderCheck
+from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.instructions.look_up import LookUp
 from guarantee_email_agent.instructions.router import NUMBER_COUNTS, NumberCount
+from guarantee_email_agent.integrations.ports import Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,17 @@ class AnswerPolicy:
     def drafts(self) -> bool:
         """Whether replies are stored for a person to send."""
         return self.mode != "observe" and not self.delivers
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingMail:
+    """A mail that may be answered. verified: whether its sender is proved, or nobody asks for a proof."""
+
+    email: Email
+    recipient: str
+    verified: bool
+    identity: str
+    thread: Thread | None
 
 
 @dataclass(frozen=True, slots=True)

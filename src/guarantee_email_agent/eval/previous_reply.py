@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from guarantee_email_agent.email.conversation import answered_message_ids
+from guarantee_email_agent.email.hand_over import scenario_code
 from guarantee_email_agent.email.parsing.email import Email
-from guarantee_email_agent.email.processor import scenario_code
 from guarantee_email_agent.eval.models import PreviousReply
 from guarantee_email_agent.files.problems import suggestion
 from guarantee_email_agent.instructions.instruction import ScenarioInstruction

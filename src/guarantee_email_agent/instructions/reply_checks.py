@@ -73,7 +73,7 @@ def _problems_in(
         suspects = _suspect_claims(template, facts, situation, look_ups)
         has_own_statuses = look_up is not None and look_up.format is not None
         for chosen in _selections(template, facts):
-            pieces = list(template.pieces(facts, chosen))
+            pieces = template.pieces(facts, chosen)
             try:
                 texts = [piece.value(facts) for piece in pieces]
             except MissingFactError as error:

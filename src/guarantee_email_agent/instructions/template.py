@@ -131,7 +131,7 @@ class ReplyTemplate(Conditional):
         """
         return _join(self.pieces(facts, chosen), facts) + "\n"
 
-    def pieces(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> Iterator[Piece]:
+    def pieces(self, facts: Mapping[str, str | None], chosen: Collection[str] = ()) -> list[Piece]:
         """Texts and placeholders of the reply, in order."""
         return _pieces(self.parts, facts, chosen)
 
@@ -172,18 +172,20 @@ def select_template(templates: Sequence[ReplyTemplate], facts: Mapping[str, str 
     return next((template for template in templates if template.holds(facts)), None)
 
 
-def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> Iterator[Piece]:
+def _pieces(parts: Sequence[Part], facts: Mapping[str, str | None], chosen: Collection[str]) -> list[Piece]:
+    pieces: list[Piece] = []
     for part in parts:
-        if isinstance(part, Choice):
+        if isinstance(part, (Text, Placeholder)):
+            pieces.append(part)
+        elif isinstance(part, Choice):
             if sentence := part.selected(facts, chosen):
-                yield from _pieces(sentence.parts, facts, chosen)
-        elif not isinstance(part, Conditional):
-            yield part
+                pieces += _pieces(sentence.parts, facts, chosen)
         elif part.holds(facts) and (not isinstance(part, Sentence) or part.id in chosen):
-            pieces = list(_pieces(part.parts, facts, chosen))
-            yield from pieces
-            if part.gap and pieces:
-                yield part.gap
+            inner = _pieces(part.parts, facts, chosen)
+            pieces += inner
+            if part.gap and inner:
+                pieces.append(part.gap)
+    return pieces
 
 
 def _open_parts(parts: Sequence[Part], facts: Mapping[str, str | None]) -> Iterator[Sentence | Choice]:

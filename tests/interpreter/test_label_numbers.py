@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from guarantee_email_agent.instructions.lexicon import Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, tokenize
+from guarantee_email_agent.interpreter.label_numbers import MAX_TABLE_ROWS, LabelReader
+from guarantee_email_agent.interpreter.number_spans import NumberSpanReader
+
+
+def reader_of(text: str, lexicon: Lexicon, kind: str = "serial") -> tuple[LabelReader, PhraseMatch]:
+    """The reader of a text, and its first label of a kind."""
+    words = tokenize(text)
+    labels = {label.first: label for label in lexicon.labels.find(words)}
+    reader = LabelReader(words, lexicon, labels, NumberSpanReader(words, lexicon, frozenset()))
+    return reader, next(label for label in labels.values() if label.payload == kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("S/N 4711-A", "4711-A"),
+        ("S/N:\n\n4711-A", "4711-A"),
+        ("The serial number on the back of the fan reads: 4711-A", "4711-A"),
+        ("The serial number of my KX200 is 4711-A", "4711-A"),
+        ("Serial number (e.g. SN12345): 4711-A", "4711-A"),
+        ("Serial number: TS70502.Thanks", "TS70502"),
+        ("Serial number unreadable, model KX200", None),
+        ("I cannot find the serial number of the KX200", None),
+        ("Serial number:\nModel: KX200", None),
+        ("What is the serial number of the KX200? It hums.", None),
+    ],
+)
+def test_the_number_behind_a_label(text: str, number: str | None, lexicon: Lexicon) -> None:
+    reader, label = reader_of(text, lexicon)
+    found = reader.number_after(label)
+    assert (found.text if found else None) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("4711-A is my serial number", "4711-A"),
+        ("4711-A (serial number)", "4711-A"),
+        ("471 is my serial number", None),
+        ("It is 4711-A. My serial number", None),
+        ("4711-A\nserial number", None),
+    ],
+)
+def test_the_number_before_a_label(text: str, number: str | None, lexicon: Lexicon) -> None:
+    reader, label = reader_of(text, lexicon)
+    found = reader.number_before(label)
+    assert (found.text if found else None) == number
+
+
+def test_the_cells_below_a_heading(lexicon: Lexicon) -> None:
+    reader, label = reader_of("Model | Serial number\nKX200 | 4711-A\nKX300 | 4711-B\nBoth hum.", lexicon)
+    assert [cell.text for cell in reader.numbers_in_column(label)] == ["4711-A", "4711-B"]
+
+
+def test_a_label_below_the_first_row_heads_no_column(lexicon: Lexicon) -> None:
+    reader, label = reader_of("Model | KX200\nSerial number | 4711-A\nBought | 4711-B", lexicon)
+    assert reader.numbers_in_column(label) == []
+
+
+def test_a_long_table_is_read_to_a_limit(lexicon: Lexicon) -> None:
+    rows = "".join(f"\nKX | AB{number:05}" for number in range(2 * MAX_TABLE_ROWS))
+    reader, label = reader_of(f"Model | Serial number{rows}", lexicon)
+    assert len(reader.numbers_in_column(label)) == MAX_TABLE_ROWS
+
+
+def test_another_number_s_label_reaches_less_far(lexicon: Lexicon) -> None:
+    reader, label = reader_of("The order number that your friendly colleague gave me was 4711-A", lexicon, "other")
+    assert reader.number_after(label) is None
