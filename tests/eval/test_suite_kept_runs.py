@@ -7,32 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_folder import ROOT, ScenarioFolder, broken, failing
+from kept_suite import KeptSuite
+from scenario_folder import ROOT, broken, failing
 
-from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval import suite as suite_module
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore, StoredResult
-
-
-class KeptSuite(ScenarioFolder):
-    """A folder whose evaluations are kept."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, load_config(cwd=ROOT, environ={}))
-        self.file = folder.parent / "runs.db"
-        self._number = 0
-
-    def run(self, **options: Any) -> int:
-        self._number += 1
-        kept = KeptRun(self.file, None, lambda: "2026-01-18T10:00:01Z")
-        values = {"kept": kept, "run_id": f"run-{self._number}", "started": "2026-01-18T10:00:00Z", **options}
-        return self.evaluate(**values)[0]
-
-    def results(self, name: str = "last") -> list[StoredResult]:
-        with RunStore(self.file) as store:
-            return list(store.results(store.find_run(name)))
+from guarantee_email_agent.store.run_reader import RunStore
 
 
 @pytest.fixture
@@ -119,18 +99,10 @@ def test_the_inputs_of_a_verdict_are_named(suite: KeptSuite) -> None:
     assert {kind for kind, _ in inputs} == {"instruction", "lexicon", "judge", "package", "setting", "model"}
 
 
-def test_ctrl_c_leaves_what_ran(suite: KeptSuite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_what_ran(suite: KeptSuite) -> None:
     for number in (1, 2, 3):
         suite.write(number)
-    whole = suite_module._run_one_by_one
-
-    def stopped(*arguments: Any) -> Iterator[EvalResult]:
-        results = whole(*arguments)
-        yield next(results)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(suite_module, "_run_one_by_one", lambda *arguments: stopped(*arguments))
-    assert suite.run() == 130
+    assert suite.run_until(1) == 130
     assert [each.name for each in suite.results()] == ["valid_warranty_001"]
     with RunStore(suite.file) as store:
         run = store.find_run("last")

@@ -76,6 +76,14 @@ def add_eval(commands: arguments.Commands) -> None:
         metavar="SECONDS",
         help="what such an agent has for one scenario (default: 60)",
     )
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help="go on with an interrupted run, by its id or the beginning of one (default: the last run of this suite); "
+        "what it has is taken over, but for what changed since",
+    )
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -52,10 +52,11 @@ class LiveEvaluation:
         repeat: int,
         records_dir: Path | None,
         on_result: OnResult | None = None,
+        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order. Where the caller stops, what is under way is given up.
 
-        planned: how many entries there are. on_result: as `EvalRunner` has it.
+        planned: how many entries there are. on_result, earlier: as `EvalRunner` has them.
         """
         runner = EvalRunner(
             self._config,
@@ -63,6 +64,7 @@ class LiveEvaluation:
             make_model=self._make_model,
             on_result=on_result,
             keep_traces=on_result is not None,
+            earlier=earlier,
         )
         numbered = enumerate(entries, 1)
         under_way: deque[asyncio.Task[EvalResult]] = deque()
@@ -83,6 +85,12 @@ class LiveEvaluation:
                     yield loop.run(_result(under_way.popleft()))
             finally:
                 loop.run(self._end(under_way))
+
+    def count_earlier(self, results: Iterable[EvalResult]) -> None:
+        """What an interrupted run, which goes on, had paid for."""
+        for result in results:
+            if result.usage is not None:
+                self.meter.add(result.usage)
 
     def cost(self) -> str:
         """One line for people: what the run took of the API."""

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
@@ -18,6 +18,9 @@ from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion, GitState
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.resume import EarlierResults
 
 _CHECK_S: Final = 0.25
 """How often the files are looked at that verdicts depend on, where many scenarios run in that time."""
@@ -40,15 +43,21 @@ class EvalRecorder:
         git: GitQuestion,
         *,
         at_once: bool,
-        resume: int | None = None,
+        earlier: EarlierResults | None = None,
     ) -> None:
-        """files: of the scenarios, in the order of the run. Raises StoreError."""
+        """files: of the scenarios, in the order of the run. earlier: of the run that goes on. Raises StoreError."""
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._positions = {file: position for position, file in enumerate(files, 1)}
         self._git: GitQuestion | GitState | None = git
         self._writer = RunWriter(
-            kept.file, run, warn_on_stderr, at_once=at_once, resume=resume, keep_runs=kept.keep_runs
+            kept.file,
+            run,
+            warn_on_stderr,
+            at_once=at_once,
+            resume=None if earlier is None else (earlier.run.number, earlier.kept),
+            keep_runs=kept.keep_runs,
         )
+        self._restored = frozenset() if earlier is None else frozenset(earlier.whole)
         self._waiting: list[tuple[int, EvalResult]] = []
         self._checked_at = time.monotonic()
         self._changed = False
@@ -58,8 +67,8 @@ class EvalRecorder:
         self._writer.add(self._stored(repetition, result, self._inputs_now()))
 
     def add(self, result: EvalResult) -> None:
-        if self._at_once:
-            return  # it came through `on_result`
+        if self._at_once or result.test_case.file in self._restored:
+            return  # it came through `on_result`, or is there from before
         self._waiting += enumerate(result.repetitions or (result,), 1)
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._pass_on()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -70,14 +70,16 @@ class EvalRunner:
         open_services: OpenServices | None = None,
         on_result: OnResult | None = None,
         keep_traces: bool = False,
+        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
     ) -> None:
         """clock: measures processing time; by default waiting between retries is skipped, not slept through.
 
         records_dir: an existing folder that gets the record of every run, named after the scenario's file.
         make_model: who answers as a scenario's language model; the mock if None. It waits by a clock of its own.
         open_services: the mocks of one run and the way to them; in this process if None. keep_traces: whether results
-        have their `trace`.
+        have their `trace`. earlier: repetitions that scenarios have already, by their files.
         """
+        self._earlier = earlier or {}
         self._on_result = on_result
         self.keep_traces = keep_traces
         self._config = config
@@ -115,8 +117,8 @@ class EvalRunner:
         if isinstance(entry, InvalidScenario):
             return self.report_result(1, EvalResult.of_invalid(entry))
         model = None if self._make_model is None else self._make_model(entry)
-        results: list[EvalResult] = []
-        for number in range(1, repeat + 1):
+        results = self.earlier_results(entry)
+        for number in range(len(results) + 1, repeat + 1):
             result = await self._run_once(entry, model, number)
             is_last = number == repeat or not result.passed
             if is_last and model is not None and (problem := model.finish()) is not None:
@@ -126,6 +128,10 @@ class EvalRunner:
             if is_last:
                 break
         return EvalResult.of_repetitions(results, repeat)
+
+    def earlier_results(self, entry: EvalTestCase) -> list[EvalResult]:
+        """The repetitions that need not be run again, all of which passed."""
+        return list(self._earlier.get(entry.file or "", ()))
 
     async def _run_once(self, entry: EvalTestCase, model: ScenarioModel | None, number: int) -> EvalResult:
         if model is None:

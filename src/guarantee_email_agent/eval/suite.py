@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
     from guarantee_email_agent.eval.live import LiveEvaluation
+    from guarantee_email_agent.eval.resume import EarlierResults
     from guarantee_email_agent.eval.run_recorder import EvalRecorder
     from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
     from guarantee_email_agent.store.records import KeptRun
@@ -50,7 +53,7 @@ class EvalOptions(RunOptions):
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
     8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
     `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
-    kept: where the run is kept; None for nowhere.
+    kept: where the run is kept; None for nowhere. resume: the run that goes on, empty for the last interrupted one.
     """
 
     threshold: float
@@ -65,6 +68,7 @@ class EvalOptions(RunOptions):
     agent_mcp: McpTransport = "http"
     agent_timeout: float = 60.0
     kept: KeptRun | None = None
+    resume: str | None = None
 
 
 def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
@@ -100,19 +104,35 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live_evaluation(config, options)
+    recorder, earlier = _recorder(config, options, files, loader, at_once=(outside or live) is not None)
+    if earlier is not None:
+        options = replace(options, run_id=earlier.run.id, started=earlier.run.started)
+        if live is not None:
+            live.count_earlier(earlier.all())
     cost = None if live is None else live.cost
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live) if options.report_paths else None
-    recorder = _recorder(config, options, files, at_once=(outside or live) is not None)
-    results = _results(config, files, options, outside or live, loader, recorder)
+    todo = files if earlier is None else [file for file in files if file not in earlier.whole]
+    begun = None if earlier is None else earlier.begun
+    results = _results(config, todo, options, outside or live, loader, recorder, begun)
+    if earlier is not None:
+        results = _merged(files, earlier.whole, results)
     return run_and_report(title, results, len(files), reporter, write, began=began, recorder=recorder)
 
 
-def _recorder(config: Config, options: EvalOptions, files: Sequence[str], *, at_once: bool) -> EvalRecorder | None:
-    """None where the run is not kept: as that was asked for, or as the store cannot be used, which no gate rests on."""
+def _recorder(
+    config: Config, options: EvalOptions, files: Sequence[str], loader: EvalLoader, *, at_once: bool
+) -> tuple[EvalRecorder | None, EarlierResults | None]:
+    """Who keeps the run, and what it has already; neither where it is not kept.
+
+    That may be asked for, or be so since the store cannot be used: no gate rests on it, so that a warning says so. Only
+    where a run is to be resumed does it raise StoreError; ConfigurationError for a run that cannot go on.
+    """
     if options.kept is None:
-        return None
+        if options.resume is not None:
+            raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
+        return None, None
     from guarantee_email_agent.eval.run_recorder import EvalRecorder, new_run, warn_on_stderr
     from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
     from guarantee_email_agent.store.database import StoreError
@@ -121,12 +141,32 @@ def _recorder(config: Config, options: EvalOptions, files: Sequence[str], *, at_
     git = GitQuestion(config.source.parent if config.source is not None else options.directory)
     inputs = VerdictInputs(config, options.directory, options.llm, options.agent)
     run = new_run(config, inputs, len(files), {name: getattr(options, name) for name in options.__dataclass_fields__})
+    earlier = None
     try:
-        return EvalRecorder(options.kept, run, inputs, files, git, at_once=at_once)
-    except StoreError as error:
+        if options.resume is not None:
+            from guarantee_email_agent.eval.resume import find_earlier_results
+            from guarantee_email_agent.store.run_reader import SuiteKey
+
+            key = SuiteKey(run.command, run.suite, run.selection, run.agent, run.llm)
+            earlier = find_earlier_results(
+                options.kept.file, options.resume, key, files, inputs.set, loader, options.repeat
+            )
+            nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
+            sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
+        return EvalRecorder(options.kept, run, inputs, files, git, at_once=at_once, earlier=earlier), earlier
+    except AgentError as error:
         git.answer()
+        if options.resume is not None or not isinstance(error, StoreError):
+            raise
         warn_on_stderr(f"This run is not kept: {error.message}")
-        return None
+        return None, None
+
+
+def _merged(files: Sequence[str], earlier: Mapping[str, EvalResult], results: _Results) -> _Results:
+    """Earlier results and new ones, in the order of the files."""
+    with closing(results):
+        for file in files:
+            yield earlier[file] if file in earlier else next(results)
 
 
 def _scenario_files(options: EvalOptions) -> list[str]:
@@ -186,6 +226,7 @@ def _results(
     other: AgentEvaluation | LiveEvaluation | None,
     loader: EvalLoader,
     recorder: EvalRecorder | None = None,
+    begun: Mapping[str, Sequence[EvalResult]] | None = None,
 ) -> _Results:
     if other is not None:
         return other.results(
@@ -195,6 +236,7 @@ def _results(
             repeat=options.repeat,
             records_dir=options.records_dir,
             on_result=None if recorder is None else recorder.on_result,
+            earlier=begun,
         )
     jobs = min(options.jobs, len(files))
     if jobs > 1:

@@ -115,6 +115,12 @@ class MeteredModel(ModelClient):
         """What all answers took until now."""
         return ModelUsage(self.calls, self.usage, self.cost_usd, round(self._waited_s * 1000))
 
+    def add(self, usage: ModelUsage) -> None:
+        """Count what was paid for elsewhere, too."""
+        self.calls += usage.calls
+        self.usage += usage.tokens
+        self.cost_usd = None if usage.cost_usd is None or self.cost_usd is None else self.cost_usd + usage.cost_usd
+
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""
         asked = time.perf_counter()

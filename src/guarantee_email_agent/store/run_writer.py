@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -66,12 +66,13 @@ class RunWriter:
         warn: Callable[[str], None],
         *,
         at_once: bool = False,
-        resume: int | None = None,
+        resume: tuple[int, Mapping[int, int]] | None = None,
         keep_runs: int | None = None,
     ) -> None:
         """at_once: every result is on disk before `add` returns, for results that are paid for; else in batches.
 
-        resume: the number of an earlier run that goes on, with the results it has. keep_runs: the newest so many runs
+        resume: the number of an earlier run that goes on, and the positions of those results that stay, by their ids;
+        its others go. keep_runs: the newest so many runs
         are kept, and those that are older go. Raises StoreError.
         """
         self._warn = warn
@@ -92,7 +93,7 @@ class RunWriter:
                 self._database.connection.execute("PRAGMA synchronous = FULL")
             with self._database.transaction() as connection:
                 mark_killed_runs(connection, self._owners)
-                self.number = _begin(connection, run) if resume is None else _go_on(connection, resume, run)
+                self.number = _begin(connection, run) if resume is None else _go_on(connection, *resume, run)
                 self._owners.claim(self.number)  # before anybody can see the run
         except BaseException:
             self._database.close()
@@ -244,7 +245,12 @@ def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
     return cursor.lastrowid
 
 
-def _go_on(connection: sqlite3.Connection, number: int, run: NewRun) -> int:
+def _go_on(connection: sqlite3.Connection, number: int, kept: Mapping[int, int], run: NewRun) -> int:
+    connection.execute("UPDATE results SET position = -id WHERE run = ?", (number,))
+    connection.executemany("UPDATE results SET position = ? WHERE id = ?", [(kept[each], each) for each in kept])
+    gone = "run = ? AND position < 0"
+    connection.execute(f"DELETE FROM checks WHERE result IN (SELECT id FROM results WHERE {gone})", (number,))  # noqa: S608
+    connection.execute(f"DELETE FROM results WHERE {gone}", (number,))  # noqa: S608 - our own words
     changed = (
         "outcome = NULL, exit_code = NULL, ended = NULL, planned = ?, repeat = ?, threshold = ?, require_proof = ?"
     )

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -79,10 +79,11 @@ class AgentEvaluation:
         repeat: int,
         records_dir: Path | None,
         on_result: OnResult | None = None,
+        earlier: Mapping[str, Sequence[EvalResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
         """One result an entry, in their order; `total` of them. What is under way is ended where the caller stops.
 
-        on_result: as `EvalRunner` has it.
+        on_result, earlier: as `EvalRunner` has them.
         """
         self._server.start()
         own = self.is_own
@@ -93,6 +94,7 @@ class AgentEvaluation:
             open_services=open_services,
             on_result=None if on_result is None else partial(self._pass_on, on_result),
             keep_traces=on_result is not None,
+            earlier=earlier,
         )
         numbered_entries = list(enumerate(entries, 1))
 
@@ -131,7 +133,7 @@ class AgentEvaluation:
                 self._under_way.notify_all()
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
-        results: list[EvalResult] = []
+        results = runner.earlier_results(case)
         while len(results) < repeat and (not results or results[-1].passed):
             results.append(runner.report_result(len(results) + 1, self._run_once(case, runner)))
         return EvalResult.of_repetitions(results, repeat)

@@ -1,0 +1,149 @@
+"""`--resume`: what an interrupted run has already, so that nothing is paid for twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.llm.port import TokenUsage
+from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.records import InputSet
+from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun, SuiteKey
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+LAST_INTERRUPTED = ""
+"""What `--resume` asks for without a run."""
+
+
+class EarlierResults(NamedTuple):
+    """What an interrupted run has. whole: the results of scenarios that need not run again, by file.
+
+    begun: repetitions of those that still need some. kept: the place in the run of every result that stays, by its id
+    in the store. changed: how many results are out of date.
+    """
+
+    run: StoredRun
+    whole: Mapping[str, EvalResult]
+    begun: Mapping[str, Sequence[EvalResult]]
+    kept: Mapping[int, int]
+    changed: int
+
+    @property
+    def sentence(self) -> str:
+        """For people: what is taken over, and what is not."""
+        again = f", {self.changed} that changed since run again" if self.changed else ""
+        return f"Resuming {self.run.id}: {len(self.kept)} results are taken over{again}"
+
+    def all(self) -> Iterator[EvalResult]:
+        """Every repetition that is taken over."""
+        for result in self.whole.values():
+            yield from result.repetitions or (result,)
+        for results in self.begun.values():
+            yield from results
+
+
+def find_earlier_results(
+    file: Path,
+    wanted: str,
+    key: SuiteKey,
+    files: Sequence[str],
+    inputs: InputSet,
+    loader: EvalLoader,
+    repeat: int,
+) -> EarlierResults | None:
+    """Of the run `wanted`, or of the last interrupted one of the suite; None where there is none.
+
+    inputs: what verdicts depend on now. Raises StoreError for a store or run that cannot be found, and
+    ConfigurationError for a run that cannot go on.
+    """
+    try:
+        store = RunStore(file)
+    except StoreError as error:
+        if wanted == LAST_INTERRUPTED and error.code == "store_not_found":
+            return None
+        raise
+    with store:
+        if wanted == LAST_INTERRUPTED:
+            run = store.last_interrupted(key)
+        else:
+            run = store.find_run(wanted, key)
+            _refuse_what_cannot_go_on(store, run, key)
+        return None if run is None else _results_of(store, run, files, inputs, loader, repeat)
+
+
+def _refuse_what_cannot_go_on(store: RunStore, run: StoredRun, key: SuiteKey) -> None:
+    problem = None
+    if run.key != key:
+        problem = "is of another suite, selection, agent or model. Resume it with the options that it was begun with"
+    elif store.is_going_on(run):
+        problem = "still goes on"
+    elif run.outcome not in (None, "interrupted"):
+        problem = f"is complete ({run.outcome}). Leave --resume away to run anew"
+    if problem is not None:
+        raise ConfigurationError(f"The run {run.id} {problem}", "eval_cannot_resume")
+
+
+def _results_of(
+    store: RunStore, run: StoredRun, files: Sequence[str], inputs: InputSet, loader: EvalLoader, repeat: int
+) -> EarlierResults:
+    by_name = {Path(file).stem: (position, file) for position, file in enumerate(files, 1)}
+    whole: dict[str, EvalResult] = {}
+    begun: dict[str, list[EvalResult]] = {}
+    kept: dict[int, int] = {}
+    changed = 0
+    for name, stored in _by_case(store, run):
+        position, file = by_name.get(name, (0, ""))
+        case = next(iter(loader.iter_entries([file]))) if file else None
+        if not isinstance(case, EvalTestCase) or not all(_is_valid(store, each, case, inputs) for each in stored):
+            changed += len(stored)
+            continue
+        results = [_restored(store, each, case) for each in stored[:repeat]]
+        if len(results) == repeat or not results[-1].passed:
+            whole[file] = EvalResult.of_repetitions(results, repeat)
+        elif run.llm == "record":  # the exchanges of a scenario are kept together, once all of its runs are over
+            changed += len(stored)
+            continue
+        else:
+            begun[file] = results
+        kept |= {each.id: position for each in stored[:repeat]}
+    return EarlierResults(run, whole, begun, kept, changed)
+
+
+def _by_case(store: RunStore, run: StoredRun) -> Iterator[tuple[str, list[StoredResult]]]:
+    stored: list[StoredResult] = []
+    for each in store.results(run):
+        if stored and stored[0].position != each.position:
+            yield stored[0].name, stored
+            stored = []
+        stored.append(each)
+    if stored:
+        yield stored[0].name, stored
+
+
+def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs: InputSet) -> bool:
+    """Whether the result would be asked for in the same way today."""
+    if stored.input_set is None or store.input_set_digest(stored.input_set) != inputs.digest:
+        return False
+    return stored.source_hash == hashlib.sha256((case.text or "").encode(errors="surrogatepass")).digest()
+
+
+def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:
+    transcript = store.transcript(stored)
+    usage, elapsed_ms = stored.usage, round(stored.duration_ms)
+    tokens = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return EvalResult(
+        case,
+        stored.verdict == "passed",
+        [str(FailedCheck(*check)) for check in store.checks(stored)],
+        {**transcript.response, "processing_time_ms": elapsed_ms},
+        elapsed_ms,
+        usage=ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None,
+        trace=transcript.trace,
+        judgement=transcript.judgement,
+    )

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import MODULE, environment
+from kept_suite import KeptSuite
+from scenario_folder import failing
+
+from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> KeptSuite:
+    suite = KeptSuite(tmp_path / "scenarios")
+    suite.write(1)
+    suite.write(2, failing)
+    suite.write(3)
+    return suite
+
+
+def executed(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message.rpartition(" ")[2] for message in caplog.messages if message.startswith("Executing eval: ")]
+
+
+def test_what_ran_is_taken_over_and_the_report_is_that_of_the_whole(
+    suite: KeptSuite, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("INFO")
+    whole = suite.timeless_report()
+    assert suite.run_until(2) == 130
+    caplog.clear()
+    report_file = suite.folder.parent / "resumed.json"
+    assert suite.run(resume="", json_file=report_file) == 4
+    assert executed(caplog) == ["valid_warranty_003"]
+    assert capsys.readouterr().err == "Resuming run-1: 2 results are taken over\n"
+    report = json.loads(report_file.read_bytes())
+    assert (report["run_id"], report["totals"]) == ("run-1", whole["totals"])
+    for each in report["results"]:
+        each.pop("processing_time_ms")
+        each["actual_output"].pop("processing_time_ms")
+    assert report["results"] == whole["results"]
+    with RunStore(suite.file) as store:
+        (run,) = store.runs()
+        assert (run.outcome, run.exit_code, run.total, run.passed) == ("failed", 4, 3, 2)
+        assert [each.position for each in store.results(run)] == [1, 2, 3]
+
+
+def test_a_changed_scenario_runs_again(
+    suite: KeptSuite, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite.run_until(2)
+    suite.write(2)
+    caplog.set_level("INFO")
+    assert suite.run(resume="") == 0
+    assert executed(caplog) == ["valid_warranty_002", "valid_warranty_003"]
+    assert "1 results are taken over, 1 that changed since run again" in capsys.readouterr().err
+    assert [each.verdict for each in suite.results()] == ["passed", "passed", "passed"]
+
+
+def test_a_changed_judge_or_instruction_runs_all_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
+    suite.run_until(2)
+    (suite.folder / "judge.py").write_text("")
+    caplog.set_level("INFO")
+    suite.run(resume="")
+    assert len(executed(caplog)) == 3
+
+
+def test_a_file_that_came_before_the_others_moves_them(suite: KeptSuite) -> None:
+    suite.run_until(2)
+    suite.write(0)
+    suite.run(resume="")
+    found = [(each.position, each.name) for each in suite.results()]
+    assert found == [(number + 1, f"valid_warranty_{number:03}") for number in range(4)]
+
+
+def test_without_an_interrupted_run_a_new_one_begins(suite: KeptSuite, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        suite.run(resume="")
+        assert capsys.readouterr().err.startswith("Nothing to resume: ")
+    with RunStore(suite.file) as store:
+        assert [run.total for run in store.runs()] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [("run-1", "is complete"), ("../../etc/passwd", "is no id of a run"), ("run-9", "there is no run run-9")],
+)
+def test_a_run_that_cannot_go_on_is_refused(suite: KeptSuite, run: str, message: str) -> None:
+    suite.run()
+    with pytest.raises((StoreError, ConfigurationError), match=message) as caught:
+        suite.run(resume=run)
+    assert caught.value.exit_code == 2
+
+
+def test_a_run_of_another_suite_is_refused(suite: KeptSuite) -> None:
+    suite.run_until(1, only=("valid_warranty_00[12]",))
+    with pytest.raises(ConfigurationError, match="is of another suite, selection, agent or model"):
+        suite.run(resume="run-1")
+
+
+def test_a_store_that_cannot_be_used_ends_a_resumed_run(suite: KeptSuite) -> None:
+    suite.file.mkdir()
+    with pytest.raises(StoreError, match="it is a folder"):
+        suite.run(resume="")
+
+
+def test_without_a_store_nothing_can_be_resumed(suite: KeptSuite) -> None:
+    with pytest.raises(ConfigurationError, match="--resume needs the run store"):
+        suite.evaluate(resume="")
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_leaves_a_sound_store_and_a_run_that_can_go_on(tmp_path: Path) -> None:
+    suite = KeptSuite(tmp_path / "scenarios")
+    for number in range(1, 61):
+        suite.write(number)
+    (tmp_path / "config.yaml").write_text("store: {file: runs.db}\n", encoding="utf-8")
+    command = [*MODULE, "eval", "--eval-dir", str(suite.folder), "--repeat", "20", "--json", "report.json", "--resume"]
+    moments = random.Random(7)
+    kills = 0
+    for _ in range(50):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(moments.uniform(0.05, 1.2))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+        if suite.file.exists():
+            with sqlite3.connect(suite.file) as connection:
+                assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert kills > 10
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert (report["totals"]["passed"], report["interrupted"]) == (60, False)
+    with RunStore(suite.file) as store:
+        run = store.find_run("last")
+        assert len(list(store.results(run))) == 60 * 20
+        assert (run.outcome, run.total) == ("passed", 60)

@@ -1,0 +1,49 @@
+"""A folder of scenarios whose evaluations are kept in a run store beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenario_folder import ROOT, ScenarioFolder
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval import suite as suite_module
+from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.store.records import KeptRun
+from guarantee_email_agent.store.run_reader import RunStore, StoredResult
+
+
+class KeptSuite(ScenarioFolder):
+    """The same, with what was kept of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, load_config(cwd=ROOT, environ={}))
+        self.file = folder.parent / "runs.db"
+        self._number = 0
+
+    def run(self, **options: Any) -> int:
+        self._number += 1
+        kept = KeptRun(self.file, None, lambda: "2026-01-18T10:00:01Z")
+        values = {"kept": kept, "run_id": f"run-{self._number}", "started": "2026-01-18T10:00:00Z", **options}
+        return self.evaluate(**values)[0]
+
+    def results(self, name: str = "last") -> list[StoredResult]:
+        with RunStore(self.file) as store:
+            return list(store.results(store.find_run(name)))
+
+    def run_until(self, count: int, **options: Any) -> int:
+        """A run that Ctrl-C stops after so many scenarios."""
+        whole = suite_module._run_one_by_one
+
+        def stopped(*arguments: Any) -> Iterator[EvalResult]:
+            results = whole(*arguments)
+            for _ in range(count):
+                yield next(results)
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(suite_module, "_run_one_by_one", stopped)
+            return self.run(**options)
