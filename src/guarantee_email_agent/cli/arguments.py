@@ -154,6 +154,20 @@ def kept_run(settings: StoreSettings, source: Path | None, *, keep: bool) -> Kep
     return KeptRun(run_store_file(settings, source), settings.keep_runs, lambda: iso_time(datetime.now(UTC)))
 
 
+def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
+    """The same for a command that need not have a configuration: without one, what `eval` would read here counts."""
+    if config is None and keep:
+        from guarantee_email_agent.config.loader import load_config
+        from guarantee_email_agent.reporting.terminal import warn_on_stderr
+        from guarantee_email_agent.utils.errors import ConfigurationError
+
+        try:
+            config = load_config()
+        except ConfigurationError as error:
+            warn_on_stderr(f"This run is not kept: {error.message.splitlines()[0]}. --no-store silences this")
+    return None if config is None else kept_run(config.store, config.source, keep=keep)
+
+
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
     """Where results for people go: to stdout, unless a report is written there."""
     if paths := [path for path in (options.json_file, options.junit_file) if path is not None]:

@@ -49,6 +49,7 @@ def add_grade(commands: arguments.Commands) -> None:
     arguments.add_allow_option(parser)
     arguments.add_report_options(parser, "verdict")
     parser.add_argument("--config", type=Path, metavar="FILE", help="read tasks.allow of this configuration")
+    arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
 
@@ -59,7 +60,12 @@ def _run(options: argparse.Namespace) -> int:
     # Whoever judges the work of another agent has no configuration of ours, and needs none.
     config = arguments.load_config_and_log(options.config, options.verbose) if options.config else None
     return grade_command(
-        arguments.options_as(GradeOptions, options, allowed=arguments.task_allowance(config, options.allow)),
+        arguments.options_as(
+            GradeOptions,
+            options,
+            allowed=arguments.task_allowance(config, options.allow),
+            kept=arguments.kept_run_beside(config, keep=not options.no_store),
+        ),
         arguments.results_stream(options),
         console=sys.stderr,
         read_stdin=lambda size: sys.stdin.buffer.read(size) if sys.stdin else b"",

@@ -77,6 +77,7 @@ def add_solve(commands: arguments.Commands) -> None:
         metavar="FILE",
         help="configuration for tasks.allow and, with --agent llm, the model (else $CONFIG_PATH, config.yaml)",
     )
+    arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
 
@@ -95,6 +96,7 @@ def _run(options: argparse.Namespace) -> int:
             options,
             limits=arguments.options_as(RunLimits, options),
             allowed=arguments.task_allowance(config, options.allow),
+            kept=arguments.kept_run_beside(config, keep=not options.no_store),
         ),
         arguments.results_stream(options),
         console=sys.stderr,

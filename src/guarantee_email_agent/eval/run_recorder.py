@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
+from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 from guarantee_email_agent.utils.git_state import GitQuestion, GitState
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 _CHECK_S: Final = 0.25
 """How often the files are looked at that verdicts depend on, where many scenarios run in that time."""
-
-
-def warn_on_stderr(message: str) -> None:
-    """What goes wrong with the store is no result, and must not be missed."""
-    sys.stderr.write(f"WARNING {message}\n")
 
 
 class EvalRecorder:

@@ -21,7 +21,7 @@ from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import TextStream, pluralize
+from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -133,7 +133,7 @@ def _recorder(
         if options.resume is not None:
             raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
         return None, None
-    from guarantee_email_agent.eval.run_recorder import EvalRecorder, new_run, warn_on_stderr
+    from guarantee_email_agent.eval.run_recorder import EvalRecorder, new_run
     from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
     from guarantee_email_agent.store.database import StoreError
     from guarantee_email_agent.utils.git_state import GitQuestion

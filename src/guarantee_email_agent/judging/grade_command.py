@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
@@ -38,6 +38,10 @@ from guarantee_email_agent.reporting.terminal import Progress, TextStream, plura
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+    from guarantee_email_agent.store.records import KeptRun
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +76,7 @@ class GradeOptions(RunOptions):
     `validate` is given; "-" for the first two is stdin. results: a folder of records, or a file of JSON lines.
     timeout_s: seconds for each judge. allowed: the most that a task may ask for.
     transcript: whose the results are, `openai`, `langchain` or `inspect`; None: they are records.
+    kept: where the run is kept; None for nowhere.
     """
 
     answer: str | None = None
@@ -81,6 +86,7 @@ class GradeOptions(RunOptions):
     timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
     transcript: str | None = None
+    kept: KeptRun | None = None
 
 
 def grade_command(options: GradeOptions, stream: TextStream, console: TextStream, read_stdin: ReadStdin) -> int:
@@ -105,7 +111,19 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
         GradeReporter(stream, measures_agent=not options.validate),
         partial(write_task_reports, "grade", options) if options.report_paths else None,
         progress=Progress(console, count, "judged"),
+        recorder=_recorder(options, count),
     )
+
+
+def _recorder(options: GradeOptions, planned: int) -> GradeRecorder | None:
+    if options.kept is None or options.validate:
+        return None
+    from guarantee_email_agent.judging.run_recorder import grade_recorder  # SQLite
+
+    file = options.result_file
+    records = options.results or (Path(file) if file is not None and file != STDIN else None)
+    shown = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
+    return grade_recorder(options.kept, options.directory, records, command="grade", planned=planned, options=shown)
 
 
 def _results(pending: Iterator[_Pending], jobs: int) -> Generator[Graded, None, None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Final, Protocol
 
@@ -83,6 +84,12 @@ class Progress:
             self._visible = False
             self._stream.write(_CLEAR_LINE)
             self._stream.flush()
+
+
+def warn_on_stderr(message: str) -> None:
+    """One line, for what is no result and must not be missed, whatever the log shows."""
+    sys.stderr.write(f"WARNING {message}\n")
+    sys.stderr.flush()
 
 
 def pluralize(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
@@ -34,6 +34,10 @@ from guarantee_email_agent.solving.tools import SandboxApi
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+    from guarantee_email_agent.store.records import KeptRun
+
 logger = logging.getLogger(__name__)
 
 AgentKind = Literal["llm", "script", "command", "human"]
@@ -48,6 +52,7 @@ class SolveOptions(RunOptions):
     directory: a task or a folder of tasks. script: for the agent `script`, a file, or a folder with one for each task.
     command: for the agent `command`. model: for the agent `llm`, if not the configured one. judge_timeout_s: seconds
     for each judge, None as the task says. allowed: the most that a task may ask for.
+    kept: where the run is kept; None for nowhere.
     """
 
     output_dir: Path
@@ -60,6 +65,7 @@ class SolveOptions(RunOptions):
     limits: RunLimits = field(default_factory=RunLimits)
     judge_timeout_s: float | None = None
     allowed: TaskAllowance = NOTHING_MORE
+    kept: KeptRun | None = None
 
 
 def solve_command(
@@ -110,6 +116,25 @@ def solve_command(
         GradeReporter(stream),
         partial(write_task_reports, "solve", options) if options.report_paths else None,
         progress=Progress(console, len(tasks), "done"),
+        recorder=_recorder(options, len(tasks)),
+    )
+
+
+def _recorder(options: SolveOptions, planned: int) -> GradeRecorder | None:
+    if options.kept is None:
+        return None
+    from guarantee_email_agent.judging.run_recorder import grade_recorder  # SQLite
+
+    shown = {"sandbox": options.sandbox, "jobs": options.jobs, "run_all": options.run_all}
+    return grade_recorder(
+        options.kept,
+        options.directory,
+        options.output_dir,
+        command="solve",
+        planned=planned,
+        agent=options.agent,
+        model=options.model or "",
+        options=shown,
     )
 
 

@@ -143,8 +143,9 @@ def test_full_disk_is_one_line_and_breaks_nothing(bench: Bench, make_task: MakeT
         "echo first", "head -c 20000 /dev/zero | tr '\\0' x", options=("--jobs", jobs), preexec_fn=_leave_little_room
     )
     assert done.returncode == 2
-    [error] = _errors(done)
+    *warnings, error = _errors(done)
     assert "one.json: the record cannot be written (File too large)" in error
+    assert all("run store" in line or "not kept" in line for line in warnings)
     assert sorted(path.suffix for path in bench.results.iterdir()) == [".json"] * len(list(bench.results.iterdir()))
     assert bench.record("one")["execution_trace"][0]["feedback"]["message"] == "first"
     assert bench.run().returncode == 0
@@ -154,8 +155,9 @@ def test_disk_that_is_full_from_the_start_is_one_line(bench: Bench, make_task: M
     make_task("one", settings=f"note: {'x' * 20_000}\n")
     done = bench.run(preexec_fn=_leave_little_room)
     assert done.returncode == 2
-    [error] = _errors(done)
+    *warnings, error = _errors(done)
     assert "one.json: the record cannot be written (File too large)" in error
+    assert all("run store" in line or "not kept" in line for line in warnings)
 
 
 def _leave_little_room() -> None:

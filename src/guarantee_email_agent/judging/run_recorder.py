@@ -1,0 +1,110 @@
+"""Keeps a run of `grade` or `solve` in the run store while it goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.judging.verdict import Graded
+from guarantee_email_agent.reporting.run_report import RunOutcome
+from guarantee_email_agent.reporting.terminal import warn_on_stderr
+from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.records import Check, Input, InputSet, KeptRun, NewResult, NewRun
+from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.utils.git_state import GitQuestion
+
+_MAX_BYTES: Final = 1 << 20
+"""Of a task's file whose content is kept; of larger ones only the digest of that much, and the size."""
+
+
+class GradeRecorder:
+    """One run; `add` is called in the order of the results."""
+
+    def __init__(self, kept: KeptRun, run: NewRun, tasks: Path, record_of: Path | None) -> None:
+        """tasks: a task's folder, or a folder of them. record_of: the record that is judged, or a folder of records.
+
+        Raises StoreError.
+        """
+        self._kept, self._tasks, self._record_of = kept, tasks, record_of
+        self._git = GitQuestion(tasks)
+        self._position = 0
+        try:
+            at_once = run.command == "solve"
+            self._writer = RunWriter(kept.file, run, warn_on_stderr, at_once=at_once, keep_runs=kept.keep_runs)
+        except StoreError:
+            self._git.answer()
+            raise
+
+    def add(self, result: Graded) -> None:
+        self._position += result.index == 1
+        verdict = result.verdict
+        reason = verdict.error or verdict.feedback
+        self._writer.add(
+            NewResult(
+                name=result.task_name,
+                position=self._position,
+                repetition=result.index,
+                verdict=verdict.verdict,
+                category="tasks",
+                duration_ms=verdict.duration_ms,
+                inputs=InputSet(self._inputs(result)),
+                checks=() if verdict.verdict == "passed" else (Check("test", reason),),
+                judgement=verdict.as_dict(),
+            )
+        )
+
+    def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
+
+    def _inputs(self, result: Graded) -> Iterator[Input]:
+        """The files of the task, and the record."""
+        yield Input.of("package", "version", __version__.encode())
+        own = self._tasks / result.task_name
+        folder = own if own.is_dir() else self._tasks
+        for path in _files(folder):
+            kind = "judge" if path.suffix == ".py" else "task"
+            yield from _input(kind, path.name, path)
+        if self._record_of is not None:
+            is_folder = self._record_of.is_dir()
+            path = self._record_of / f"{result.task_name}.json" if is_folder else self._record_of
+            yield from _input("record", path.name, path, keep=False)
+
+
+def grade_recorder(kept: KeptRun | None, tasks: Path, records: Path | None, **run: Any) -> GradeRecorder | None:
+    """None where the run is not kept: as that was asked for, or as the store cannot be used, which no gate rests on.
+
+    records: the record that is judged, or the folder of them. run: what `NewRun` has beside the suite.
+    """
+    if kept is None:
+        return None
+    started = kept.now()
+    run_id = f"{''.join(character for character in started if character not in '-:Z')}-{os.urandom(4).hex()}"
+    new = NewRun(id=run_id, suite=tasks.absolute().as_posix(), started=started, package_version=__version__, **run)
+    try:
+        return GradeRecorder(kept, new, tasks, records)
+    except StoreError as error:
+        warn_on_stderr(f"This run is not kept: {error.message}")
+        return None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_file() and entry.name[0] != ".")
+    except OSError:
+        return []
+
+
+def _input(kind: str, name: str, path: Path, *, keep: bool = True) -> Iterator[Input]:
+    """Nothing where it cannot be read: the verdict says so."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return
+    if size > _MAX_BYTES:
+        content, keep = b"%d " % size + content, False
+    yield Input.of(kind, name, content, keep=keep)

@@ -1,0 +1,101 @@
+"""What `grade` leaves in the run store."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
+from guarantee_email_agent.store.records import KeptRun
+from guarantee_email_agent.store.run_reader import RunStore
+
+JUDGE = """\
+def test(result):
+    print("looking")
+    return {"passed": result["task_result"] == "42", "feedback": "said " + result["task_result"], "details": {"n": 1}}
+"""
+
+
+class KeptGrading:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "runs.db"
+        self.tasks, self.records = folder / "tasks", folder / "records"
+        self.records.mkdir()
+        for name, answer in (("six", "42"), ("seven", "41")):
+            task = self.tasks / name
+            task.mkdir(parents=True)
+            (task / "task.yaml").write_text("instruction: Say it.\n")
+            (task / "test.py").write_text(JUDGE)
+            (self.records / f"{name}.json").write_text(json.dumps({"task_result": answer}))
+
+    def grade(self, **options: Any) -> int:
+        kept = KeptRun(self.file, None, lambda: "2026-01-18T10:00:00Z")
+        values = {"directory": self.tasks, "results": self.records, "kept": kept, **options}
+        return grade_command(GradeOptions(**values), io.StringIO(), io.StringIO(), lambda _: b"")
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> KeptGrading:
+    return KeptGrading(tmp_path)
+
+
+def test_every_verdict_is_kept_with_what_the_judge_said(grading: KeptGrading) -> None:
+    assert grading.grade() == 4
+    with RunStore(grading.file) as store:
+        run = store.find_run("last")
+        results = list(store.results(run))
+        judgements = [store.transcript(each).judgement for each in results]
+        (check,) = store.checks(results[0])
+    assert (run.command, run.suite, run.outcome, run.exit_code) == ("grade", grading.tasks.as_posix(), "failed", 4)
+    assert (run.planned, run.total, run.passed, run.failed) == (2, 2, 1, 1)
+    assert run.id.startswith("20260118T100000-")
+    assert [(each.name, each.verdict) for each in results] == [("seven", "failed"), ("six", "passed")]
+    assert judgements[0] == {
+        "verdict": "failed",
+        "feedback": "said 41",
+        "details": {"n": 1},
+        "error": None,
+        "output": "looking\n",
+    }
+    assert (check.name, check.reason) == ("test", "said 41")
+
+
+def test_what_a_verdict_depended_on_is_named_and_the_record_stays_where_it_is(grading: KeptGrading) -> None:
+    grading.grade()
+    with RunStore(grading.file) as store:
+        first = next(store.results(store.find_run("last")))
+        inputs = {(each.kind, each.name): each.content for each in store.inputs(first.input_set or 0)}
+    assert inputs["judge", "test.py"] == JUDGE.encode()
+    assert inputs["task", "task.yaml"] == b"instruction: Say it.\n"
+    assert inputs["record", "seven.json"] is None
+
+
+def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> None:
+    lines = [{"task_name": "six", "task_result": answer} for answer in ("42", "41", "42")]
+    file = grading.folder / "records.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    grading.grade(results=file)
+    with RunStore(grading.file) as store:
+        run = store.find_run("last")
+        history = [(each.name, each.repetition, each.verdict) for each in store.results(run)]
+    assert history == [
+        ("seven", 1, "error"),
+        ("six", 1, "passed"),
+        ("six", 2, "failed"),
+        ("six", 3, "passed"),
+    ]
+
+
+def test_a_check_of_the_judges_is_no_run(grading: KeptGrading) -> None:
+    grading.grade(results=None, validate=True)
+    assert not grading.file.exists()
+
+
+def test_a_store_that_cannot_be_used_is_a_warning(grading: KeptGrading, capsys: pytest.CaptureFixture[str]) -> None:
+    grading.file.mkdir()
+    assert grading.grade() == 4
+    assert capsys.readouterr().err.startswith(f"WARNING This run is not kept: {grading.file}: it is a folder.")
