@@ -120,6 +120,8 @@ def test_a_name_that_stands_in_the_mail_is_given_to_nobody() -> None:
         ("aleja Jana Pawła II 15", "Example Street 1"),
         ("12 bis, rue de la République", "Example Street 1"),
         ("C/ Mayor, 14", "Example Street 1"),
+        ("7B Kingfisher Court", "Example Street 1"),
+        ("Storgatan 14, 211 42 Malmö", "Example Street 1, 10001 Exampletown"),
         ("Avda. de la Constitución 45", "Example Street 1"),
         ("10115 Berlin", "10001 Exampletown"),
         ("see https://shop.de/order/99812?user=anna.", "see https://www.example.com/1"),

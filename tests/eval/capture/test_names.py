@@ -30,6 +30,7 @@ def names(body: str, *headers: str) -> list[str]:
         ("Sehr geehrte Frau Dr. med. Ulla Schmitz-Janssen,\nes geht nicht.", ["Ulla", "Schmitz-Janssen"]),
         ("i. A. Sabine Krüger\nUnser Mandant Otto Vogel klagt.", ["Otto", "Vogel", "Sabine", "Krüger"]),
         ("Il titolare, M. Étienne D'Alembert, e la Sig.ra Bianchi", ["Étienne", "D'Alembert", "Bianchi"]),
+        ("Mon mari, Gérard Petit, l'a acheté au nom de Odile Petit.\nMerci d'avance", ["Odile", "Petit", "Gérard"]),
         ("My wife Angela bought it, our son Dmitri broke it.", ["Angela", "Dmitri"]),
         ("Am 05.01.2026 um 10:03 schrieb Klaus-Dieter Hahn:\n> Ja\n> danke", ["Klaus-Dieter", "Hahn"]),
         ("W dniu 5.01.2026 Bartosz Lis napisał(a):\n> Tak", ["Bartosz", "Lis"]),

@@ -46,10 +46,10 @@ _PATTERNS: Final[Mapping[str, str]] = {
     ),
     "street": (
         rf"(?<![\w-])(?:[{_UPPER}][\w.-]{{1,30}}[ ])?[\w-]{{0,30}}(?:[Ss]tra(?:ß|ss)e|[Ss]tr\.|[Gg]asse|[Aa]llee|"
-        rf"[Pp]latz|[Ww]eg|[Dd]amm|[Uu]fer|straat|laan|plein|gracht)[ ]\d{{1,4}}[ ]?[a-z]?\b|"
-        rf"\b\d{{1,5}}[ ](?:[{_UPPER}][\w'.-]{{1,30}}[ ]){{1,3}}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|Drive|Dr|Court|"
-        rf"Boulevard|Blvd|Way|Close|Square|Terrace|Place|Crescent|Grove|Gardens|Hill|Mews|Row|Walk|Parade|Highway|"
-        r"Parkway|Circle|Trail)\b|"
+        rf"[Pp]latz|[Ww]eg|[Dd]amm|[Uu]fer|straat|laan|plein|gracht|gatan|vägen|gade|veien)[ ]\d{{1,4}}[ ]?[a-z]?\b|"
+        rf"\b\d{{1,5}}[A-Za-z]?[ ](?:[{_UPPER}][\w'.-]{{1,30}}[ ]){{1,3}}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|"
+        rf"Drive|Dr|Court|Boulevard|Blvd|Way|Close|Square|Terrace|Place|Crescent|Grove|Gardens|Hill|Mews|Row|Walk|"
+        r"Parade|Highway|Parkway|Circle|Trail)\b|"
         r"\b(?:Am|Im|An[ ]de[rnm]|Auf[ ]de[rm]|Unter[ ]den|Zu[mr]|In[ ]de[rn]|Hinter[ ]de[rm]|Beim)[ ]"
         rf"(?!(?:{_DAYS})\b)(?:[{_UPPER}][\w-]{{2,30}}[ ]){{1,3}}\d{{1,3}}[ ]?[a-z]?"
         r"(?=[ \t]{0,20}(?:$|\n|[,;]|\.(?:\s|$)))|"
@@ -62,7 +62,8 @@ _PATTERNS: Final[Mapping[str, str]] = {
         r"[^\n,\d]{1,40},?[ ]\d{1,4}"
     ),
     "place": (
-        rf"(?m:(?<=, )|^[ \t>]{{0,20}})(?:[A-Z]{{1,2}}-)?(?:\d{{4,5}}|\d\d-\d{{3}})[ ][{_UPPER}][\w-]{{1,30}}"
+        rf"(?m:(?<=, )|^[ \t>]{{0,20}})(?:[A-Z]{{1,2}}-)?(?:\d{{4,5}}|\d\d-\d{{3}}|\d{{3}}[ ]\d\d)[ ]"
+        rf"[{_UPPER}][\w-]{{1,30}}"
         r"(?:[ ][\w-]{1,30}){0,2}(?=[ \t]{0,20}(?:$|\n|,))|"
         r"\b[A-Z]{1,2}\d[A-Z\d]?[ ]\d[A-Z]{2}\b|\b[A-Z]\d[\dW][ ][A-Z\d]{4}\b"  # LS6 2AB, D02 XY45
     ),

@@ -25,7 +25,8 @@ _TITLE: Final = re.compile(
 _INTRODUCTION: Final = re.compile(
     r"(?i:\b(?:my name is|my name's|i am|i'm|this is|mein name ist|ich hei(?:ß|ss)e|ich bin|nazywam się|mam na imię|"
     r"je m['’]appelle|mon nom est|je soussignée?|me llamo|mi nombre es|soy|mi chiamo|mijn naam is|ik ben|is called|"
-    r"hei(?:ß|ss)t|nazywa się|s['’]appelle|se llama|si chiama|z\.[ ]?hd\.|c/o|attn\.?:?))[ \t]+"
+    r"hei(?:ß|ss)t|nazywa się|s['’]appelle|se llama|si chiama|z\.[ ]?hd\.|c/o|attn\.?:?|on behalf of|"
+    r"in the name of|im namen von|na nazwisko|w imieniu|au nom de|a nombre de))[ \t]+"
     rf"({_FULL_NAME})"
 )
 _SALUTATION: Final = re.compile(
@@ -40,7 +41,7 @@ _RELATION: Final = re.compile(
     r"(?:nachbar|kolleg|freund|mieter|vermieter|mandant|inhaber|kontoinhaber)(?:in|e|en)?|żon[aąęy]|mąż|męża|syn|"
     r"córk[aąęi]|brat|siostra|sąsiad(?:ka)?|właściciel(?:ka)?|femme|épouse|mari|fils|fille|voisine?|frère|sœur|"
     r"titulaire|mujer|esposa|marido|esposo|hij[oa]|herman[oa]|vecin[oa]|titular|moglie|marito|figli[oa]|fratello|"
-    rf"sorella|vrouw|zoon|dochter))[ \t]+({_FULL_NAME})"
+    rf"sorella|vrouw|zoon|dochter))\b[ \t]*,?[ \t]+({_FULL_NAME})"
 )
 _SIGNED_FOR: Final = re.compile(
     r"(?im)^[ \t>]*(?:i\.[ ]?[av]\.|ppa\.?|p\.[ ]?p\.|gez\.|gezeichnet|fdo\.?|firmado(?: por)?|signed(?: by)?|"
@@ -70,7 +71,8 @@ _CLOSING: Final = re.compile(
     r"(?:mit )?(?:freundliche[nr]?|beste[n]?|viele[n]?|schöne[n]?|liebe[n]?|herzliche[n]?)?[ ]?"
     r"(?:grüße[n]?|grüsse[n]?|gruß|gruss|danke?)|mfg|lg|vg|z poważaniem|pozdrawiam|pozdrowienia|dziękuję|cordialement|"
     r"merci|bien à vous|salutations|saludos|un saludo|atentamente|gracias|(?:cordiali|distinti) saluti|saluti|grazie|"
-    r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)(?: in advance| im voraus| z góry)?)"
+    r"(?:met )?(?:vriendelijke )?groet(?:en|jes)?|bedankt)"
+    r"(?: in advance| im voraus| z góry| d['’]avance| de antemano)?)"
     r"[ \t]*[,.!–-]*[ \t]*(.{0,60})$"
 )
 _WORDS_BESIDE_NAMES: Final = """
