@@ -90,7 +90,9 @@ def test_a_folder_of_records_among_the_tasks_may_be_a_file_of_lines(folders: Fol
     folders.records = folders.tasks / "results" / "runs.jsonl"
     folders.records.parent.mkdir()
     folders.records.write_text('{"task_name": "b", "task_result": "42"}\n')
-    assert [result["task_name"] for result in folders.grade()] == ["b", "c", "d", "e", "f"]
+    results = folders.grade()
+    assert [result["task_name"] for result in results] == ["b", "c", "d", "e", "f"]
+    assert results[-1]["error"] == f"there is no record of this task in {folders.records}"
 
 
 @pytest.mark.parametrize(

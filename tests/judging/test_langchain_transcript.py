@@ -76,7 +76,7 @@ def test_nothing_else_of_a_state_reaches_the_record() -> None:
         ([{"type": "dream", "content": "x"}], "message 1 has the type 'dream', which is none of human, ai"),
         ([["human", "x"], None], "message 2 is null, not an object"),
         ([{"lc": 1, "type": "not_implemented", "id": ["x"]}], "message 1 has the type 'not_implemented'"),
-        ([{"type": "ai", "content": 7}], "the content of message 1 is 7, not a list"),
+        ([{"type": "ai", "content": 7}], "the content of message 1 is 7, neither text nor a list of parts"),
         ([{"type": "ai", "tool_calls": [{"args": {}}]}], "message 1 has a tool call without a name"),
     ],
 )

@@ -108,6 +108,8 @@ def test_the_function_calls_of_before_there_were_tools() -> None:
         ([{"role": 7}], "message 1 has the role 7"),
         ([None], "message 1 is null, not an object"),
         ([{"type": "dream"}], "message 1 has the type 'dream', which is neither a message nor a tool call"),
+        ([{"type": "human", "content": "x"}], "a tool call. Messages of LangChain are read with --from langchain"),
+        ([{"role": "user", "content": 7}], "the content of message 1 is 7, neither text nor a list of parts"),
         ([{"role": "assistant", "tool_calls": [{}]}], "a tool call of message 1 is null"),
         ([{"role": "assistant", "tool_calls": [{"function": {}}]}], "message 1 has a tool call without a name"),
         ([{"role": "assistant", "tool_calls": 1}], "'tool_calls' of message 1 is 1, not a list"),

@@ -132,6 +132,7 @@ class TestFiles:
             (b"", "task_record_invalid", "The text is empty"),
             (b"{'task_result': 42}", "task_record_invalid", "no JSON (line 1, column 2)"),
             (b"[]", "task_record_invalid", "not a list"),
+            (b'{"messages": [{"role": "user"}]}', "task_record_invalid", "with --from openai or langchain"),
             (b'"42"', "task_record_invalid", "not text"),
             (b"null", "task_record_invalid", "not null"),
             (b"42", "task_record_invalid", "not 42"),

@@ -105,6 +105,8 @@ class TestLines:
             (b'{"task_result": "1"}\n', "2: the record has no task_name. Add it"),
             (b'{"task_name": 7}\n', "2: task_name is 7, not text"),
             (b'{"task_name": "\xff"}\n', "2: this is not UTF-8 text (byte 16 of the line)"),
+            (b'{"\0t\0a": 1}\n', "2: this holds zero bytes, as UTF-16 text does"),
+            (b"\x1f\x8b\x08\x00\xff\n", "2: the file is compressed (gzip). Unpack it first"),
             (b"[" * 100_000 + b"\n", "2: nested too deep"),
             (b'{"task_name": ' + b"9" * 9_000 + b"}\n", "2: holds a number that is too long"),
             (b'{"task_name": "six", "task_res', "was it cut off?"),

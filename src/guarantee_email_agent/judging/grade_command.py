@@ -150,18 +150,22 @@ def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int
         else:
             index = find_records(options.results, tasks, _converter(options.transcript))
         missing = sum(not index.count_of(name) for name in tasks)
-        return index.count + len(index.problems) + missing, _pending_records(tasks, index, terms)
+        return index.count + len(index.problems) + missing, _pending_records(tasks, index, options.results, terms)
     task = load_task(options.directory)
     record = _read_single_record(options, read_stdin)
     return 1, iter([_Pending(task.name, partial(grade_task, task, record, **terms))])
 
 
-def _pending_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, terms: _Terms) -> Iterator[_Pending]:
+def _pending_records(
+    tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path, terms: _Terms
+) -> Iterator[_Pending]:
     """Every record of every task, in the order of the tasks' names; then the records that name no task."""
     for name in sorted({*tasks, *index.task_names}, key=lambda name: name.encode("utf-8", "surrogatepass")):
         of = index.count_of(name)
         if not of:
             problem = f"there is no record {printable(name)}{RECORD_ENDING} for this task"
+            if results.is_file():
+                problem = f"there is no record of this task in {printable(str(results))}"
             task = tasks[name]
             error = task.message if isinstance(task, InvalidTask) else problem
             yield _Pending(name, partial(Verdict, "error", error=error))

@@ -103,6 +103,9 @@ def inspect_log(path: Path) -> RecordFile:
     return ArchivedLog(path) if path.suffix == ARCHIVE_ENDING else JsonLog(path)
 
 
+_REMEDY: Final = "Pass the .json or .eval file that Inspect wrote, unpacked"
+
+
 @dataclass(frozen=True, slots=True)
 class JsonLog:
     """A log as one JSON object, with its samples under `samples`."""
@@ -124,7 +127,9 @@ class JsonLog:
         try:
             yield from _samples_in(text)
         except (ValueError, RecursionError, IndexError):
-            raise record_error(str(self.path), "this is no whole log of Inspect", "task_transcript_invalid") from None
+            raise record_error(
+                str(self.path), f"this is no whole log of Inspect. {_REMEDY}", "task_transcript_invalid"
+            ) from None
 
     def read(self, extent: Extent) -> Record:
         name = self.describe(extent)
@@ -147,7 +152,9 @@ class ArchivedLog:
             with zipfile.ZipFile(self.path) as archive:
                 members = {member.filename: member for member in archive.infolist()}
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            problem = f"this is no whole log of Inspect ({error}). A run that goes on writes to it until it ends"
+            problem = (
+                f"this is no whole log of Inspect ({error}). A run that goes on writes to it until it ends. {_REMEDY}"
+            )
             raise record_error(str(self.path), problem, "task_transcript_invalid") from None
         for name, member in members.items():
             sample_id, mark, _ = name.removeprefix("samples/").removesuffix(".json").rpartition("_epoch_")

@@ -30,6 +30,7 @@ ROLES: Final = {
 }
 _OUTPUT: Final = "_call_output"
 _HOSTED_CALL: Final = "_call"  # of a tool that runs at the API: web_search_call, file_search_call …
+_TYPES_OF_LANGCHAIN: Final = ("human", "ai", "system")
 _NO_MESSAGES: Final = frozenset(
     {"reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"}
 )
@@ -81,7 +82,8 @@ def _add(messages: list[Message], entry: Mapping[str, Any], where: str) -> None:
         if kind.endswith(_HOSTED_CALL):
             _add_call(messages, entry, kind, where)
             return
-        raise transcript_error(f"{where} has the type {kind!r}, which is neither a message nor a tool call")
+        hint = ". Messages of LangChain are read with --from langchain" if kind in _TYPES_OF_LANGCHAIN else ""
+        raise transcript_error(f"{where} has the type {kind!r}, which is neither a message nor a tool call{hint}")
     message = read_message(entry, where)
     if kind == "message" and message.role == "assistant" and messages and messages[-1].role == "assistant":
         text = "\n".join(filter(None, (messages[-1].text, message.text)))

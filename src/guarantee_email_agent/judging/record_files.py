@@ -34,6 +34,7 @@ Convert = Callable[[object], Record]
 """What makes a record from another program's JSON. Raises TaskError, whose message names the place inside that JSON."""
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_GZIP_MARK: Final = b"\x1f\x8b"
 _JSON_SPACE: Final = b" \t\r\n"
 _SKIPPED_BYTES: Final = 1 << 20
 _NUMBERED: Final = re.compile(r"(?P<task>.+)\.(?P<number>[1-9][0-9]{0,8})", re.DOTALL)
@@ -169,7 +170,12 @@ class JsonLinesFile:
             text = data.decode().strip()
         except UnicodeDecodeError as error:
             problem = f"this is not UTF-8 text (byte {error.start + 1} of the line). Save the file as UTF-8"
+            if data.startswith(_GZIP_MARK):
+                problem = "the file is compressed (gzip). Unpack it first"
             raise record_error(name, problem, "task_record_not_utf8") from None
+        if "\0" in text:
+            problem = "this holds zero bytes, as UTF-16 text does. Save the file as UTF-8"
+            raise record_error(name, problem, "task_record_not_utf8")
         try:
             parsed = parse_json(text, name, is_line=True)
         except TaskError as error:

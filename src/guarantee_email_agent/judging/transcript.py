@@ -103,7 +103,9 @@ def text_of(content: object, where: str) -> str:
     if isinstance(content, Mapping):
         content = [content]
     texts = []
-    for number, part in enumerate(list_at(content, f"the content of {where}"), 1):
+    if not isinstance(content, list | tuple):
+        raise transcript_error(f"the content of {where} is {kind_of(content)}, neither text nor a list of parts")
+    for number, part in enumerate(content, 1):
         each = plain(part)
         if isinstance(each, str):
             texts.append(each)

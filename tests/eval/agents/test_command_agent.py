@@ -169,6 +169,10 @@ class TestPythonAgent:
         function.check()
         assert function.run(task()).record == {"task_result": "größer", "iterations": 2}
 
+    def test_one_that_is_async_is_awaited(self, agent: Callable[..., PythonAgent]) -> None:
+        function = agent("async def answer(task): return {'task_result': task['email']['subject']}")
+        assert function.run(task()).record == {"task_result": "größer"}
+
     @pytest.mark.parametrize(
         ("body", "failure"),
         [

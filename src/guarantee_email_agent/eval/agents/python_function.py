@@ -32,6 +32,10 @@ def main(module: str, function: str, folder: str, *options: str) -> None:
     if options:
         return
     answer = found(json.loads(sys.stdin.readline()))
+    if hasattr(answer, "__await__"):
+        import asyncio  # longer to load than all else here
+
+        answer = asyncio.run(answer)
     if isinstance(answer, dict):
         sys.stdout.write(f"\n{json.dumps(answer, default=str)}\n")
 
