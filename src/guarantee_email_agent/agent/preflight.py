@@ -21,6 +21,7 @@ from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.instructions.overlooked import find_overlooked
+from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.integrations import services
 from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
 from guarantee_email_agent.integrations.mail_client import MailClient
@@ -89,6 +90,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         warranty_needed = WARRANTY in instructions.look_ups
         built_in = ", built-in" if "instructions" in built_in_files(config) else ""
         report.passed("Instructions", f"main and {len(instructions.scenarios)} scenarios{built_in}")
+        for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
+            report.weak("Languages", sentence)
         for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
             report.weak(part, sentence)
     with report.checking("Language model"):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.instructions.instruction import Instructions
-from guarantee_email_agent.instructions.translations import incomplete_languages
 from guarantee_email_agent.utils.text import printable
 
 _SKIPPED: Final = "._#"
@@ -26,12 +25,10 @@ class Overlooked(NamedTuple):
 
 
 def find_overlooked(instructions: Instructions, scenarios_dir: Path) -> Iterator[Overlooked]:
-    """Topics that no phrase speaks for, replies that lack a language, and files that nobody reads."""
+    """Topics that no phrase speaks for, and files that nobody reads."""
     for topic in instructions.unphrased:
         sentence = f"no phrase of the lexicon speaks for '{topic}', so without a language model no mail is about it"
         yield Overlooked("Topics", f'{sentence}. Add <about topic="{topic}"> to a file of the lexicon')
-    for sentence in incomplete_languages(instructions.scenarios, instructions.default_language):
-        yield Overlooked("Languages", sentence)
     for name in sorted(os.listdir(scenarios_dir)):
         if not name.endswith(".md") and name[0] not in _SKIPPED and not name.lower().endswith(_BACKUPS):
             path = scenarios_dir / name
