@@ -16,6 +16,7 @@ from guarantee_email_agent.cli.answer import add_answer
 from guarantee_email_agent.cli.arguments import EXIT_CODES, PROGRAM, Parser
 from guarantee_email_agent.cli.capture import add_capture
 from guarantee_email_agent.cli.check import add_check
+from guarantee_email_agent.cli.compare import add_compare
 from guarantee_email_agent.cli.eval import add_eval
 from guarantee_email_agent.cli.grade import add_grade
 from guarantee_email_agent.cli.init import add_init
@@ -87,6 +88,6 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_eval, add_run, add_check, add_grade, add_solve, add_answer, add_capture, add_init):
+    for add in (add_eval, add_run, add_check, add_grade, add_solve, add_answer, add_capture, add_compare, add_init):
         add(commands)
     return parser

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
     from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.store.run_reader import RunStore
 
 Options = TypeVar("Options", bound="DataclassInstance")
 
 PROGRAM = "guarantee-email-agent"
+RUN_NAMES = "its id, the beginning of one, last, or green for the newest that passed its gate"
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
@@ -168,9 +170,19 @@ def kept_run_beside(config: Config | None, *, keep: bool) -> KeptRun | None:
     return None if config is None else kept_run(config.store, config.source, keep=keep)
 
 
+def open_run_store(options: argparse.Namespace) -> RunStore:
+    """That of the configuration, to be read. Raises StoreError where there is none."""
+    from guarantee_email_agent.config.run_store import run_store_file
+    from guarantee_email_agent.store.run_reader import RunStore
+
+    config = load_config_and_log(options.config, options.verbose)
+    return RunStore(run_store_file(config.store, config.source))
+
+
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
     """Where results for people go: to stdout, unless a report is written there."""
-    if paths := [path for path in (options.json_file, options.junit_file) if path is not None]:
+    reports = (options.json_file, getattr(options, "junit_file", None))
+    if paths := [path for path in reports if path is not None]:
         from guarantee_email_agent.reporting.report_files import is_stdout
 
         if any(map(is_stdout, paths)):

@@ -9,6 +9,7 @@ from typing import Final
 
 from guarantee_email_agent.eval.checks import find_phrase, normalize_phrase
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.reporting.word_diff import diff_words
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n|\n(?=\s*[-*•])")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[.!?])\s+")
@@ -111,20 +112,7 @@ def _nearest(phrase: str, sentences: Sequence[str]) -> NearestSentence | None:
 
 def _diff(wanted: Sequence[str], words: Sequence[str], start: int, end: int) -> str:
     """`words` with the part from `start` to `end` compared with `wanted`, word by word."""
-    from difflib import SequenceMatcher  # start-up: only for a failure
-
-    part = words[start:end]
-    parts = list(words[:start])
-    matcher = SequenceMatcher(None, list(map(_fold, wanted)), list(map(_fold, part)), autojunk=False)
-    for kind, a, b, c, d in matcher.get_opcodes():
-        if kind == "equal":
-            parts += part[c:d]
-            continue
-        if b > a:
-            parts.append(f"[-{' '.join(wanted[a:b])}-]")
-        if d > c:
-            parts.append(f"{{+{' '.join(part[c:d])}+}}")
-    return " ".join([*parts, *words[end:]])
+    return " ".join([*words[:start], *diff_words(wanted, words[start:end], _fold), *words[end:]])
 
 
 def _fold(word: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from guarantee_email_agent.reporting.statistics import (
 )
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.reporting.word_diff import paint_changes
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 SLOW_SCENARIO_MS: Final = 60_000
 SLOW_SUITE_S: Final = 300
 _SMALL_SUITE: Final = 50
-_WRONG: Final = re.compile(r"\[-.*?-\]|>>.*?<<")
-_INSTEAD: Final = re.compile(r"\{\+.*?\+\}")
 
 
 class EvalReporter(RunReporter[EvalResult]):
@@ -187,14 +185,8 @@ def _describe_failure(result: EvalResult, causes: SharedCauses, terminal: Termin
         return replace(
             result, failures=[failure.partition("\n")[0] for failure in result.failures]
         ).format_for_display()
-    details = [f"    {_paint(printable(line), terminal)}" for line in explain(result)]
+    details = [f"    {paint_changes(printable(line), terminal)}" for line in explain(result)]
     return "\n".join([result.format_for_display(), *details])
-
-
-def _paint(line: str, terminal: Terminal) -> str:
-    """What is missing or should not be there in red, what stands there instead in green."""
-    painted = _WRONG.sub(lambda words: terminal.red(words[0]), line)
-    return _INSTEAD.sub(lambda words: terminal.green(words[0]), painted)
 
 
 def _warn_if_slow(result: EvalResult) -> None:

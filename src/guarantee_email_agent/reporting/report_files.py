@@ -49,6 +49,11 @@ def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], byt
         raise problems[0]
 
 
+def write_json_report(path: Path | None, content: Callable[[], Any], error_code: str) -> None:
+    """Write a report as JSON unless path is None. Raises ConfigurationError with `error_code` where it cannot be."""
+    write_reports(error_code, (path, lambda: as_json(content())))
+
+
 def as_json(content: Any) -> bytes:
     """Indented JSON in UTF-8, with a line break at its end; what JSON does not know is written as text."""
     text = json.dumps(content, ensure_ascii=False, indent=1, default=str)

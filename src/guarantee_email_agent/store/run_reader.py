@@ -19,6 +19,7 @@ from guarantee_email_agent.utils.text import printable, truncate
 LAST: Final = "last"
 GREEN: Final = "green"
 
+_WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
 _PAGE: Final = 1_000
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
@@ -94,6 +95,27 @@ class StoredResult(NamedTuple):
     usage: Usage
     input_set: int | None
     source_hash: bytes | None
+
+
+class CaseOutcome(NamedTuple):
+    """What a case came to in one run, all its repetitions together.
+
+    verdict: the worst of them. passed, runs: how many repetitions passed, of how many. duration_ms, cost_usd: their
+    sums; the cost is None where one is not known. result: the id of the first one, of which the rest is; source and
+    response tell equal contents apart within one store.
+    """
+
+    name: str
+    description: str
+    verdict: Verdict
+    passed: int
+    runs: int
+    duration_ms: float
+    cost_usd: float | None
+    result: int
+    input_set: int | None
+    source: int | None
+    response: int | None
 
 
 class Transcript(NamedTuple):
@@ -184,6 +206,24 @@ class RunStore:
             raise self._database.error("no_such_run", f"there is no run {shown}{suggestion(name, ids)}")
         return runs[0]
 
+    def find_green_before(self, run: StoredRun) -> StoredRun:
+        """The newest earlier run of the same suite that passed its gate. Raises StoreError for none."""
+        conditions, values = _conditions(run.key)
+        found = self._runs([*conditions, "outcome = 'passed'", "number < ?"], [*values, run.number], 1)
+        if not found:
+            problem = f"no run of {printable(run.suite)} has passed its gate before {run.id}. Name a run by its id"
+            raise self._database.error("no_such_run", problem)
+        return found[0]
+
+    def find_complete(self, key: SuiteKey) -> StoredRun:
+        """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
+        conditions, values = _conditions(key)
+        found = self._runs([*conditions, "outcome IN ('passed', 'failed')", "total >= planned"], values, 1)
+        if not found:
+            problem = f"no whole run of {printable(key.suite)} is kept yet. Run it once without a baseline"
+            raise self._database.error("no_such_run", problem)
+        return found[0]
+
     def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
         """The newest run of a suite, if it was interrupted or killed."""
         newest = self._last(key)
@@ -244,6 +284,22 @@ class RunStore:
         condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
         return self._results(condition, "ORDER BY results.repetition", (run.number, name))
 
+    def case_outcomes(self, run: StoredRun) -> dict[str, CaseOutcome]:
+        """What each case of a run came to, by name, in the order of the run."""
+        query = """SELECT cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms, cost_usd,
+            results.id, input_set, source, response FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? ORDER BY position, repetition"""
+        outcomes: dict[str, CaseOutcome] = {}
+        for row in self._rows(query, (run.number,)):
+            next_one = CaseOutcome(*row)
+            before = outcomes.get(next_one.name)
+            outcomes[next_one.name] = next_one if before is None else _together(before, next_one)
+        return outcomes
+
+    def result(self, number: int) -> StoredResult:
+        """By its `id`, which there must be."""
+        return self._results("results.id = ?", "", (number,))[0]
+
     def history(self, name: str, *, before: int | None = None, limit: int = 50) -> list[StoredResult]:
         """The results of one case in all runs, the newest first. before: only runs below this number."""
         condition = "results.case_id IN (SELECT id FROM cases WHERE name = ?) AND results.run < ?"
@@ -292,6 +348,17 @@ class RunStore:
     def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._database.transaction("DEFERRED") as connection:
             return connection.execute(query, values).fetchall()
+
+
+def _together(before: CaseOutcome, other: CaseOutcome) -> CaseOutcome:
+    costs = (before.cost_usd, other.cost_usd)
+    return before._replace(
+        verdict=max(before.verdict, other.verdict, key=_WORSE.index),
+        passed=before.passed + other.passed,
+        runs=before.runs + 1,
+        duration_ms=before.duration_ms + other.duration_ms,
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
 
 
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:

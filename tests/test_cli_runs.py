@@ -1,0 +1,61 @@
+"""The commands that tell what runs did, as their users meet them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+from stored_runs import StoredRuns, result
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    """In the store of a folder with a configuration."""
+    (tmp_path / "config.yaml").write_text("{}\n")
+    return StoredRuns(tmp_path / "runs.db")
+
+
+def test_a_comparison_ends_in_0_and_with_no_regressions_in_4(run: Run, runs: StoredRuns) -> None:
+    runs.write(1, [result(1)])
+    runs.write(2, [result(1, "failed")], "failed", 4)
+    done = run("compare", "green")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Newly failing: 1\n    valid_warranty_001: Customer 1\n" in done.stdout
+    assert run("compare", "green", "last", "--no-regressions").returncode == 4
+    assert run("compare", "20260118T100002", "20260118T100001", "--no-regressions").returncode == 0
+
+
+def test_json_on_stdout_stands_alone(run: Run, runs: StoredRuns) -> None:
+    runs.write(1, [result(1)])
+    done = run("compare", "last", "--json", "-")
+    assert json.loads(done.stdout)["regressions"] == []
+    assert "No regression" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("../../etc/passwd", "'../../etc/passwd' is no id of a run"),
+        ("20260118T10000", "is the beginning of several runs: 20260118T100002-00000002, 20260118T100001-00000001"),
+        ("lst", "there is no run lst – did you mean 'last'?"),
+        ("green", "no run of evals/scenarios has passed its gate before 20260118T100002-00000002"),
+    ],
+)
+def test_a_run_that_cannot_be_found_is_one_line_and_ends_in_2(
+    run: Run, runs: StoredRuns, name: str, problem: str
+) -> None:
+    runs.write(1, [result(1, "failed")], "failed", 4)
+    runs.write(2, [result(1)])
+    done = run("compare", name)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert problem in done.stderr
+
+
+def test_without_a_store_there_is_nothing_to_compare(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("{}\n")
+    done = run("compare", "green")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "runs.db: there is no run store. 'eval', 'grade' and 'solve' make it" in done.stderr
+    assert not (tmp_path / "runs.db").exists()
