@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
 from guarantee_email_agent.store.records import NO_USAGE, Check, InputSet, KeptRun, NewResult, NewRun, Usage
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
-from guarantee_email_agent.utils.git_state import GitQuestion, GitState
+from guarantee_email_agent.utils.git_state import GitQuestion
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.resume import EarlierResults
@@ -43,7 +44,7 @@ class EvalRecorder:
         """files: of the scenarios, in the order of the run. earlier: of the run that goes on. Raises StoreError."""
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._positions = {file: position for position, file in enumerate(files, 1)}
-        self._git: GitQuestion | GitState | None = git
+        self._git: GitQuestion = git
         self._writer = RunWriter(
             kept.file,
             run,
@@ -70,8 +71,7 @@ class EvalRecorder:
 
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
         self._pass_on()
-        git = self._git.answer() if isinstance(self._git, GitQuestion) else None
-        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, git))
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
         if self._changed:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
 
@@ -90,7 +90,7 @@ class EvalRecorder:
         case = result.test_case
         source = case.text if isinstance(case, EvalTestCase) else None
         return NewResult(
-            name=Path(case.file).stem if case.file else case.scenario_id,
+            name=os.path.splitext(os.path.basename(case.file))[0] if case.file else case.scenario_id,
             position=self._positions.get(case.file or "", 0),
             repetition=repetition,
             verdict="invalid" if result.invalid else "passed" if result.passed else "failed",

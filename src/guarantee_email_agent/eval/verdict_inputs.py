@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -55,10 +55,14 @@ class VerdictInputs:
 
     def _files_of_agent(self) -> list[str]:
         """What of an agent's command line is a file here, and the module of a function."""
-        kind, _, place = (self._agent or "").partition(":")
+        if self._agent is None:
+            return []
+        kind, _, place = self._agent.partition(":")
         if kind == "python":
             words = [f"{place.partition(':')[0].replace('.', '/')}.py"]
         else:
+            import shlex  # for those who judge another agent
+
             try:
                 words = shlex.split(place) if kind == "command" else []
             except ValueError:
@@ -71,7 +75,8 @@ class VerdictInputs:
     def _file_inputs(self) -> Iterator[Input]:
         for (kind, name), path in self._files.items():
             try:
-                content = Path(path).read_bytes()
+                with open(path, "rb") as file:
+                    content = file.read()
             except OSError as error:  # what that means for the run is told where it matters
                 content = f"unreadable: {error.errno}".encode()
             # A program may be as large as it likes.
@@ -95,8 +100,6 @@ class VerdictInputs:
 
 def without_password(text: str) -> str:
     """A command line or URL without the user and password of URLs in it."""
-    import re
-
     return re.sub(r"://[^/\s@]*@", "://…@", text)
 
 

@@ -1,15 +1,16 @@
 """What is kept of a run, as plain data: the store knows no scenario, no task and no judge.
 
 Everything that a verdict depends on is an `Input`: an instruction file, a setting, a judge. The inputs that results
-share are an `InputSet`, so that two results can be compared by one digest, and two sets name by name.
+share are an `InputSet`, so that two results can be compared by one digest, and two sets name by name. Named tuples and
+not dataclasses: those take six times as long to define, at the start of every `eval`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 Outcome = Literal["passed", "failed", "interrupted", "crashed"]
@@ -83,8 +84,7 @@ class Usage(NamedTuple):
 NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
+class NewRun(NamedTuple):
     """A run as it begins.
 
     suite: the folder, relative to the project where it lies in it. selection: what of it was asked for; empty for all.
@@ -103,15 +103,14 @@ class NewRun:
     agent: str = ""
     llm: str = ""
     model: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
     repeat: int = 1
     threshold: float = 100.0
     require_proof: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewResult:
+class NewResult(NamedTuple):
     """One repetition of one case.
 
     name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and

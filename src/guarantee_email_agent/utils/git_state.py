@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 # Nothing that the repository's own settings name is run, and nothing is written to it.
 _COMMAND: Final = (
@@ -12,13 +12,6 @@ _COMMAND: Final = (
     *("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all"),
 )
 _REVISION: Final = "# branch.oid "
-
-
-class GitState(NamedTuple):
-    """revision: the commit's hash. dirty: whether tracked files differ from it."""
-
-    revision: str
-    dirty: bool
 
 
 class GitQuestion:
@@ -45,8 +38,11 @@ class GitQuestion:
         finally:
             os.close(writer)
 
-    def answer(self) -> GitState | None:
-        """None outside of a repository, in one without a commit, and where there is no git. To be called once."""
+    def answer(self) -> tuple[str, bool] | None:
+        """The commit's hash, and whether tracked files differ from it.
+
+        None outside of a repository, in one without a commit, and where there is no git. To be called once.
+        """
         with self._output:
             lines = self._output.read().decode(errors="replace").splitlines()
         if self._process is not None:
@@ -54,4 +50,4 @@ class GitQuestion:
         revision = next((line.removeprefix(_REVISION) for line in lines if line.startswith(_REVISION)), "(initial)")
         if revision == "(initial)":
             return None
-        return GitState(revision, any(not line.startswith("#") for line in lines))
+        return revision, any(not line.startswith("#") for line in lines)
