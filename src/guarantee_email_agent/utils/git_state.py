@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 # Nothing that the repository's own settings name is run, and nothing is written to it.
 _COMMAND: Final = (
@@ -19,6 +20,10 @@ class GitQuestion:
 
     def __init__(self, folder: Path) -> None:
         self._process: int | None = None
+        folder = folder.absolute()
+        if not any(os.path.exists(os.path.join(place, ".git")) for place in (folder, *folder.parents)):
+            self._output: BinaryIO = BytesIO()  # where there is no repository, git takes 4 ms to say so
+            return
         reader, writer = os.pipe()
         self._output = os.fdopen(reader, "rb")
         try:
