@@ -67,6 +67,11 @@ def test_one_line_is_one_short_line(text: str, limit: int) -> None:
     assert line.split() == line.split(" ") or not line
 
 
+def test_what_stands_beyond_twice_the_limit_is_not_read() -> None:
+    assert normalize_line(f"a{' ' * 18}b", limit=10) == "a b"
+    assert normalize_line(f"a{' ' * 19}b", limit=10) == "a"
+
+
 @given(st.text())
 def test_a_header_value_holds_no_control_characters(text: str) -> None:
     assert not any(sign < " " or "\x7f" <= sign < "\xa0" for sign in replace_controls(text))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
@@ -125,3 +126,12 @@ def test_no_labelled_mail_is_answered_in_a_wrong_language(instructions: Instruct
 def test_what_decided_is_known(body: str, reason: str, found: str | None, instructions: Instructions) -> None:
     choice = choose_language("en", mail(body), instructions, quotes_us=False)
     assert (choice.reason, choice.found) == (reason, found)
+
+
+def test_of_two_languages_the_mail_still_decides(folder: InstructionFolder) -> None:
+    for file in (file for code in ("es", "fr", "pl") for file in folder.scenarios.glob(f"*.{code}.md")):
+        file.unlink()
+    instructions = folder.load()
+
+    assert instructions.languages == ("en", "de")
+    assert language_of(mail(GERMAN_REPLY), instructions) == "de"

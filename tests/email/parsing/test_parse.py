@@ -167,6 +167,7 @@ def test_a_missing_message_id_is_derived_from_the_content() -> None:
     assert derived.endswith("@missing.message-id>")
     assert parse_email(dict(reversed(without.items()))).message_id == derived
     assert parse_email(without | {"body": "other"}).message_id != derived
+    assert parse_email(without | {"received": "2026-01-19T10:00:00Z"}).message_id != derived
 
 
 def test_the_body_is_cleaned_and_cut() -> None:
