@@ -14,7 +14,7 @@ from stored_runs import StoredRuns, new_run, result
 from guarantee_email_agent.store import run_writer
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Check, Input, InputSet, Usage
-from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.run_reader import RunStore, SuiteKey
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
 
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
@@ -54,6 +54,20 @@ def test_a_result_is_kept_with_checks_and_transcript(runs: StoredRuns) -> None:
     assert (kept.name, kept.verdict, kept.usage, kept.duration_ms) == ("valid_warranty_001", "failed", usage, 3.5)
     assert (transcript.source, transcript.response) == (b"text", {"response_body": "Reply 1"})
     assert (transcript.request, transcript.trace, transcript.judgement) == tuple(parts.values())
+
+
+def test_names_that_no_utf8_can_hold_are_written_out(runs: StoredRuns) -> None:
+    name, written = "task_\udcff\udcfe", r"task_\udcff\udcfe"
+    inputs = InputSet([Input.of("judge", name, b"code")])
+    checks = (Check("test", name, name, name),)
+    runs.write(1, [result(1, "failed", name=name, inputs=inputs, checks=checks)], suite=name, agent=name)
+    with RunStore(runs.file) as store:
+        run = store.find_run("last", SuiteKey("eval", name, agent=name, llm=new_run(1).llm))
+        (kept,) = store.results_of_case(run, name)
+        assert kept.input_set is not None
+        assert [each.name for each in store.inputs(kept.input_set)] == [written]
+        assert store.checks(kept) == [Check("test", written, written, written)]
+    assert (run.suite, kept.name) == (written, written)
 
 
 def test_equal_content_is_kept_once(runs: StoredRuns) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.store.schema import SCHEMA_VERSION, bring_up_to_date, is_foreign, schema_version
@@ -30,6 +30,14 @@ _PROBLEMS: Final = {
     "io_error": ("disk_error", "the disk reports an error. Check the disk and its space"),
     "other": ("failed", "it failed"),
 }
+
+
+def storable(values: Iterable[Any]) -> tuple[Any, ...]:
+    """`values` as SQLite takes them: what no UTF-8 can hold (a file name of other bytes) is written out."""
+    return tuple(
+        value.encode(errors="backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
+        for value in values
+    )
 
 
 class StoreError(AgentError):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.store.database import Database
+from guarantee_email_agent.store.database import Database, storable
 from guarantee_email_agent.store.owners import RunOwners
 from guarantee_email_agent.store.records import PARTS, Check, Input, Outcome, Usage, Verdict
 from guarantee_email_agent.utils.text import printable, truncate
@@ -347,7 +347,7 @@ class RunStore:
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._database.transaction("DEFERRED") as connection:
-            return connection.execute(query, values).fetchall()
+            return connection.execute(query, storable(values)).fetchall()
 
 
 def _together(before: CaseOutcome, other: CaseOutcome) -> CaseOutcome:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guarantee_email_agent.store.database import Database, StoreError
+from guarantee_email_agent.store.database import Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
 from guarantee_email_agent.store.records import Input, InputSet, NewResult, NewRun, Outcome
 from guarantee_email_agent.store.retention import delete_old_runs
@@ -175,11 +175,11 @@ class RunWriter:
             ),
         )
         if result.checks and cursor.rowcount:
-            rows = [(cursor.lastrowid, number, *check) for number, check in enumerate(result.checks, 1)]
+            rows = [(cursor.lastrowid, number, *storable(check)) for number, check in enumerate(result.checks, 1)]
             connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def _case_id(self, connection: sqlite3.Connection, result: NewResult) -> int:
-        case = (result.name, result.category, result.language, result.description)
+        case = storable((result.name, result.category, result.language, result.description))
         if (known := self._cases.get(case)) is not None:
             return known
         which = "name = ? AND category = ? AND language = ? AND description = ?"
@@ -204,7 +204,7 @@ class RunWriter:
         row = connection.execute("SELECT id FROM input_sets WHERE hash = ?", (inputs.digest,)).fetchone()
         if row is None:
             row = (connection.execute("INSERT INTO input_sets VALUES (NULL, ?)", (inputs.digest,)).lastrowid,)
-            rows = [(row[0], each.kind, each.name, each.digest) for each in inputs.inputs]
+            rows = [storable((row[0], each.kind, each.name, each.digest)) for each in inputs.inputs]
             connection.executemany("INSERT INTO inputs VALUES (?, ?, ?, ?)", rows)
             for each in inputs.inputs:
                 if each.content is not None:
@@ -226,9 +226,7 @@ def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
         (
             run.id,
             run.command,
-            run.suite,
-            json.dumps(run.selection),
-            run.agent,
+            *storable((run.suite, json.dumps(run.selection), run.agent)),
             run.llm,
             run.model,
             json.dumps(dict(run.parameters), sort_keys=True, default=str),
