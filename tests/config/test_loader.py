@@ -370,3 +370,13 @@ def test_an_authserv_id_that_no_header_can_have_is_refused(value: str, tmp_path:
     (tmp_path / "config.yaml").write_text(f"agent: {{sender_check: hold, authserv_id: '{value}'}}")
     with pytest.raises(ConfigurationError, match=r"agent\.authserv_id: must be the one word before the first ;"):
         load_config(tmp_path / "config.yaml")
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigurationError, match="the working directory cannot be used") as raised:
+        load_config()
+    assert raised.value.code == "config_no_directory"

@@ -53,7 +53,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
     `config.yaml:12: mcp.gmail.comand: unknown key 'comand' – did you mean 'command'?`. Its code tells the problem, or
     is `config_invalid` for several; `details["problems"]` lists them as dicts.
     """
-    cwd = Path(os.path.abspath(cwd or Path.cwd()))  # not resolve(): a link's folder is where it stands
+    cwd = _working_directory() if cwd is None else Path(os.path.abspath(cwd))
     issues: list[_Issue] = []
     environment = {**_dotenv(cwd, issues), **(os.environ if environ is None else environ)}
     source = _read(*_find(path, environment, cwd), cwd, issues)
@@ -79,7 +79,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
 
 def built_in_files(config: Config, cwd: Path | None = None) -> list[str]:
     """Which of `config`, `instructions` and `scenarios` come with the package, and are none of the user's folder."""
-    cwd = Path(os.path.abspath(cwd or Path.cwd()))
+    cwd = _working_directory() if cwd is None else Path(os.path.abspath(cwd))
     found = ["config"] if config.source is None else []
     for name, shipped, used in (
         ("instructions", "instructions/main.md", config.instructions.main),
@@ -88,6 +88,15 @@ def built_in_files(config: Config, cwd: Path | None = None) -> list[str]:
         if used == shipped_path(shipped) and not used.is_relative_to(cwd):
             found.append(name)
     return found
+
+
+def _working_directory() -> Path:
+    """Not resolved: a link's folder is where it stands. Raises ConfigurationError where somebody removed it."""
+    try:
+        return Path(os.path.abspath(os.getcwd()))
+    except OSError as error:
+        problem = f"the working directory cannot be used ({error.strerror}). Change to another"
+        raise ConfigurationError(problem, "config_no_directory") from None
 
 
 def _find(path: Path | None, environment: Mapping[str, str], cwd: Path) -> tuple[Path | None, str]:

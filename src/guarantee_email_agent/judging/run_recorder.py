@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -100,9 +101,12 @@ def _files(folder: Path) -> list[Path]:
 def _input(kind: str, name: str, path: Path, *, keep: bool = True) -> Iterator[Input]:
     """Nothing where it cannot be read: the verdict says so."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-            size = os.fstat(file.fileno()).st_size
+        # Not blocking, since a named pipe would wait for a writer for ever.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return
+            content, size = file.read(_MAX_BYTES + 1), status.st_size
     except OSError:
         return
     if size > _MAX_BYTES:
