@@ -6,7 +6,7 @@ import sys
 from collections import UserDict
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tasks_and_sandboxes import write_task
@@ -37,6 +37,12 @@ class TestGrade:
     def test_an_answer(self, tmp_path: Path) -> None:
         task = make_task(tmp_path / "six")
         assert (grade(task, "42").verdict, grade(task, "41").verdict) == ("passed", "failed")
+
+    @pytest.mark.parametrize(("verdict", "passed"), [("passed", True), ("failed", False), ("error", False)])
+    def test_a_verdict_is_true_where_it_is_passed(
+        self, verdict: Literal["passed", "failed", "error"], passed: bool
+    ) -> None:
+        assert (Verdict(verdict).passed, bool(Verdict(verdict))) == (passed, passed)
 
     def test_a_record_with_nothing_but_an_answer(self, tmp_path: Path) -> None:
         verdict = grade(make_task(tmp_path / "six"), {"task_result": "42"})

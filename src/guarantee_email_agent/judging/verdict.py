@@ -31,7 +31,7 @@ _ERRORS_BY_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge decided. An error never counts as a pass.
+    """What a judge decided. It is true only where that is `passed`: an error never counts as a pass.
 
     error: why it decided nothing, to follow the name of the judge's file; None where it did. output: what the judge
     printed, cut to its limit. duration_ms: wall time, from the start of its process until nothing of it was left.
@@ -43,6 +43,13 @@ class Verdict:
     error: str | None = None
     output: str = ""
     duration_ms: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "passed"
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     def as_dict(self) -> dict[str, Any]:
         """What was said, without the time that it took."""

@@ -43,9 +43,11 @@ _STOP_S: Final = 10.0  # that what is under way may take to end after Ctrl-C
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """agent: as `--agent` has it. transport: by which its MCP servers are reached. timeout_s: for one scenario."""
+    """agent: as `--agent` has it, or one that is there. transport: by which its MCP servers are reached. timeout_s: for
+    one scenario.
+    """
 
-    agent: str
+    agent: str | AgentUnderTest
     transport: McpTransport = "http"
     timeout_s: float = 60.0
 
@@ -53,15 +55,15 @@ class AgentOptions:
 class AgentEvaluation:
     """One run of a suite against one agent."""
 
-    def __init__(self, config: Config, options: AgentOptions) -> None:
-        """Raises ConfigurationError where there is no such agent."""
+    def __init__(self, config: Config, options: AgentOptions, stopping: threading.Event | None = None) -> None:
+        """stopping: once set, what is under way is ended. Raises ConfigurationError where there is no such agent."""
         self._config = config
         self._options = options
         self._agent = find_agent(options)
         if self._agent is not None:
             self._agent.check()
         self._server = LoopbackServer(MAX_REQUEST_BYTES)
-        self._stopping = threading.Event()
+        self._stopping = threading.Event() if stopping is None else stopping
         self._under_way = threading.Condition()
         self._running = 0
 
@@ -175,6 +177,8 @@ class AgentEvaluation:
 
 def find_agent(options: AgentOptions) -> AgentUnderTest | None:
     """None for our own. Raises ConfigurationError for what names no agent."""
+    if not isinstance(options.agent, str):
+        return options.agent
     kind, colon, place = options.agent.partition(":")
     if kind == OWN and place in ("", OWN):
         return None

@@ -1,0 +1,258 @@
+"""A suite's evaluation from Python: scenarios in, results out. Nothing is printed or kept, and no signal is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.eval.loader import EvalLoader
+from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
+from guarantee_email_agent.eval.reporter import EvalReporter, passes_gate
+from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
+from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.eval.selection import select_scenarios
+from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound, threshold_fraction
+from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
+
+logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles
+
+Entry = EvalTestCase | InvalidScenario
+_CTRL_C_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came of a suite. It is true where the gate is passed.
+
+    results: one for each scenario, in order. threshold: percent that the pass rate has to reach. require_proof: whether
+    its lower bound has to, too. duration_s: wall time in seconds.
+    """
+
+    results: tuple[EvalResult, ...]
+    threshold: float
+    require_proof: bool = False
+    duration_s: float = 0.0
+
+    @property
+    def totals(self) -> Totals:
+        return Totals.of(result.outcome for result in self.results)
+
+    @property
+    def failed(self) -> tuple[EvalResult, ...]:
+        """What did not pass, invalid files among it."""
+        return tuple(result for result in self.results if not result.passed)
+
+    @property
+    def pass_rate(self) -> float:
+        """Percent, not rounded; 0.0 where there is no scenario. The gate compares exact fractions."""
+        totals = self.totals
+        return 100 * totals.passed / totals.total if totals.total else 0.0
+
+    @property
+    def lower_bound_95(self) -> float:
+        """The pass rate in percent that is proven with 95 % confidence, rounded down. It counts distinct mails."""
+        mails = DistinctMails.of(self.results)
+        return rounded_bound(lower_bound_95(mails.passed, mails.total), self.threshold)
+
+    @property
+    def passed(self) -> bool:
+        mails = DistinctMails.of(self.results)
+        return passes_gate(self.totals, mails, self.threshold, require_proof=self.require_proof)
+
+    @property
+    def gate(self) -> Literal["passed", "failed"]:
+        return "passed" if self.passed else "failed"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def format_for_display(self) -> str:
+        """The lines that `eval` prints."""
+        stream = io.StringIO()
+        reporter = EvalReporter(
+            stream, color=False, ascii_only=False, threshold=self.threshold, require_proof=self.require_proof
+        )
+        for result in self.results:
+            reporter.add(result)
+        reporter.finish(self.duration_s)
+        return stream.getvalue()
+
+
+def evaluate(
+    scenarios: str | Path | Iterable[Entry] | None = None,
+    *,
+    agent: str | Callable[[dict[str, Any]], object] | None = None,
+    config: Config | str | Path | None = None,
+    only: Sequence[str] = (),
+    threshold: float | None = None,
+    require_proof: bool = False,
+    repeat: int = 1,
+    jobs: int = 1,
+    agent_timeout_s: float = 60.0,
+) -> Evaluation:
+    """Run a suite and judge it as `eval` does.
+
+    scenarios: a folder, a file, or scenarios; None for the folder of the configuration. agent: who is judged in place
+    of ours: a function, `async` or not, that gets `email` and `mcp_servers`, or what `--agent` takes. config: a file or
+    what is loaded; None as for `eval`. only: as `--only`, of a folder. threshold: percent; None for the configured one.
+    repeat: runs of each scenario, all of which have to pass. jobs: scenarios at a time of an agent that is not ours.
+    agent_timeout_s: seconds that such an agent has for a scenario.
+
+    Where an event loop runs it is blocked meanwhile: there, `await evaluate_async(…)`.
+
+    Raises ConfigurationError, InstructionError and EvalError (no such folder, nothing selected) before a scenario runs,
+    and ValueError for a number that makes no sense. What a scenario or an agent does is a result, never an exception.
+    """
+    suite = _suite(scenarios, agent, config, only, threshold, require_proof, repeat, jobs, agent_timeout_s)
+    stopping = threading.Event()
+    if suite.agent is None:
+        return suite.run(stopping, None)
+    with ThreadPoolExecutor(1) as pool:  # its thread has no event loop yet, and gets no signals
+        running = pool.submit(asyncio.run, _run(suite, stopping))
+        try:
+            while not wait([running], _CTRL_C_S).done:
+                pass
+        except BaseException:
+            stopping.set()
+            raise
+        return running.result()
+
+
+async def evaluate_async(
+    scenarios: str | Path | Iterable[Entry] | None = None,
+    *,
+    agent: str | Callable[[dict[str, Any]], object] | None = None,
+    config: Config | str | Path | None = None,
+    only: Sequence[str] = (),
+    threshold: float | None = None,
+    require_proof: bool = False,
+    repeat: int = 1,
+    jobs: int = 1,
+    agent_timeout_s: float = 60.0,
+) -> Evaluation:
+    """As `evaluate`, while the event loop goes on. An `async` agent runs in it; once cancelled, nothing more begins."""
+    suite = _suite(scenarios, agent, config, only, threshold, require_proof, repeat, jobs, agent_timeout_s)
+    return await _run(suite, threading.Event())
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """What `evaluate` was asked for, checked."""
+
+    config: Config
+    scenarios: str | tuple[Entry, ...]
+    agent: str | Callable[[dict[str, Any]], object] | None
+    only: Sequence[str]
+    threshold: float
+    require_proof: bool
+    repeat: int
+    jobs: int
+    agent_timeout_s: float
+
+    def run(self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None) -> Evaluation:
+        """loop: in which an `async` agent runs. stopping: once set nothing more begins."""
+        began = time.perf_counter()
+        results = []
+        with closing(self._results(stopping, loop)) as coming:
+            for result in coming:
+                results.append(result)
+                if stopping.is_set():
+                    break
+        return Evaluation(tuple(results), self.threshold, self.require_proof, time.perf_counter() - began)
+
+    def _results(
+        self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None
+    ) -> Generator[EvalResult, None, None]:
+        runner = EvalRunner(self.config)
+        if self.agent is None or self.agent == "own":
+            loader = EvalLoader(known=KnownNames.of(runner.check_instructions()))
+        else:
+            loader = EvalLoader(any_agent=True)
+        entries = self._entries(loader)
+        if self.agent is None:
+            for entry in entries:
+                yield run_without_event_loop(runner.run_entry(entry, self.repeat))
+            return
+        from guarantee_email_agent.eval.agents.callable_agent import CallableAgent  # mcp, and a web server
+        from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions
+
+        assert loop is not None
+        agent = self.agent if isinstance(self.agent, str) else CallableAgent(self.agent, loop)
+        outside = AgentEvaluation(self.config, AgentOptions(agent, timeout_s=self.agent_timeout_s), stopping)
+        yield from outside.results(entries, len(entries), jobs=self.jobs, repeat=self.repeat, records_dir=None)
+
+    def _entries(self, loader: EvalLoader) -> Sequence[Entry]:
+        if not isinstance(self.scenarios, str):
+            return self.scenarios
+        if os.path.isfile(self.scenarios):
+            return list(loader.iter_entries([self.scenarios]))
+        files = loader.scenario_files(self.scenarios)
+        return list(
+            loader.iter_entries(select_scenarios(files, self.only, Path(self.scenarios)) if self.only else files)
+        )
+
+
+async def _run(suite: _Suite, stopping: threading.Event) -> Evaluation:
+    loop = asyncio.get_running_loop()
+    running = loop.run_in_executor(None, suite.run, stopping, loop)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stopping.set()
+        await asyncio.wait([running])
+        raise
+
+
+def _suite(
+    scenarios: str | Path | Iterable[Entry] | None,
+    agent: str | Callable[[dict[str, Any]], object] | None,
+    config: Config | str | Path | None,
+    only: Sequence[str],
+    threshold: float | None,
+    require_proof: bool,
+    repeat: int,
+    jobs: int,
+    agent_timeout_s: float,
+) -> _Suite:
+    judged: object = agent
+    if judged is not None and not isinstance(judged, str) and not callable(judged):
+        problem = f"an agent of type {type(judged).__name__} cannot be called. Pass a function, or what --agent takes"
+        raise ConfigurationError(problem, "eval_bad_agent")
+    for name, number in (("repeat", repeat), ("jobs", jobs), ("agent_timeout_s", agent_timeout_s)):
+        if not number > 0:
+            raise ValueError(f"{name} is {number!r}. Pass a number above 0")
+    loaded = config if isinstance(config, Config) else load_config(None if config is None else Path(config))
+    percent = loaded.eval.pass_threshold if threshold is None else threshold
+    threshold_fraction(percent)
+    given = loaded.eval.test_suite_path if scenarios is None else scenarios
+    found = os.fspath(given) if isinstance(given, str | os.PathLike) else _checked(given)
+    names = (only,) if isinstance(only, str) else tuple(only)
+    return _Suite(loaded, found, agent, names, percent, require_proof, repeat, jobs, agent_timeout_s)
+
+
+def _checked(scenarios: Iterable[Entry]) -> tuple[Entry, ...]:
+    """An `EvalSuite` gives its invalid files, too."""
+    entries = tuple(getattr(scenarios, "entries", scenarios))
+    for entry in entries:
+        given: object = entry
+        if not isinstance(given, EvalTestCase | InvalidScenario):
+            problem = f"a value of type {type(given).__name__} is no scenario. Pass a folder, or what EvalLoader loads"
+            raise EvalError(problem, "eval_wrong_type")
+        if isinstance(entry, EvalTestCase) and entry.test is not None and entry.file is None:
+            problem = f"{entry.scenario_id}: test names a file beside the scenario's, which has none. Set file, too"
+            raise EvalError(problem, "eval_test_not_found")
+    return entries
