@@ -59,3 +59,40 @@ def test_without_a_store_there_is_nothing_to_compare(run: Run, tmp_path: Path) -
     assert (done.returncode, done.stdout) == (2, "")
     assert "runs.db: there is no run store. 'eval', 'grade' and 'solve' make it" in done.stderr
     assert not (tmp_path / "runs.db").exists()
+
+
+def test_show_finds_a_run_a_result_of_the_last_one_and_one_of_another(run: Run, runs: StoredRuns) -> None:
+    runs.write(1, [result(1, response={"response_body": "The first"})])
+    runs.write(2, [result(1, "failed", response={"response_body": "The second"})], "failed", 4)
+    assert "The second" in run("show", "valid_warranty_001").stdout
+    assert "The first" in run("show", "green", "valid_warranty_001").stdout
+    assert run("show").stdout.startswith("Run: 20260118T100002")
+    assert run("show", "20260118T100001").stdout.startswith("Run: 20260118T100001")
+    assert len(run("show", "--list").stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["valid_warranty_01"], "there is no 'valid_warranty_01' in the run 20260118T100001-00000001 – did you mean"),
+        (["last", "../../etc/passwd"], "there is no '../../etc/passwd' in the run"),
+        (["../../etc/passwd"], "there is no '../../etc/passwd' in the run"),
+        (["no-such-run", "valid_warranty_001"], "there is no run no-such-run"),
+        (["green"], "no run has passed its gate yet"),
+        (["a", "b", "c"], "write at most a run and one scenario or task"),
+        (["--list", "last"], "--list takes no run"),
+    ],
+)
+def test_show_says_in_one_line_what_cannot_be_found(
+    run: Run, runs: StoredRuns, arguments: list[str], problem: str
+) -> None:
+    runs.write(1, [result(1, "failed")], "failed", 4)
+    done = run("show", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert problem in done.stderr
+
+
+def test_show_writes_all_of_a_result_as_json(run: Run, runs: StoredRuns) -> None:
+    runs.write(1, [result(1), result(1, repetition=2)])
+    report = json.loads(run("show", "valid_warranty_001", "--json", "-").stdout)
+    assert [each["repetition"] for each in report] == [1, 2]

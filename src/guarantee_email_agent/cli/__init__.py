@@ -21,6 +21,7 @@ from guarantee_email_agent.cli.eval import add_eval
 from guarantee_email_agent.cli.grade import add_grade
 from guarantee_email_agent.cli.init import add_init
 from guarantee_email_agent.cli.run import add_run
+from guarantee_email_agent.cli.show import add_show
 from guarantee_email_agent.cli.solve import add_solve
 from guarantee_email_agent.cli.standard_streams import flush_stdout, open_closed_streams
 from guarantee_email_agent.utils.errors import (
@@ -88,6 +89,17 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (add_eval, add_run, add_check, add_grade, add_solve, add_answer, add_capture, add_compare, add_init):
+    for add in (
+        add_eval,
+        add_run,
+        add_check,
+        add_grade,
+        add_solve,
+        add_answer,
+        add_capture,
+        add_init,
+        add_show,
+        add_compare,
+    ):
         add(commands)
     return parser

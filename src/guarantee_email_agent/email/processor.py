@@ -138,6 +138,7 @@ class EmailProcessor:
 
         progress.step = "triage"
         triage = await self._triage(mail, instructions)
+        progress.record(triage=triage)
         if triage.hand_over:
             await self._hand_over(mail, triage.hand_over, instructions, progress)
             return

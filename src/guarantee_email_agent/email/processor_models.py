@@ -99,7 +99,8 @@ class Triage:
 class ProcessingResult:
     """Everything that is known about one mail after the agent has dealt with it.
 
-    look_up: the name of the one that was asked for `number`, or would have been; `status` is what it came to.
+    triage: how the mail was read; None where it was not, as for one that is not answered. look_up: the name of the one
+    that was asked for `number`, or would have been; `status` is what it came to.
 
     `success` means that the mail is done: answered (`email_sent`), drafted, observed, handed over (for
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
@@ -128,3 +129,4 @@ class ProcessingResult:
     error_message: str | None = None
     error_details: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0
+    triage: Triage | None = None

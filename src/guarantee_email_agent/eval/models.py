@@ -359,7 +359,8 @@ class InvalidScenario:
 class EvalResult:
     """What came of one scenario. `actual_output` has the keys that `EvalExpectedOutput.matches` reads.
 
-    usage: what it took of a model that is paid for. trace: `conversation` and `execution_trace` of the record, where
+    usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
+    `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
     one was made. judgement: what the scenario's own judge said and printed. repetitions: the result of every run of a
     scenario that ran several times, in order.
     """
@@ -370,6 +371,7 @@ class EvalResult:
     actual_output: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0
     usage: ModelUsage | None = None
+    reading: Mapping[str, Any] | None = None
     trace: Mapping[str, Any] | None = None
     judgement: Mapping[str, Any] | None = None
     repetitions: tuple[EvalResult, ...] = ()
@@ -378,6 +380,14 @@ class EvalResult:
     def invalid(self) -> bool:
         """Whether there was no scenario to run, since its file cannot be used."""
         return isinstance(self.test_case, InvalidScenario)
+
+    @property
+    def language(self) -> str:
+        """Of the reply that is expected, else of the mail as our agent read it; empty where neither is known."""
+        expected = (
+            None if isinstance(self.test_case, InvalidScenario) else self.test_case.expected_output.reply_language
+        )
+        return expected or str((self.reading or {}).get("language") or "")
 
     @property
     def needs_review(self) -> bool:

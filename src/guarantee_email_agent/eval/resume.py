@@ -144,6 +144,7 @@ def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> Eval
         {**transcript.response, "processing_time_ms": elapsed_ms},
         elapsed_ms,
         usage=ModelUsage(usage.calls, tokens, usage.cost_usd, usage.latency_ms) if usage.calls else None,
+        reading=(transcript.trace or {}).get("read"),
         trace=transcript.trace,
         judgement=transcript.judgement,
     )

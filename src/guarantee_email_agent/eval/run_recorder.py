@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
@@ -88,14 +89,18 @@ class EvalRecorder:
 
     def _stored(self, repetition: int, result: EvalResult, inputs: InputSet | None) -> NewResult:
         case = result.test_case
+        is_scenario = isinstance(case, EvalTestCase)
         source = case.text if isinstance(case, EvalTestCase) else None
+        judgement = dict(result.judgement or {})
+        if isinstance(case, EvalTestCase):
+            judgement["checks"] = list_checks(case, result)
         return NewResult(
             name=os.path.splitext(os.path.basename(case.file))[0] if case.file else case.scenario_id,
             position=self._positions.get(case.file or "", 0),
             repetition=repetition,
             verdict="invalid" if result.invalid else "passed" if result.passed else "failed",
             category=case.category,
-            language=(case.expected_output.reply_language or "") if isinstance(case, EvalTestCase) else "",
+            language=result.language,
             description=" ".join(case.description.split()),
             duration_ms=result.processing_time_ms,
             usage=_usage(result),
@@ -105,8 +110,8 @@ class EvalRecorder:
             request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
             # The time has its column; without it equal outputs are kept once.
             response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"},
-            trace=result.trace,
-            judgement=result.judgement,
+            trace={"read": result.reading, **(result.trace or {})} if is_scenario else None,
+            judgement=judgement or None,
         )
 
 

@@ -209,7 +209,9 @@ class EvalRunner:
             failures,
             actual,
             elapsed_ms,
-            trace=trace.as_dict() if trace is not None and self.keep_traces else None,
+            reading=reading_of(report),
+            # What the interpreter says follows from the request.
+            trace=trace.as_dict(conversation=llm is not None) if trace is not None and self.keep_traces else None,
             judgement=None if verdict is None else verdict.as_dict(),
         )
 
@@ -329,6 +331,17 @@ def observed_output(services: MockedServices, report: ProcessingResult | None) -
         "error": report.error_message if report else None,
         "hand_over_reasons": list(report.hand_over_reasons) if report else [],
     }
+
+
+def reading_of(report: ProcessingResult) -> dict[str, Any]:
+    """How the agent read a mail, as far as it came: what it is about, in which language, its numbers, the look-up."""
+    triage = report.triage
+    read: dict[str, Any] = {} if triage is None else {"topic": triage.topic, "language": triage.language}
+    if triage is not None and triage.look_up is not None:
+        read |= {"number_kind": triage.look_up.number, "numbers": list(triage.numbers)}
+    looked_up = {"look_up": report.look_up, "number": report.number, "status": report.status}
+    why = {"skip_reason": report.skip_reason, "reply_language": report.reply_language}
+    return read | {name: value for name, value in (looked_up | why).items() if value is not None}
 
 
 def run_without_event_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:

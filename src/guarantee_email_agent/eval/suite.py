@@ -241,13 +241,15 @@ def _results(
     jobs = min(options.jobs, len(files))
     if jobs > 1:
         return _run_in_processes(config, files, options, jobs, loader)
-    return _run_one_by_one(config, options, loader, files)
+    return _run_one_by_one(config, options, loader, files, options.kept is not None)
 
 
-def _run_one_by_one(config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str]) -> _Results:
+def _run_one_by_one(
+    config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str], keep_traces: bool
+) -> _Results:
     """One result a file, as it is ready."""
     make_model = _replayed_model_factory(config, options) if options.llm == "replay" else None
-    runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model)
+    runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model, keep_traces=keep_traces)
     for number, entry in enumerate(loader.iter_entries(files), 1):
         logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
         yield run_without_event_loop(runner.run_entry(entry, options.repeat))
@@ -272,7 +274,8 @@ def _run_in_processes(
     pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
     try:
         number = 0
-        for chunk in pool.map(partial(_run_chunk, config, replace(options, kept=None), loader), chunks):
+        run = partial(_run_chunk, config, replace(options, kept=None), loader, options.kept is not None)
+        for chunk in pool.map(run, chunks):
             for result in chunk:
                 number += 1
                 logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
@@ -296,8 +299,10 @@ def _init_worker() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _run_chunk(config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str]) -> list[EvalResult]:
-    return list(_run_one_by_one(config, options, loader, files))
+def _run_chunk(
+    config: Config, options: EvalOptions, loader: EvalLoader, keep_traces: bool, files: Sequence[str]
+) -> list[EvalResult]:
+    return list(_run_one_by_one(config, options, loader, files, keep_traces))
 
 
 def _write_reports(

@@ -34,8 +34,13 @@ class RunTrace:
             },
         }
 
-    def as_dict(self) -> dict[str, Any]:
-        """The way of a run, without the prompts: they are the instruction files."""
+    def as_dict(self, *, conversation: bool) -> dict[str, Any]:
+        """The way of a run, without the prompts, which are the instruction files.
+
+        conversation: also what was said to the model, and what it answered.
+        """
+        if not conversation:
+            return {"execution_trace": self.execution_trace}
         said = [message for message in self.conversation if message["role"] != "system"]
         return {"conversation": said, "execution_trace": self.execution_trace}
 

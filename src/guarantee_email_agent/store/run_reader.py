@@ -296,6 +296,21 @@ class RunStore:
             outcomes[next_one.name] = next_one if before is None else _together(before, next_one)
         return outcomes
 
+    def find_case(self, run: StoredRun, name: str) -> list[StoredResult]:
+        """Every repetition of one case of a run. Raises StoreError (`store_no_such_case`) for none of that name."""
+        if found := self.results_of_case(run, name):
+            return found
+        near = suggestion(name, self.case_outcomes(run))
+        problem = f"there is no {printable(truncate(name, 60))!r} in the run {run.id}{near}"
+        raise self._database.error("no_such_case", problem)
+
+    def first_failed(self, outcome: CaseOutcome) -> StoredResult:
+        """The first repetition that did not pass, else the first one."""
+        first = self.result(outcome.result)
+        condition = "results.run = ? AND results.position = ? AND results.verdict != 'passed'"
+        failed = self._results(condition, "ORDER BY results.repetition LIMIT 1", (first.run, first.position))
+        return failed[0] if failed else first
+
     def result(self, number: int) -> StoredResult:
         """By its `id`, which there must be."""
         return self._results("results.id = ?", "", (number,))[0]

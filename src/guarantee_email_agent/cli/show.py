@@ -1,0 +1,95 @@
+"""`show`: what a run did, and one result of it with everything that happened."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun
+
+_EXIT_CODES = """\
+exit codes:
+  0    it was shown, whatever the run came to
+  1    general failure
+  2    configuration error: no run store, no such run, no such result in it, bad configuration, bad usage
+  130  interrupted
+"""
+_LISTED = 50
+
+
+def add_show(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "show",
+        _run,
+        purpose="a run of eval, grade or solve, or one result of it with everything that happened",
+        description="Show a scenario or task of a run: the mail, how it was read, the calls with their answers, the "
+        "reply, the ticket, every check with what was expected and what came, what it took, and each repetition. "
+        "Without ID: the run, and what of it failed.",
+        exit_codes=_EXIT_CODES,
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="RUN ID",
+        help=f"the run (default: last) and the scenario or task, such as valid_warranty_001. A run is named by "
+        f"{arguments.RUN_NAMES}",
+    )
+    parser.add_argument("--list", action="store_true", help=f"list the last {_LISTED} runs")
+    parser.add_argument("--json", dest="json_file", type=Path, metavar="FILE", help="write it as JSON; - is stdout")
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.reporting.comparison_report import json_run
+    from guarantee_email_agent.reporting.report_files import write_json_report
+    from guarantee_email_agent.reporting.result_view import json_result, print_result
+    from guarantee_email_agent.reporting.run_view import json_run_report, print_run, print_runs
+    from guarantee_email_agent.reporting.terminal import Terminal
+    from guarantee_email_agent.utils.errors import ConfigurationError
+
+    if len(options.names) > 2 or (options.list and options.names):
+        what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
+        raise ConfigurationError(f"show: {what}. See 'show --help'", "cli_bad_usage")
+    terminal = Terminal(arguments.results_stream(options))
+    with arguments.open_run_store(options) as store:
+        if options.list:
+            runs = store.runs(limit=_LISTED)
+            print_runs(store, runs, terminal)
+            report: object = [json_run(run) for run in runs]
+        else:
+            run, results = _find(store, options.names)
+            if results:
+                print_result(store, run, results, terminal)
+                report = [json_result(store, result) for result in results] if options.json_file else []
+            else:
+                print_run(store, run, terminal)
+                report = json_run_report(store, run) if options.json_file else []
+    write_json_report(options.json_file, lambda: report, "show_report_unwritable")
+    return EXIT_SUCCESS
+
+
+def _find(store: RunStore, names: list[str]) -> tuple[StoredRun, list[StoredResult]]:
+    """The run and the results of one case of it; none where the whole run is meant. Raises StoreError."""
+    from guarantee_email_agent.store.database import StoreError
+
+    if len(names) == 2:
+        run = store.find_run(names[0])
+        return run, store.find_case(run, names[1])
+    run = store.find_run("last")
+    if not names:
+        return run, []
+    if found := store.results_of_case(run, names[0]):
+        return run, found
+    try:
+        return store.find_run(names[0]), []
+    except StoreError as error:
+        if error.code == "store_no_such_run" and names[0] not in ("last", "green"):
+            return run, store.find_case(run, names[0])
+        raise

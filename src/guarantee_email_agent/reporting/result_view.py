@@ -1,0 +1,280 @@
+"""One stored result with everything that happened: for people, and for machines.
+
+What stands in mails, replies and judgements was written by others: it reaches the terminal without control characters
+and cut to a length that can be read. The JSON form has all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun, Transcript
+from guarantee_email_agent.utils.text import printable, truncate
+
+SCHEMA_VERSION: Final = 1
+_MAX_TEXT: Final = 20_000
+_MAX_VALUE: Final = 500
+_MAX_ARGUMENT: Final = 160
+_MAX_MESSAGES: Final = 50
+_INDENT: Final = "    "
+
+
+class _Section(NamedTuple):
+    title: str
+    lines: list[str]
+
+
+def print_result(store: RunStore, run: StoredRun, results: Sequence[StoredResult], terminal: Terminal) -> None:
+    """Every repetition of one case; one that is just like the one before is said to be."""
+    before: tuple[object, ...] | None = None
+    for result in results:
+        transcript, checks = store.transcript(result), store.checks(result)
+        _print_title(result, terminal)
+        same = (transcript, result.verdict)
+        if same == before:
+            terminal.line(f"{_INDENT}the same as the one before")
+            continue
+        before = same
+        for section in _sections(result, transcript, checks, terminal):
+            if section.lines:
+                terminal.line(f"{section.title}:")
+                for line in section.lines:
+                    terminal.line(f"{_INDENT}{line}".rstrip())
+    if len(results) > 1:
+        passed = sum(each.verdict == "passed" for each in results)
+        terminal.line(f"{passed} of {pluralize(len(results), 'run')} passed")
+    if results[0].repetition == 1 and run.outcome is None:
+        terminal.line("The run is not at its end")
+    terminal.flush()
+
+
+def json_result(store: RunStore, result: StoredResult) -> dict[str, Any]:
+    """One repetition as JSON holds it; durations in milliseconds."""
+    transcript = store.transcript(result)
+    source = transcript.source
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": result.run_id,
+        "name": result.name,
+        "category": result.category,
+        "language": result.language,
+        "description": result.description,
+        "repetition": result.repetition,
+        "verdict": result.verdict,
+        "duration_ms": result.duration_ms,
+        "usage": result.usage._asdict(),
+        "failed_checks": [each._asdict() for each in store.checks(result)],
+        "source": None if source is None else source.decode(errors="replace"),
+        "request": transcript.request,
+        "response": transcript.response,
+        "trace": transcript.trace,
+        "judgement": transcript.judgement,
+    }
+
+
+def _print_title(result: StoredResult, terminal: Terminal) -> None:
+    sign = "✓" if result.verdict == "passed" else "✗"
+    described = f": {printable(truncate(result.description, 200))}" if result.description else ""
+    number = f" (run {result.repetition})" if result.repetition > 1 else ""
+    verdict = "" if result.verdict == "passed" else f" - {result.verdict.upper()}"
+    terminal.outcome(f"{sign} {printable(result.name)}{number}{described}{verdict}")
+
+
+def _sections(
+    result: StoredResult, transcript: Transcript, checks: Sequence[Check], terminal: Terminal
+) -> Iterator[_Section]:
+    mail, response, trace = (_mapping(part) for part in (transcript.request, transcript.response, transcript.trace))
+    judgement = _mapping(transcript.judgement)
+    yield _Section("Mail", list(_mail_lines(mail)))
+    yield _Section("Read", list(_reading_lines(_mapping(trace.get("read")), mail, response)))
+    yield _Section("Model", list(_conversation_lines(trace.get("conversation"))))
+    yield _Section("Calls", list(_call_lines(trace.get("execution_trace"), response)))
+    yield _Section("Reply", list(_reply_lines(response)))
+    yield _Section("Ticket", [_named(name, value) for name, value in _mapping(response.get("ticket_fields")).items()])
+    yield _Section("Stopped", list(_stop_lines(response)))
+    yield _Section("Checks", list(_check_lines(judgement.get("checks"), checks, terminal)))
+    yield _Section("Judge", list(_judge_lines(judgement)))
+    yield _Section("Took", [_cost_line(result)])
+
+
+def _mail_lines(mail: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("from", "to", "received", "subject"):
+        if name in mail:
+            yield _named(name, mail[name])
+    yield from (_named(name, value) for name, value in _mapping(mail.get("headers")).items())
+    if mail.get("attachments"):
+        yield _named("attachments, by name only", mail["attachments"])
+    if mail.get("body"):
+        yield ""
+        yield from _text_lines(mail["body"])
+
+
+def _reading_lines(read: Mapping[str, Any], mail: Mapping[str, Any], response: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("language", "topic"):
+        if name in read:
+            yield _named(name, read[name])
+    if "numbers" in read:
+        kind = str(read.get("number_kind", "number")).replace("_", " ")
+        yield from (f"{kind}: {_evidence(str(number), mail)}" for number in read["numbers"])
+        if not read["numbers"]:
+            yield f"{kind}: none"
+    if "look_up" in read:
+        asked = f" of {printable(str(read['number']))}" if "number" in read else ""
+        yield f"look-up: {printable(str(read['look_up']))}{asked} → {printable(str(read.get('status', 'no answer')))}"
+    if "skip_reason" in read:
+        yield _named("not answered", read["skip_reason"])
+    if response.get("hand_over_reasons"):
+        yield _named("for a person", response["hand_over_reasons"])
+    if response.get("scenario_used"):
+        yield f"scenario: {printable(str(response['scenario_used']))}{_why(read, response)}"
+
+
+def _why(read: Mapping[str, Any], response: Mapping[str, Any]) -> str:
+    """What the trigger of a scenario has to go by."""
+    if "skip_reason" in read:
+        return ", for mail that must not be answered"
+    if response.get("hand_over_reasons"):
+        return ", for mail that a person is to see"
+    parts = [f"topic {read['topic']}"] if "topic" in read else []
+    if "numbers" in read:
+        parts.append(pluralize(len(read["numbers"]), str(read.get("number_kind", "number")).replace("_", " ")))
+    if "status" in read:
+        parts.append(f"status {read['status']}")
+    return f", by {printable(', '.join(parts))}" if parts else ""
+
+
+def _evidence(number: str, mail: Mapping[str, Any]) -> str:
+    """A number with the line of the mail that it stands in."""
+    for name in ("body", "subject"):
+        for line in str(mail.get(name) or "").splitlines():
+            if number.casefold() in line.casefold():
+                at = line.casefold().index(number.casefold())
+                start = max(0, at - 60)
+                excerpt = line[start : at + len(number) + 60].strip()
+                return f"{printable(number)}, in {printable(excerpt)!r}"
+    return printable(number)
+
+
+def _conversation_lines(conversation: object) -> Iterator[str]:
+    """What was said to a model, and what it answered; not kept of the interpreter."""
+    messages = conversation if isinstance(conversation, list) else []
+    for message in messages[:_MAX_MESSAGES]:
+        message = _mapping(message)
+        yield _named(str(message.get("role", "?")), message.get("content") or "")
+        for call in message.get("tool_calls") or ():
+            function = _mapping(_mapping(call).get("function"))
+            yield f"    {printable(str(function.get('name')))}({_value(function.get('arguments', ''))})"
+    if len(messages) > _MAX_MESSAGES:
+        yield f"… and {len(messages) - _MAX_MESSAGES} more"
+
+
+def _call_lines(trace: object, response: Mapping[str, Any]) -> Iterator[str]:
+    """The calls with their answers as they were traced, else those that the mocks captured."""
+    steps = [_mapping(step) for step in trace] if isinstance(trace, list) else []
+    for step in steps[:_MAX_MESSAGES]:
+        action = dict(_mapping(step.get("action")))
+        name = printable(str(action.pop("action_type", "?")))
+        yield f"{name}({', '.join(f'{printable(key)}={_value(value)}' for key, value in action.items())})"
+        if (answer := _mapping(step.get("feedback")).get("message")) is not None:
+            yield f"  → {_value(answer)}"
+    if not steps:
+        for call in map(_mapping, (response.get("calls") or ())[:_MAX_MESSAGES]):
+            arguments = _mapping(call.get("arguments"))
+            shown = ", ".join(f"{printable(key)}={_value(value)}" for key, value in arguments.items())
+            yield f"{printable(str(call.get('server')))}.{printable(str(call.get('tool')))}({shown})"
+    if (count := max(len(steps), 0 if steps else len(response.get("calls") or ()))) > _MAX_MESSAGES:
+        yield f"… and {count - _MAX_MESSAGES} more; --json has all"
+
+
+def _reply_lines(response: Mapping[str, Any]) -> Iterator[str]:
+    if "response_body" not in response:
+        return
+    if response["response_body"] is None:
+        yield "none"
+        return
+    to = [*(response.get("recipients") or ()), *(response.get("draft_recipients") or ())]
+    yield _named("draft to" if response.get("draft_stored") else "to", to)
+    yield _named("subject", response.get("response_subject") or "")
+    yield ""
+    yield from _text_lines(response["response_body"])
+
+
+def _stop_lines(response: Mapping[str, Any]) -> Iterator[str]:
+    if response.get("failed_step") or response.get("error"):
+        step = f"in step {response['failed_step']}: " if response.get("failed_step") else ""
+        yield f"{printable(step)}{_value(response.get('error') or '', quoted=False)}"
+
+
+def _check_lines(listed: object, failed: Sequence[Check], terminal: Terminal) -> Iterator[str]:
+    """Every check, passed ones too; of a run that kept no list, those that failed."""
+    rows: list[Mapping[str, Any]]
+    if isinstance(listed, list):
+        rows = [_mapping(each) for each in listed]
+    else:
+        rows = [{**each._asdict(), "passed": False} for each in failed]
+    for row in rows:
+        name = printable(str(row.get("name")))
+        if row.get("passed"):
+            yield terminal.green(f"✓ {name}: {_short(row.get('expected'))}")
+        else:
+            yield terminal.red(f"✗ {name}: {_short(row.get('reason'))}")
+        if not row.get("passed") and row.get("expected") is not None:
+            yield f"    expected: {_short(row['expected'])}"
+        if row.get("actual") not in (None, row.get("expected")):
+            yield f"    actual:   {_short(row['actual'])}"
+
+
+def _judge_lines(judgement: Mapping[str, Any]) -> Iterator[str]:
+    """What a test.py said and printed."""
+    if "verdict" not in judgement:
+        return
+    yield _named("verdict", judgement["verdict"])
+    for name in ("feedback", "error", "output"):
+        if judgement.get(name):
+            lines = list(_text_lines(judgement[name]))
+            yield f"{name}: {lines[0]}"
+            yield from (f"  {line}" for line in lines[1:])
+    for name, value in _mapping(judgement.get("details")).items():
+        yield _named(name, value)
+
+
+def _cost_line(result: StoredResult) -> str:
+    usage = result.usage
+    line = f"{result.duration_ms:.0f} ms"
+    if not usage.calls:
+        return line
+    sent = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    price = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    answers = f"{pluralize(usage.calls, 'answer')} of the model after {usage.latency_ms} ms"
+    return f"{line}; {answers}, {sent:,} tokens sent, {usage.output_tokens:,} received, {price}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _named(name: str, value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return f"{printable(name)}: {printable(truncate(text, _MAX_VALUE))}"
+
+
+def _value(value: object, *, quoted: bool = True) -> str:
+    if isinstance(value, str):
+        text = printable(truncate(" ".join(value[:_MAX_VALUE].split()), _MAX_ARGUMENT))
+        return f"'{text}'" if quoted and not value.startswith(("{", "[")) else text
+    return printable(truncate(json.dumps(value, ensure_ascii=False, default=str), _MAX_ARGUMENT))
+
+
+def _short(value: object) -> str:
+    return printable(truncate(str(value), _MAX_VALUE))
+
+
+def _text_lines(text: object) -> Iterator[str]:
+    whole = str(text)
+    yield from (printable(line) for line in whole[:_MAX_TEXT].rstrip().split("\n"))
+    if len(whole) > _MAX_TEXT:
+        yield f"… and {len(whole) - _MAX_TEXT:,} more characters; --json has all"

@@ -1,0 +1,94 @@
+"""A stored run as a whole, and the list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from guarantee_email_agent.reporting.comparison_report import describe_run, json_run
+from guarantee_email_agent.reporting.statistics import format_percentage, meets_threshold
+from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+from guarantee_email_agent.store.run_reader import CaseOutcome, RunStore, StoredRun
+from guarantee_email_agent.utils.text import printable, truncate
+
+_MAX_CASES: Final = 100
+_MAX_FAILED_CHECKS: Final = 3
+
+
+def outcome_word(run: StoredRun, *, going_on: bool = False) -> str:
+    """How a run ended; `inconclusive` where the rate was reached, and the proof that was asked for was not."""
+    if run.outcome is None:
+        return "going on" if going_on else "interrupted"
+    proves_nothing = run.outcome == "failed" and run.require_proof and run.total >= run.planned
+    if proves_nothing and meets_threshold(run.passed, run.total, run.threshold):
+        return "inconclusive"
+    return run.outcome
+
+
+def print_runs(store: RunStore, runs: Iterable[StoredRun], terminal: Terminal) -> None:
+    """A line a run, the newest first."""
+    for run in runs:
+        word = outcome_word(run, going_on=store.is_going_on(run))
+        rate = format_percentage(run.passed, run.total, run.threshold) if run.total else "no result"
+        selected = f" ({pluralize(len(run.selection), 'pattern')} of it)" if run.selection else ""
+        suite = f"{run.command} {printable(truncate(run.suite, 60))}{selected}"
+        repeated = f", {run.repeat} times" if run.repeat > 1 else ""
+        paint = {"passed": terminal.green, "failed": terminal.red}.get(word, str)
+        terminal.line(f"{run.id}  {run.started}  {paint(word)}  {run.passed}/{run.total} ({rate})  {suite}{repeated}")
+    terminal.flush()
+
+
+def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
+    """What the run was, and what of it did not pass, each with its first failed checks."""
+    going_on = store.is_going_on(run)
+    terminal.line(f"Run: {describe_run(run)}")
+    if run.outcome is None:
+        terminal.line(f"It {'still goes on' if going_on else 'was killed'}: its counts stand at its end")
+    if run.require_proof:
+        terminal.line(f"Gate: {outcome_word(run, going_on=going_on)}, with a proof of {run.threshold:g}% asked for")
+    terminal.line(f"Version: {printable(run.package_version)}{_revision(run)}")
+    if run.tokens:
+        cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
+        terminal.line(f"Model: {printable(run.model)}, {run.tokens:,} tokens, {cost}")
+    outcomes = store.case_outcomes(run)
+    failed = [each for each in outcomes.values() if each.verdict != "passed"]
+    for each in failed[:_MAX_CASES]:
+        _print_failed(store, each, terminal)
+    if len(failed) > _MAX_CASES:
+        terminal.line(f"… and {len(failed) - _MAX_CASES} more that failed")
+    passed = len(outcomes) - len(failed)
+    terminal.outcome(f"✓ Passed: {passed}")
+    terminal.outcome(f"✗ Failed: {len(failed)}", paint=bool(failed))
+    terminal.flush()
+
+
+def json_run_report(store: RunStore, run: StoredRun) -> dict[str, Any]:
+    """A run with the outcome of each of its cases."""
+    return {
+        "schema_version": 1,
+        "run": json_run(run),
+        "gate": outcome_word(run, going_on=store.is_going_on(run)),
+        "results": [
+            {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
+            for each in store.case_outcomes(run).values()
+        ],
+    }
+
+
+def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:
+    described = f": {printable(truncate(outcome.description, 200))}" if outcome.description else ""
+    repeated = "" if outcome.runs == 1 else f" ({outcome.passed} of {outcome.runs} runs passed)"
+    terminal.outcome(f"✗ {printable(outcome.name)}{described} - {outcome.verdict.upper()}{repeated}")
+    first = store.first_failed(outcome)
+    checks = store.checks(first)
+    for check in checks[:_MAX_FAILED_CHECKS]:
+        reason = printable(truncate(" ".join(check.reason[:1_000].split()), 200))
+        terminal.line(f"    {printable(check.name)}: {reason}")
+    if len(checks) > _MAX_FAILED_CHECKS:
+        terminal.line(f"    … and {len(checks) - _MAX_FAILED_CHECKS} more")
+
+
+def _revision(run: StoredRun) -> str:
+    if run.git_revision is None:
+        return ""
+    return f", git {run.git_revision[:12]}{' with changed files' if run.git_dirty else ''}"

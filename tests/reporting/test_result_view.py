@@ -1,0 +1,193 @@
+"""One stored result as people and machines see it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_runs import StoredRuns, result
+
+from guarantee_email_agent.reporting.result_view import json_result, print_result
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.store.records import Check, NewResult, Usage
+from guarantee_email_agent.store.run_reader import RunStore
+
+MAIL = {
+    "from": "ada@example.com",
+    "subject": "Dryer",
+    "body": "Hello,\nit is SN12345, I think.",
+    "headers": {"X-A": "b"},
+}
+READ = {"topic": "warranty", "language": "en", "number_kind": "serial_number", "numbers": ["SN12345"]}
+LOOKED_UP = {"look_up": "warranty_api", "number": "SN12345", "status": "valid"}
+STEP = {"action": {"action_type": "check_warranty", "serial_number": "SN12345"}, "feedback": {"message": "{}"}}
+RESPONSE = {
+    "recipients": ["ada@example.com"],
+    "response_subject": "Re: Dryer",
+    "response_body": "It is valid.",
+    "ticket_fields": {"priority": "normal"},
+    "scenario_used": "valid-warranty",
+}
+CHECKS = [
+    {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
+    {
+        "name": "ticket_created",
+        "passed": False,
+        "expected": "True",
+        "actual": "False",
+        "reason": "no ticket was created",
+    },
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    return StoredRuns(tmp_path / "runs.db")
+
+
+def shown(runs: StoredRuns, *results: NewResult, color: bool = False) -> str:
+    runs.write(1, results)
+    stream = io.StringIO()
+    with RunStore(runs.file) as store:
+        run = store.find_run("last")
+        terminal = Terminal(stream, color=color, ascii_only=False)
+        print_result(store, run, store.results_of_case(run, results[0].name), terminal)
+    return stream.getvalue()
+
+
+def test_everything_that_happened_is_shown(runs: StoredRuns) -> None:
+    trace = {"read": READ | LOOKED_UP, "execution_trace": [STEP]}
+    usage = Usage(calls=2, input_tokens=1_200, output_tokens=30, cost_usd=0.0042, latency_ms=900)
+    whole = result(
+        1,
+        "failed",
+        request=MAIL,
+        response=RESPONSE,
+        trace=trace,
+        judgement={"checks": CHECKS},
+        usage=usage,
+        duration_ms=12.0,
+    )
+    assert (
+        shown(runs, whole)
+        == """\
+✗ valid_warranty_001: Customer 1 - FAILED
+Mail:
+    from: ada@example.com
+    subject: Dryer
+    X-A: b
+
+    Hello,
+    it is SN12345, I think.
+Read:
+    language: en
+    topic: warranty
+    serial number: SN12345, in 'it is SN12345, I think.'
+    look-up: warranty_api of SN12345 → valid
+    scenario: valid-warranty, by topic warranty, 1 serial number, status valid
+Calls:
+    check_warranty(serial_number='SN12345')
+      → {}
+Reply:
+    to: ada@example.com
+    subject: Re: Dryer
+
+    It is valid.
+Ticket:
+    priority: normal
+Checks:
+    ✓ email_sent: True
+    ✗ ticket_created: no ticket was created
+        expected: True
+        actual:   False
+Took:
+    12 ms; 2 answers of the model after 900 ms, 1,200 tokens sent, 30 received, $0.0042
+"""
+    )
+
+
+def test_each_repetition_is_shown_and_equal_ones_once(runs: StoredRuns) -> None:
+    other = {"response_body": "Another"}
+    text = shown(
+        runs,
+        result(1),
+        result(1, repetition=2),
+        result(1, "failed", repetition=3, response=other, checks=(Check("a", "b"),)),
+    )
+    lines = text.splitlines()
+    assert lines.count("    the same as the one before") == 1
+    assert "✓ valid_warranty_001 (run 2): Customer 1" in lines
+    assert "✗ valid_warranty_001 (run 3): Customer 1 - FAILED" in lines
+    assert "    ✗ a: b" in lines
+    assert lines[-1] == "2 of 3 runs passed"
+
+
+def test_a_verdict_of_a_task_shows_what_the_judge_said_and_printed(runs: StoredRuns) -> None:
+    judged = {
+        "verdict": "failed",
+        "feedback": "two\nlines",
+        "details": {"score": 3},
+        "error": None,
+        "output": "printed",
+    }
+    text = shown(runs, result(1, "failed", response=None, judgement=judged), color=False)
+    assert "Judge:\n    verdict: failed\n    feedback: two\n      lines\n    output: printed\n    score: 3\n" in text
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"request": {"subject": "\x1b[2J", "body": "\x1b]0;title\x07"}},
+        {"response": {"response_body": "\x1b[31mred", "recipients": ["\u202eevil"]}},
+        {
+            "trace": {
+                "execution_trace": [
+                    {"action": {"action_type": "\x1b[1m", "x\x1b": "\x1b"}, "feedback": {"message": "\x1b"}}
+                ]
+            }
+        },
+        {"judgement": {"verdict": "failed", "feedback": "\x1b[2J", "output": "\r\x1b[K"}},
+        {
+            "judgement": {
+                "checks": [{"name": "\x1b", "passed": False, "reason": "\x1b", "expected": "\x1b", "actual": "\x9b"}]
+            }
+        },
+        {"description": "\x1b[2J"},
+    ],
+)
+def test_nothing_that_others_wrote_reaches_the_terminal_as_an_escape(runs: StoredRuns, place: dict[str, Any]) -> None:
+    text = shown(runs, result(1, **place))
+    assert not {"\x1b", "\x9b", "\x07", "\r", "\u202e"} & set(text)
+
+
+def test_colours_show_on_a_terminal_alone(runs: StoredRuns) -> None:
+    judged = result(1, judgement={"checks": CHECKS})
+    assert "\x1b[32m✓ email_sent: True\x1b[0m" in shown(runs, judged, color=True)
+
+
+def test_a_transcript_of_megabytes_is_cut(runs: StoredRuns) -> None:
+    long = "x" * 5_000_000
+    steps = [{"action": {"action_type": "shell", "command": long}, "feedback": {"message": long}}] * 60
+    text = shown(
+        runs, result(1, request={"body": long}, response={"response_body": long}, trace={"execution_trace": steps})
+    )
+    assert len(text) < 100_000
+    assert "… and 4,980,000 more characters; --json has all" in text
+    assert "… and 10 more; --json has all" in text
+
+
+def test_what_is_no_record_of_ours_is_shown_as_far_as_it_goes(runs: StoredRuns) -> None:
+    text = shown(runs, result(1, request=["?"], response="text", trace={"read": None, "conversation": 3}, judgement=4))
+    assert text.startswith("✓ valid_warranty_001")
+
+
+def test_json_holds_the_whole_transcript(runs: StoredRuns) -> None:
+    runs.write(1, [result(1, request=MAIL, source=b"scenario", judgement={"checks": CHECKS})])
+    with RunStore(runs.file) as store:
+        run = store.find_run("last")
+        report = json.loads(json.dumps(json_result(store, store.results_of_case(run, "valid_warranty_001")[0])))
+    assert (report["request"], report["source"], report["judgement"]) == (MAIL, "scenario", {"checks": CHECKS})
+    assert (report["run_id"], report["verdict"]) == (run.id, "passed")
