@@ -113,7 +113,8 @@ def _copy_of_project(copy: Path) -> Path:
 
 def _environment(copy: Path) -> dict[str, str]:
     """`guarantee-email-agent` is on the path, as the README sets it up, and runs the code of the copy."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONFIG_PATH", "CI")}
+    left_out = ("VIRTUAL_ENV", "CONFIG_PATH", "CI", "GITHUB_ACTIONS", "GITLAB_CI")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return kept | {
         "PATH": f"{Path(sys.prefix) / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONPATH": str(copy / "src"),

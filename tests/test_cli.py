@@ -28,7 +28,7 @@ SCRIPT = [str(Path(sys.executable).with_name("guarantee-email-agent"))]
         (["eval", "--thresh", "99"], "--thresh"),
         (["eval", "--llm", "gpt"], "gpt"),
         (["eval", "--eval-dir"], "--eval-dir"),
-        (["eval", "--html", "report.html"], "unknown option --html"),
+        (["eval", "--htlm", "report.html"], "unknown option --htlm (did you mean --html?)"),
         (["eval", "--oly=valid*"], "unknown option --oly (did you mean --only?)"),
         (["grade", "tasks", "--anwser", "42"], "unknown option --anwser (did you mean --answer?)"),
         (["grade", "tasks", "--resluts=x", "--answer", "1"], "unknown option --resluts (did you mean --results?)"),

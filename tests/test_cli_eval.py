@@ -286,6 +286,8 @@ NOT_FOR_A_PLAIN_SUITE = {
     "subprocess",
     "concurrent.futures",
     "junitparser",
+    "jinja2",
+    "csv",
     "xml.etree.ElementTree",
     "tempfile",
     "ssl",

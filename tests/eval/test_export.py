@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.export import json_report, junit_case
+from guarantee_email_agent.eval.export import json_report, json_rows
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.reporting.report_files import JUnitCase
 
 MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
 Outcome = Callable[..., EvalResult]
@@ -91,11 +90,13 @@ class TestJson:
         assert (report["gate"], report["pass_rate"]) == ("failed", 98.99)
 
 
-class TestJunit:
-    def test_a_failed_scenario_and_an_invalid_file(self, outcome: Outcome, invalid: EvalResult) -> None:
-        name, group = "valid_warranty_001", "valid-warranty"
-        assert junit_case(outcome()) == JUnitCase(name, group, 0.003, "passed", "failed", "")
-        failed = JUnitCase(name, group, 1.5, "failed", "response_body_contains: missing phrase 'a'", MISS)
-        assert junit_case(outcome(MISS, took_ms=1500)) == failed
-        reason = "Invalid eval file: a_1.yaml - Missing field: created"
-        assert junit_case(invalid) == JUnitCase("a_1", "invalid", 0, "invalid", reason, reason)
+class TestRows:
+    def test_a_row_for_each_repetition(self, outcome: Outcome) -> None:
+        repeated = EvalResult.of_repetitions([outcome(took_ms=1), outcome(MISS, took_ms=2)], 2)
+        rows = list(json_rows([repeated, outcome()], "r1"))
+        assert [(row["run_id"], row["repetition"], row["passed"]) for row in rows] == [
+            ("r1", 1, True),
+            ("r1", 2, False),
+            ("r1", 1, True),
+        ]
+        assert rows[2] == {"run_id": "r1", "repetition": 1, **exported([outcome()])["results"][0]}

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
-import junitparser
-
-from guarantee_email_agent.judging.grade_report import GradeReporter, format_graded, json_report, junit_case
+from guarantee_email_agent.judging.grade_report import GradeReporter, format_graded, json_report, json_rows
 from guarantee_email_agent.judging.verdict import Graded, Verdict
-from guarantee_email_agent.reporting.report_files import as_junit
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
 FAILED = Graded("seven", Verdict("failed", "41 is wrong.\nIt is 42.", output="a\nb\n", duration_ms=6))
@@ -127,17 +123,7 @@ class TestJson:
         }
 
 
-class TestJunit:
-    def test_failures_and_errors(self, tmp_path: Path) -> None:
-        (tmp_path / "junit.xml").write_bytes(as_junit("grade", "tasks", map(junit_case, RESULTS), 1.5))
-        (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "junit.xml"))
-        assert (suite.name, suite.tests, suite.failures, suite.errors, suite.time) == ("tasks", 3, 1, 1, 1.5)
-        failed, passed, broken = suite
-        assert (passed.name, passed.classname, passed.is_passed, passed.time) == ("six", "tasks", True, 0.005)
-        (failure,) = failed.result
-        assert isinstance(failure, junitparser.Failure)
-        assert (failure.message, failure.text) == ("41 is wrong.", "41 is wrong.\nIt is 42.")
-        assert failed.system_out == "a\nb\n"
-        (error,) = broken.result
-        assert isinstance(error, junitparser.Error)
-        assert error.message == "gave no verdict within 60 s"
+def test_a_row_for_each_record() -> None:
+    rows = list(json_rows([Graded("six", Verdict("passed"), index, 2) for index in (1, 2)], "r1"))
+    told = [(row["run_id"], row["repetition"], row["task_name"]) for row in rows]
+    assert told == [("r1", 1, "six"), ("r1", 2, "six")]

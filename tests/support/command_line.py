@@ -20,6 +20,9 @@ SETTINGS = (
     "TERM",
     "PYTHONIOENCODING",
     "PYTHONUTF8",
+    "GITHUB_ACTIONS",
+    "GITHUB_STEP_SUMMARY",
+    "GITLAB_CI",
 )
 TIMEOUT_S = 120
 NEVER_OFFLINE = {"anthropic", "mcp", "yaml", "starlette", "httpx", "pydantic", "aiohttp", "uvicorn", "docker"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.run_store import StoreSettings
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.config.task_allowance import TaskAllowance
+    from guarantee_email_agent.reporting.github_actions import GitHubStep
     from guarantee_email_agent.store.records import KeptRun
     from guarantee_email_agent.store.run_reader import RunStore
 
@@ -27,6 +30,14 @@ Options = TypeVar("Options", bound="DataclassInstance")
 
 PROGRAM = "guarantee-email-agent"
 RUN_NAMES = "its id, the beginning of one, last, or green for the newest that passed its gate"
+REPORT_FORMS = {
+    "json": "every {result} as JSON",
+    "jsonl": "every repetition of every {result} as a line of JSON",
+    "csv": "every repetition of every {result} as a row for spreadsheets",
+    "junit": "every {result} as JUnit XML",
+    "html": "the whole run as one page for a browser",
+    "markdown": "a summary for a pull request, with what did not pass",
+}
 MODES = ("answer", "drafts", "observe")
 
 EXIT_CODES = """\
@@ -108,13 +119,13 @@ def add_config_option(parser: Parser) -> None:
 
 
 def add_report_options(parser: Parser, result: str) -> None:
-    for name, form in (("json", "JSON"), ("junit", "JUnit XML")):
+    for name, form in REPORT_FORMS.items():
         parser.add_argument(
             f"--{name}",
             dest=f"{name}_file",
             type=Path,
             metavar="FILE",
-            help=f"write every {result} as {form}; - is stdout",
+            help=f"write {form.format(result=result)}; - is stdout",
         )
 
 
@@ -179,10 +190,22 @@ def open_run_store(options: argparse.Namespace) -> RunStore:
     return RunStore(run_store_file(config.store, config.source))
 
 
+@contextmanager
+def shown_results(options: argparse.Namespace) -> Iterator[tuple[BrokenPipeSafeStream, GitHubStep | None]]:
+    """Where results for people go, and the step of GitHub Actions that shows them; None elsewhere."""
+    stream = results_stream(options)
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        yield stream, None
+        return
+    from guarantee_email_agent.reporting.github_actions import github_step
+
+    with github_step(os.environ, stream) as step:
+        yield stream, step
+
+
 def results_stream(options: argparse.Namespace) -> BrokenPipeSafeStream:
     """Where results for people go: to stdout, unless a report is written there."""
-    reports = (options.json_file, getattr(options, "junit_file", None))
-    if paths := [path for path in reports if path is not None]:
+    if paths := [path for form in REPORT_FORMS if (path := getattr(options, f"{form}_file", None)) is not None]:
         from guarantee_email_agent.reporting.report_files import is_stdout
 
         if any(map(is_stdout, paths)):

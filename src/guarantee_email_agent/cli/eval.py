@@ -101,20 +101,22 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     started = datetime.now(UTC)
     config = arguments.load_config_and_log(options.config, options.verbose)
-    code = evaluate(
-        arguments.options_as(
-            EvalOptions,
-            options,
-            directory=options.eval_dir or config.eval.test_suite_path,
-            threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
-            only=tuple(options.only),
-            kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
-            run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
-            started=arguments.iso_time(started),
-        ),
-        config,
-        arguments.results_stream(options),
-    )
+    with arguments.shown_results(options) as (stream, github):
+        code = evaluate(
+            arguments.options_as(
+                EvalOptions,
+                options,
+                directory=options.eval_dir or config.eval.test_suite_path,
+                threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
+                only=tuple(options.only),
+                kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
+                run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
+                started=arguments.iso_time(started),
+                github=github,
+            ),
+            config,
+            stream,
+        )
     suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
     arguments.show_built_in_files(replace(config, eval=suite))
     return code

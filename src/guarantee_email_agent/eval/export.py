@@ -1,17 +1,16 @@
-"""A run's results for machines: one JSON file, or JUnit XML for a CI's test view."""
+"""A run's results for programs, as JSON holds them: the whole run, or row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
-from guarantee_email_agent.eval.failure_details import SharedCauses, explain, nearest_sentences
+from guarantee_email_agent.eval.failure_details import SharedCauses, nearest_sentences
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.reporter import passes_gate
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
-from guarantee_email_agent.reporting.report_files import JUnitCase
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     lower_bound_95,
@@ -77,18 +76,11 @@ def json_report(
     }
 
 
-def junit_case(result: EvalResult) -> JUnitCase:
-    """One result as a CI shows it: a failed scenario is a failure, an invalid file an error."""
-    reason = "\n".join(result.failures)
-    details = [] if result.passed else list(explain(result))
-    return JUnitCase(
-        result.test_case.scenario_id,
-        result.test_case.category,
-        result.processing_time_ms / 1000,
-        result.outcome,
-        message=reason.partition("\n")[0] or "failed",
-        text="\n".join([reason, *details]),
-    )
+def json_rows(results: Sequence[EvalResult], run_id: str) -> Iterator[dict[str, Any]]:
+    """Every repetition of every result, as `json_report` has it, with the run's id and the repetition's number."""
+    for result in results:
+        for number, each in enumerate(result.repetitions or (result,), 1):
+            yield {"run_id": run_id, "repetition": number, **_json_result(each)}
 
 
 def _causes(results: Sequence[EvalResult]) -> list[dict[str, Any]]:

@@ -53,12 +53,17 @@ def explain(result: EvalResult) -> Iterator[str]:
     if not any(failure.startswith("response_body_") for failure in result.failures):
         return
     for nearest in nearest_sentences(result):
-        yield f"nearest to {nearest.phrase!r}: {nearest.diff}"
+        yield describe_nearest(nearest)
     yield "reply:"
     marked = _mark(reply[:_MAX_REPLY_CHARS].strip(), scenario.expected_output.response_body_excludes)
     yield from (f"  {line.rstrip()}" for line in marked.split("\n") if line.strip())
     if len(reply) > _MAX_REPLY_CHARS:
         yield f"  … and {len(reply) - _MAX_REPLY_CHARS} more characters"
+
+
+def describe_nearest(nearest: NearestSentence) -> str:
+    """One line for people."""
+    return f"nearest to {nearest.phrase!r}: {nearest.diff}"
 
 
 class SharedCauses:

@@ -124,16 +124,13 @@ class EvalReporter(RunReporter[EvalResult]):
         return passes_gate(self.totals, self._mails.count(), self.threshold, require_proof=self._require_proof)
 
     def _print_conclusion(self) -> None:
-        passed, total = self.totals.passed, self.totals.total
-        wanted = threshold_text(self.threshold)
-        if not meets_threshold(passed, total, self.threshold):
-            self._print_failed_gate(f"<{wanted}% threshold")
-        elif not self.passes_gate():
-            self._print_failed_gate(f"{wanted}% is not proven")
-        else:
-            self._terminal.outcome(f"🎉 Eval passed! (≥{wanted}% threshold)")
         mails = self._mails.count()
-        if mails.total != total:
+        passes, why = gate_conclusion(self.totals, mails, self.threshold, require_proof=self._require_proof)
+        if passes:
+            self._terminal.outcome(f"🎉 Eval passed! ({why})")
+        else:
+            self._print_failed_gate(why)
+        if mails.total != self.totals.total:
             self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy proves nothing).")
         for sentence in describe_confidence(mails.passed, mails.total, self.threshold):
             self._terminal.line(sentence)
@@ -155,6 +152,18 @@ def passes_gate(totals: Totals, mails: DistinctMails, threshold: Threshold, *, r
         return True
     needed = clean_runs_needed(mails.total - mails.passed, threshold)
     return needed is not None and 0 < mails.total >= needed
+
+
+def gate_conclusion(
+    totals: Totals, mails: DistinctMails, threshold: Threshold, *, require_proof: bool
+) -> tuple[bool, str]:
+    """Whether the gate is passed, and why or why not: `≥99% threshold`, `<99% threshold`, `99% is not proven`."""
+    wanted = threshold_text(threshold)
+    if passes_gate(totals, mails, threshold, require_proof=require_proof):
+        return True, f"≥{wanted}% threshold"
+    if meets_threshold(totals.passed, totals.total, threshold):
+        return False, f"{wanted}% is not proven"
+    return False, f"<{wanted}% threshold"
 
 
 def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[str]:

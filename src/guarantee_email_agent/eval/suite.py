@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.run_recorder import EvalRecorder
     from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
     from guarantee_email_agent.store.records import KeptRun
+    from guarantee_email_agent.store.run_reader import StoredRun
 
 logger = logging.getLogger(__name__)
 
@@ -89,18 +91,18 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
         loader = EvalLoader(known=KnownNames.of(instructions))
     else:
         loader = EvalLoader(any_agent=True)
-    if options.report_paths:
+    if options.report_files:
         from guarantee_email_agent.reporting.report_files import check_report_paths
 
-        check_report_paths(options.report_paths, _UNWRITABLE)
+        check_report_paths(options.report_files, _UNWRITABLE)
     if options.records_dir is not None:
         from guarantee_email_agent.reporting.report_files import make_folder
 
         make_folder(options.records_dir, "--records", "eval_records_unwritable")
-        if options.report_paths:
+        if options.report_files:
             from guarantee_email_agent.judging.record import refuse_misplaced_reports
 
-            refuse_misplaced_reports(options.report_paths, folder=options.records_dir)
+            refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
     files = _scenario_files(options)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live_evaluation(config, options)
@@ -112,7 +114,7 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     cost = None if live is None else live.cost
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
-    write = partial(_write_reports, config, options, live) if options.report_paths else None
+    write = partial(_write_reports, config, options, live, len(files)) if options.wants_reports else None
     todo = files if earlier is None else [file for file in files if file not in earlier.whole]
     begun = None if earlier is None else earlier.begun
     results = _results(config, todo, options, outside or live, loader, recorder, begun)
@@ -274,7 +276,7 @@ def _run_in_processes(
     pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
     try:
         number = 0
-        run = partial(_run_chunk, config, replace(options, kept=None), loader, options.kept is not None)
+        run = partial(_run_chunk, config, replace(options, kept=None, github=None), loader, options.kept is not None)
         for chunk in pool.map(run, chunks):
             for result in chunk:
                 number += 1
@@ -305,36 +307,64 @@ def _run_chunk(
     return list(_run_one_by_one(config, options, loader, files, keep_traces))
 
 
+def _past_runs(options: EvalOptions) -> Sequence[StoredRun]:
+    if options.kept is None:
+        return ()
+    from guarantee_email_agent.store.run_reader import past_runs
+
+    return past_runs(options.kept.file, options.run_id)
+
+
 def _write_reports(
     config: Config,
     options: EvalOptions,
     live: LiveEvaluation | None,
+    planned: int,
     results: Sequence[EvalResult],
     duration_s: float,
     *,
     interrupted: bool,
 ) -> None:
-    from guarantee_email_agent.eval.export import json_report, junit_case
-    from guarantee_email_agent.reporting.report_files import as_json, as_junit, write_reports
+    from guarantee_email_agent.eval.export import json_report, json_rows
+    from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
+    from guarantee_email_agent.eval.verdict_inputs import without_password
+    from guarantee_email_agent.reporting.report_formats import write_report_files
 
-    def encode_json() -> bytes:
-        report = json_report(
+    model = OFFLINE_MODEL if options.llm == "offline" else config.llm.model
+    facts = SuiteFacts(
+        suite=os.path.relpath(options.directory),
+        run_id=options.run_id,
+        started=options.started,
+        duration_s=duration_s,
+        threshold=options.threshold,
+        planned=planned,
+        llm=options.llm,
+        model=model,
+        require_proof=options.require_proof,
+        interrupted=interrupted,
+        only=options.only,
+        repeat=options.repeat,
+        agent=None if options.agent is None else without_password(options.agent),
+        cost="" if live is None else live.cost(),
+        history=_past_runs(options),
+    )
+    write_report_files(
+        options,
+        _UNWRITABLE,
+        suite_report(results, facts),
+        lambda: json_report(
             results,
             run_id=options.run_id,
             started=options.started,
             duration_s=duration_s,
             agent=options.agent,
             llm=options.llm,
-            model=OFFLINE_MODEL if options.llm == "offline" else config.llm.model,
+            model=model,
             threshold=options.threshold,
             require_proof=options.require_proof,
             tokens=NO_TOKENS if live is None else live.meter.usage,
             cost_usd=0.0 if live is None else live.meter.cost_usd,
             interrupted=interrupted,
-        )
-        return as_json(report)
-
-    def encode_junit() -> bytes:
-        return as_junit("eval", "evals", map(junit_case, results), duration_s, interrupted=interrupted)
-
-    write_reports(_UNWRITABLE, (options.json_file, encode_json), (options.junit_file, encode_junit))
+        ),
+        lambda: json_rows(results, options.run_id),
+    )

@@ -97,21 +97,27 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     """
     if options.transcript is not None and options.result_file is None and options.results is None:
         raise ConfigurationError("--from says what --result or --results holds. Name one of them", "cli_bad_usage")
-    check_report_paths(options.report_paths, UNWRITABLE)
+    check_report_paths(options.report_files, UNWRITABLE)
     place = options.results
     folder, file = (place, options.result_file) if place is None or place.is_dir() else (None, str(place))
     refuse_misplaced_reports(
-        options.report_paths, folder=folder, file=None if file == STDIN else file, tasks=options.directory
+        options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
     count, pending = _pending_verdicts(options, read_stdin)
+    recorder = _recorder(options, count)
+    write = (
+        partial(write_task_reports, "grade", options, count, recorder, not options.validate)
+        if options.wants_reports
+        else None
+    )
     return run_and_report(
         f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
         _results(pending, options.jobs),
         count,
         GradeReporter(stream, measures_agent=not options.validate),
-        partial(write_task_reports, "grade", options) if options.report_paths else None,
+        write,
         progress=Progress(console, count, "judged"),
-        recorder=_recorder(options, count),
+        recorder=recorder,
     )
 
 

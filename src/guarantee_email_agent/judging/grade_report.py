@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
-from guarantee_email_agent.reporting.report_files import JUnitCase, as_json, as_junit, write_reports
 from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.text import printable
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+
 SCHEMA_VERSION: Final = 1
 UNWRITABLE: Final = "task_report_unwritable"
 
-_WANTED_PERCENT: Final = 100  # nothing less than all is a success, so no rounding may say 100
+WANTED_PERCENT: Final = 100
+"""Nothing less than all is a success, so no rounding may say 100."""
+
 _MAX_LINES: Final = 20
 _MAX_CHARACTERS: Final = 2_000
 _INDENT: Final = "    "
@@ -30,8 +34,8 @@ class GradeReporter(RunReporter[Graded]):
     COUNTS_ERRORS = True
 
     def __init__(self, stream: TextStream, *, measures_agent: bool = True) -> None:
-        super().__init__(Terminal(stream), _WANTED_PERCENT, measures_agent=measures_agent)
-        self._by_task: dict[str, _TaskTotals] = {}
+        super().__init__(Terminal(stream), WANTED_PERCENT, measures_agent=measures_agent)
+        self._by_task: dict[str, TaskTotals] = {}
 
     def add(self, result: Graded) -> None:
         self._add(result.verdict.verdict, format_graded(result))
@@ -45,23 +49,44 @@ class GradeReporter(RunReporter[Graded]):
             self._terminal.line(f"Tasks passed every time: {passed}/{len(self._by_task)}")
             for name, totals in repeated:
                 self._terminal.line(f"{_INDENT}{printable(name)}: {totals.passed} of {totals.total}")
-        if self._measures_agent and len(self._by_task) > 1:
-            bound = rounded_bound(lower_bound_95(passed, len(self._by_task)), self.threshold)
-            how = " every time" if repeated else ""
-            solves = f"of tasks like these, the agent solves at least {bound}%{how}."
-            self._terminal.line(f"Proven with 95% confidence: {solves}")
+        if self._measures_agent and (bound := solved_share(self._by_task)) is not None:
+            self._terminal.line(describe_solved_share(bound, repeated=bool(repeated)))
 
 
 @dataclass(slots=True)
-class _TaskTotals:
+class TaskTotals:
+    """Of the records of one task."""
+
     passed: int = 0
     total: int = 0
 
 
-def _count(by_task: dict[str, _TaskTotals], graded: Graded) -> None:
-    totals = by_task.setdefault(graded.task_name, _TaskTotals())
+def totals_by_task(results: Iterable[Graded]) -> dict[str, TaskTotals]:
+    """By the names of the tasks."""
+    by_task: dict[str, TaskTotals] = {}
+    for graded in results:
+        _count(by_task, graded)
+    return by_task
+
+
+def _count(by_task: dict[str, TaskTotals], graded: Graded) -> None:
+    totals = by_task.setdefault(graded.task_name, TaskTotals())
     totals.passed += graded.verdict.verdict == "passed"
     totals.total += 1
+
+
+def solved_share(by_task: Mapping[str, TaskTotals]) -> float | None:
+    """How many of such tasks the agent solves every time, in percent with 95 % confidence; None for a single task."""
+    if len(by_task) < 2:
+        return None
+    passed = sum(totals.passed == totals.total for totals in by_task.values())
+    return rounded_bound(lower_bound_95(passed, len(by_task)), WANTED_PERCENT)
+
+
+def describe_solved_share(bound: float, *, repeated: bool) -> str:
+    """repeated: whether a task was worked on several times."""
+    how = " every time" if repeated else ""
+    return f"Proven with 95% confidence: of tasks like these, the agent solves at least {bound}%{how}."
 
 
 def format_graded(graded: Graded) -> str:
@@ -84,9 +109,7 @@ def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict
     where every one of its records did.
     """
     totals = Totals.of(graded.verdict.verdict for graded in results)
-    by_task: dict[str, _TaskTotals] = {}
-    for graded in results:
-        _count(by_task, graded)
+    by_task = totals_by_task(results)
     tasks = [
         {"task_name": name, "passed": each.passed == each.total, "records_passed": each.passed, "records": each.total}
         for name, each in by_task.items()
@@ -100,33 +123,50 @@ def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict
     }
 
 
+def json_rows(results: Sequence[Graded], run_id: str) -> Iterator[dict[str, Any]]:
+    """Each result as `json_report` has it, with the run's id and the number of the task's record."""
+    for graded in results:
+        yield {"run_id": run_id, "repetition": graded.index, **_json_result(graded)}
+
+
 def write_task_reports(
-    command: str, options: RunOptions, results: Sequence[Graded], duration_s: float, *, interrupted: bool
+    command: str,
+    options: RunOptions,
+    planned: int,
+    recorder: GradeRecorder | None,
+    measures_agent: bool,
+    results: Sequence[Graded],
+    duration_s: float,
+    *,
+    interrupted: bool,
 ) -> None:
-    """The report files of `grade` and `solve`, whose content has one shape."""
+    """The report files of `grade` and `solve`, whose content has one shape.
 
-    def encode_junit() -> bytes:
-        return as_junit(command, "tasks", map(junit_case, results), duration_s, interrupted=interrupted)
+    recorder: None where the run is not kept, so that it has no id and no history.
+    """
+    from guarantee_email_agent.judging.task_report import task_report
+    from guarantee_email_agent.reporting.report_formats import write_report_files
 
-    write_reports(
-        UNWRITABLE,
-        (options.json_file, lambda: as_json(json_report(results, interrupted=interrupted))),
-        (options.junit_file, encode_junit),
+    report = task_report(
+        command,
+        options.directory,
+        results,
+        duration_s,
+        planned,
+        interrupted=interrupted,
+        measures_agent=measures_agent,
     )
+    if recorder is not None:
+        from guarantee_email_agent.store.run_reader import past_runs
 
-
-def junit_case(graded: Graded) -> JUnitCase:
-    """One result as a CI shows it: a failed one is a failure, an error an error."""
-    verdict = graded.verdict
-    reason = verdict.error or verdict.feedback
-    return JUnitCase(
-        graded.name,
-        "tasks",
-        verdict.duration_ms / 1000,
-        verdict.verdict,
-        message=reason.partition("\n")[0] or verdict.verdict,
-        text=reason,
-        output=verdict.output,
+        run = recorder.run
+        report = replace(report, run_id=run.id, started=run.started, history=past_runs(recorder.file, run.id))
+    write_report_files(
+        options,
+        UNWRITABLE,
+        report,
+        lambda: json_report(results, interrupted=interrupted),
+        lambda: json_rows(results, report.run_id),
     )
 
 

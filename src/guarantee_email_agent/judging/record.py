@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -196,7 +196,7 @@ def check_record_file(path: Path) -> None:
 
 
 def refuse_misplaced_reports(
-    report_paths: Sequence[Path], *, folder: Path | None = None, file: str | None = None, tasks: Path | None = None
+    report_paths: Collection[Path], *, folder: Path | None = None, file: str | None = None, tasks: Path | None = None
 ) -> None:
     """Refuse a report in the place of a record or a task, or where a later call would take it for a record.
 

@@ -29,6 +29,7 @@ class GradeRecorder:
 
         Raises StoreError.
         """
+        self.file, self.run = kept.file, run
         self._kept, self._tasks, self._record_of = kept, tasks, record_of
         self._git = GitQuestion(tasks)
         self._position = 0

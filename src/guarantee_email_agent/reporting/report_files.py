@@ -1,4 +1,4 @@
-"""What a run leaves for machines: whole files of JSON and of JUnit XML."""
+"""Writes report files: whole or not at all, to a file, a pipe or stdout; what cannot be written shows before a run."""
 
 from __future__ import annotations
 
@@ -6,31 +6,17 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent.files.text_file import kind_of_file
-from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
-
-
-@dataclass(frozen=True, slots=True)
-class JUnitCase:
-    """One test as a CI shows it. time_s: seconds. message: one line. text: why, in lines. output: what was printed."""
-
-    name: str
-    group: str
-    time_s: float
-    outcome: Outcome = "passed"
-    message: str = ""
-    text: str = ""
-    output: str = ""
 
 
 def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], bytes]]) -> None:
@@ -61,40 +47,16 @@ def as_json(content: Any) -> bytes:
     return f"{text}\n".encode(errors="backslashreplace")
 
 
-def as_junit(
-    command: str, suite_name: str, cases: Iterable[JUnitCase], duration_s: float, *, interrupted: bool = False
-) -> bytes:
-    """One JUnit document with one suite; control characters, which XML cannot hold, are written out.
-
-    interrupted: cases are missing, for which an error stands: whoever reads only this file must not take it for whole.
-    """
-    import io
-
-    import junitparser  # only for those who ask for this format
-
-    suite = junitparser.TestSuite(suite_name)
-    suite.add_testcases([_test_case(case) for case in cases])
-    if interrupted:
-        missing = JUnitCase("interrupted", command, 0, "error", "The run was stopped before its end")
-        suite.add_testcase(_test_case(missing))
-    suite.time = duration_s
-    document = junitparser.JUnitXml(f"guarantee-email-agent {command}")
-    document.add_testsuite(suite)
-    document.time = duration_s
-    content = io.BytesIO()
-    document.write(content)
-    return content.getvalue()
-
-
-def check_report_paths(paths: Sequence[Path], error_code: str) -> None:
+def check_report_paths(paths: Mapping[str, Path], error_code: str) -> None:
     """Raise, before a long run, the ConfigurationError that writing the reports would end in after it.
 
-    paths: one or two, which must not be the same file.
+    paths: by the option that named each; no two may be the same file.
     """
-    for path in paths:
+    for path in paths.values():
         check_writable(path, error_code)
-    if len(paths) == 2 and _is_same_file(*paths):
-        raise ConfigurationError("--json and --junit name the same file. Name two", "cli_bad_usage")
+    for (first, path), (second, other) in combinations(paths.items(), 2):
+        if _is_same_file(path, other):
+            raise ConfigurationError(f"{first} and {second} name the same file. Name two", "cli_bad_usage")
 
 
 def is_stdout(path: str | Path) -> bool:
@@ -205,17 +167,3 @@ def _write_to_device(path: str | Path, content: bytes) -> None:
 def _unwritable(path: str | Path, reason: str, code: str) -> ConfigurationError:
     message = f"{printable(str(path))}: the report cannot be written ({reason}). Name a file in a folder that can be."
     return ConfigurationError(message, code, {"path": str(path)})
-
-
-def _test_case(case: JUnitCase) -> Any:
-    import junitparser
-
-    element = junitparser.TestCase(printable(case.name), printable(case.group), case.time_s)
-    if case.outcome != "passed":
-        outcome = junitparser.Failure if case.outcome == "failed" else junitparser.Error
-        verdict = outcome(printable(case.message), case.outcome)
-        verdict.text = "\n".join(map(printable, case.text.split("\n")))
-        element.result = [verdict]
-    if case.output:
-        element.system_out = "\n".join(map(printable, case.output.split("\n")))
-    return element

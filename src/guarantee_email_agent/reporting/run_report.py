@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Progress, Terminal
@@ -16,7 +16,12 @@ from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
 from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.reporting.github_actions import GitHubStep
+
 Result = TypeVar("Result")
+REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
+"""Each has an option that names a file for it."""
 _Recorded = TypeVar("_Recorded", contravariant=True)
 RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
 """By the gate, by Ctrl-C or SIGTERM, or by an error of ours."""
@@ -26,17 +31,29 @@ RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
 class RunOptions:
     """What the command line decides for each of the three.
 
-    directory: of what is run or judged. jobs: how many at a time. json_file, junit_file: reports to write.
+    directory: of what is run or judged. jobs: how many at a time. json_file to markdown_file: reports to write.
+    github: the step of a workflow that shows the run; None elsewhere.
     """
 
     directory: Path
     jobs: int = 1
     json_file: Path | None = None
+    jsonl_file: Path | None = None
+    csv_file: Path | None = None
     junit_file: Path | None = None
+    html_file: Path | None = None
+    markdown_file: Path | None = None
+    github: GitHubStep | None = None
 
     @property
-    def report_paths(self) -> list[Path]:
-        return [path for path in (self.json_file, self.junit_file) if path is not None]
+    def report_files(self) -> dict[str, Path]:
+        """Those that are wanted, by the option that named each."""
+        files = {f"--{form}": getattr(self, f"{form}_file") for form in REPORT_FORMS}
+        return {option: path for option, path in files.items() if path is not None}
+
+    @property
+    def wants_reports(self) -> bool:
+        return bool(self.report_files) or self.github is not None
 
 
 class RunRecorder(Protocol[_Recorded]):

@@ -83,8 +83,8 @@ def solve_command(
     0 if every task has a pass, else 4; 130 after Ctrl-C. load_config is called for the agent `llm` alone. started: the
     time now, ISO 8601. Raises TaskError and ConfigurationError for what cannot be used.
     """
-    check_report_paths(options.report_paths, UNWRITABLE)
-    refuse_misplaced_reports(options.report_paths, folder=options.output_dir, tasks=options.directory)
+    check_report_paths(options.report_files, UNWRITABLE)
+    refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
     tasks = load_tasks(options.directory, options.output_dir)
     agent_factory = _agent_factory(options, load_config)
     make_folder(options.output_dir, "--output-dir", "task_output_dir")
@@ -109,14 +109,16 @@ def solve_command(
             check_record_file(runner.record_file(task))
     if open_sandbox is None and any(isinstance(task, Task) and task.name not in earlier for task in tasks):
         require_sandbox(options.sandbox)
+    recorder = _recorder(options, len(tasks))
+    write = partial(write_task_reports, "solve", options, len(tasks), recorder, True) if options.wants_reports else None
     return run_and_report(
         f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
         _results(runner, tasks, earlier, options.jobs),
         len(tasks),
         GradeReporter(stream),
-        partial(write_task_reports, "solve", options) if options.report_paths else None,
+        write,
         progress=Progress(console, len(tasks), "done"),
-        recorder=_recorder(options, len(tasks)),
+        recorder=recorder,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.store.database import Database, storable
+from guarantee_email_agent.store.database import Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
 from guarantee_email_agent.store.records import PARTS, Check, Input, Outcome, Usage, Verdict
 from guarantee_email_agent.utils.text import printable, truncate
@@ -374,6 +374,19 @@ def _together(before: CaseOutcome, other: CaseOutcome) -> CaseOutcome:
         duration_ms=before.duration_ms + other.duration_ms,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )
+
+
+def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:
+    """A run that is kept and those before it that it can be compared with, the oldest first.
+
+    None at all where the store cannot be read: what shows them can do without.
+    """
+    try:
+        with RunStore(file) as store:
+            run = store.find_run(run_id)
+            return [run, *store.runs(run.key, before=run.number, limit=limit - 1)][::-1]
+    except StoreError:
+        return []
 
 
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:

@@ -1,0 +1,81 @@
+"""Graded work as the data of a report: each task with what its judge said, and what came of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.judging.grade_report import (
+    WANTED_PERCENT,
+    describe_solved_share,
+    solved_share,
+    totals_by_task,
+)
+from guarantee_email_agent.judging.task import TEST_FILE
+from guarantee_email_agent.judging.verdict import Graded
+from guarantee_email_agent.reporting.report import Case, Miss, Report, Run, relative_to
+from guarantee_email_agent.reporting.statistics import format_percentage
+from guarantee_email_agent.reporting.totals import Totals
+
+
+def task_report(
+    command: str,
+    directory: Path,
+    results: Sequence[Graded],
+    duration_s: float,
+    planned: int,
+    *,
+    interrupted: bool,
+    measures_agent: bool,
+) -> Report:
+    """command: `grade` or `solve`. directory: of the tasks. duration_s: seconds. planned: results of a whole run.
+
+    measures_agent: whether the results say how good an agent is, so that a rate is due.
+    """
+    totals = Totals.of(graded.verdict.verdict for graded in results)
+    passes = totals.passed == totals.total > 0
+    verdict = "interrupted" if interrupted else "passed" if passes else "failed"
+    by_task = totals_by_task(results)
+    bound = solved_share(by_task) if measures_agent else None
+    return Report(
+        command=command,
+        noun="task",
+        suite=str(directory),
+        run_id="",
+        started="",
+        duration_s=duration_s,
+        gate="undecided" if interrupted else "passed" if passes else "failed",
+        verdict=f"{command.capitalize()} {verdict}",
+        totals=totals,
+        planned=planned,
+        cases=[_case(graded, directory) for graded in results],
+        rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
+        bound="" if bound is None else f"{bound}%",
+        proven=[] if bound is None else [describe_solved_share(bound, repeated=len(results) > len(by_task))],
+        facts=[("Version", __version__)],
+    )
+
+
+def _case(graded: Graded, directory: Path) -> Case:
+    verdict = graded.verdict
+    misses = () if verdict.verdict == "passed" else (Miss("", verdict.error or verdict.feedback or verdict.verdict),)
+    said = {"feedback": verdict.feedback if not misses else "", "details": dict(verdict.details)}
+    return Case(
+        name=graded.name,
+        outcome=verdict.verdict,
+        runs=(Run(verdict.verdict, verdict.duration_ms, misses),),
+        misses=misses,
+        group="tasks",
+        file=_judge_of(directory, graded.task_name),
+        output=verdict.output,
+        judgement={name: value for name, value in said.items() if value} or None,
+    )
+
+
+def _judge_of(directory: Path, task_name: str) -> str:
+    """The task's test.py; empty where there is none, as for a record without a task."""
+    for folder in (directory / task_name, directory):
+        if folder.name == task_name and (folder / TEST_FILE).is_file():
+            return relative_to(str(folder / TEST_FILE))
+    return ""

@@ -1,0 +1,132 @@
+"""A run as one HTML page that needs nothing else: no network, no other file, and no script to be read."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from guarantee_email_agent.reporting.history_chart import HistoryChart
+from guarantee_email_agent.reporting.report import SIGNS, WORDS, Report, totals_by_group
+from guarantee_email_agent.reporting.transcript import cut, sections, visible
+from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_DETAILS_BYTES: Final = 10 << 20
+"""Beyond it cases are shown without their transcript, so that browsers and mail programs take the page."""
+MAX_CASES_BYTES: Final = 18 << 20
+"""Beyond it cases are left out. Failed ones come first."""
+
+_LANGUAGE_TAG: Final = re.compile("[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_MAX_OPEN: Final = 20
+_MAX_CAUSES: Final = 20
+_MAX_CASES_OF_CAUSE: Final = 20
+
+
+@dataclass(slots=True)
+class _RenderedCases:
+    """failed, passed: markup. without_details, left_out: how many cases of the run."""
+
+    failed: list[str]
+    passed: list[str]
+    without_details: int = 0
+    left_out: int = 0
+
+
+def as_html(report: Report) -> bytes:
+    """The page in UTF-8. Where a run is too large for one page, it says what it leaves out."""
+    environment = template_environment()
+    style, script = (_asset(environment, name) for name in ("report.css", "filter.js"))
+    numbers = {case.name: number for number, case in enumerate(report.failed_first(), 1)}
+    page = environment.get_template("report.html.jinja").render(
+        report=report,
+        chart=HistoryChart.of(report.history, float(report.threshold) if report.threshold else None),
+        groups=totals_by_group(report.cases),
+        causes=[
+            (cause, names[:_MAX_CASES_OF_CAUSE], len(names))
+            for cause, names in report.causes[:_MAX_CAUSES]
+            if len(names) > 1
+        ],
+        cases=_render_cases(environment, report),
+        anchors=numbers,
+        style=style,
+        script=script,
+        policy=content_security_policy(style, script),
+    )
+    return page.encode(errors="backslashreplace")
+
+
+def template_environment() -> Environment:
+    """The templates of every page of ours. Whatever is put into them is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # only for those who ask for this format
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("guarantee_email_agent.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"printable": _one_line, "visible": _lines, "asset": Markup}
+    environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
+    environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": sections}
+    return environment
+
+
+def content_security_policy(style: str, script: str) -> str:
+    """Nothing is fetched, nothing runs but these two texts, and nothing is sent anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
+    macros = environment.get_template("case.html.jinja").module
+    whole: Callable[..., str] = getattr(macros, "case")  # noqa: B009 - a macro, of which types know nothing
+    title: Callable[..., str] = getattr(macros, "title")  # noqa: B009
+    done = _RenderedCases([], [])
+    size, has_room = 0, True
+    for number, case in enumerate(report.failed_first(), 1):
+        markup = ""
+        if has_room:
+            markup = whole(case, number, is_open=not case.passed and number <= _MAX_OPEN)
+            has_room = size + _size(markup) <= MAX_DETAILS_BYTES
+        if not has_room:
+            markup = title(case, number)
+            if size + _size(markup) > MAX_CASES_BYTES:
+                done.left_out = len(report.cases) - number + 1
+                break
+            done.without_details += 1
+        size += _size(markup)
+        (done.passed if case.passed else done.failed).append(markup)
+    return done
+
+
+def _asset(environment: Environment, name: str) -> str:
+    """Its text as it will stand between the tags, so that its digest is that of the page's."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _size(markup: str) -> int:
+    return len(markup) if markup.isascii() else len(markup.encode(errors="backslashreplace"))
+
+
+def _one_line(text: str) -> str:
+    return printable(cut(" ".join(text.split()), 2_000)[0])
+
+
+def _lines(text: str) -> str:
+    shown, note = cut(text)
+    return f"{visible(shown)}\n[{note}]" if note else visible(shown)

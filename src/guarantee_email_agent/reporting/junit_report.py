@@ -1,0 +1,95 @@
+"""A run as JUnit XML, in the form that Jenkins, GitLab and GitHub's actions read.
+
+The schema of Jenkins' xunit plugin is the strictest of them: properties belong to the suite alone, times have at most
+three decimals, and a test case names no file. GitLab links that file, so it gets it where it runs us.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from guarantee_email_agent.reporting.report import Case, Report
+from guarantee_email_agent.reporting.transcript import cut, visible
+from guarantee_email_agent.utils.text import printable
+
+
+def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> bytes:
+    """One document with one suite; control characters, which XML cannot hold, are written out.
+
+    An interrupted run has one case more, with an error: whoever reads only this file must not take it for whole.
+    """
+    import junitparser  # only for those who ask for this format
+
+    environ = os.environ if environ is None else environ
+    names_files = environ.get("GITLAB_CI") == "true"
+    suite = junitparser.TestSuite("evals" if report.command == "eval" else "tasks")
+    suite.add_testcases([_test_case(case, names_files=names_files) for case in report.cases])
+    if report.interrupted:
+        suite.add_testcase(_interrupted(report))
+    for name, value in _properties(report):
+        suite.add_property(name, printable(value))
+    if report.started:
+        suite.timestamp = report.started.removesuffix("Z")
+    suite.time = round(report.duration_s, 3)
+    document = junitparser.JUnitXml(f"guarantee-email-agent {report.command}")
+    document.add_testsuite(suite)
+    document.time = suite.time
+    content = io.BytesIO()
+    document.write(content)
+    return content.getvalue()
+
+
+def _properties(report: Report) -> list[tuple[str, str]]:
+    measured = [("pass_rate", report.rate), ("threshold", report.threshold), ("lower_bound_95", report.bound)]
+    known = [(name.lower().replace(" ", "_"), value) for name, value in report.facts]
+    found = [("suite", report.suite), ("run_id", report.run_id), ("gate", report.gate), *measured, *known]
+    return [(name, value) for name, value in found if value]
+
+
+def _test_case(case: Case, *, names_files: bool) -> Any:
+    import junitparser
+
+    element = junitparser.TestCase(printable(case.name), printable(case.group or case.name), _seconds(case))
+    if names_files and case.file:
+        element._elem.set("file", printable(case.file))  # noqa: SLF001 - it has no name for this
+    if not case.passed:
+        outcome = junitparser.Failure if case.outcome == "failed" else junitparser.Error
+        verdict = outcome(_first_line(case), case.outcome)
+        verdict.text = visible(_reasons(case))
+        element.result = [verdict]
+    if case.output:
+        element.system_out = visible(case.output)
+    return element
+
+
+def _interrupted(report: Report) -> Any:
+    import junitparser
+
+    element = junitparser.TestCase("interrupted", report.command, 0.0)
+    element.result = [junitparser.Error("The run was stopped before its end", "error")]
+    return element
+
+
+def _seconds(case: Case) -> float:
+    return round(case.duration_ms / 1000, 6)
+
+
+def _first_line(case: Case) -> str:
+    first = str(case.misses[0]).partition("\n")[0] if case.misses else ""
+    return printable(first or case.outcome)
+
+
+def _reasons(case: Case) -> str:
+    lines = [miss.in_full for miss in case.misses]
+    if case.hints:
+        lines.append(case.hints)
+    reply = case.response.get("response_body") if isinstance(case.response, Mapping) else None
+    if isinstance(reply, str) and reply:
+        lines += ["reply:", *(f"  {line}" for line in cut(reply)[0].split("\n"))]
+    if case.file and case.misses:
+        lines.append(f"{case.file}:{case.locate(case.misses[0])}")
+    shown, note = cut("\n".join(lines), 100_000)
+    return f"{shown}\n… {note}" if note else shown

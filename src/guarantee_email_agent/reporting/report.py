@@ -1,0 +1,182 @@
+"""A run as plain data, for every form of report: `eval`, `grade` and `solve` fill it, and so can whoever keeps runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from guarantee_email_agent.reporting.totals import Outcome, Totals
+
+Gate = Literal["passed", "failed", "undecided"]
+"""undecided: the run was stopped before its end."""
+
+WORDS: Final[Mapping[Outcome, str]] = {
+    "passed": "Passed",
+    "failed": "Failed",
+    "error": "Error",
+    "invalid": "Invalid file",
+}
+SIGNS: Final[Mapping[Outcome, str]] = {"passed": "✓", "failed": "✗", "error": "✗", "invalid": "✗"}
+
+
+class Miss(NamedTuple):
+    """A check that failed, or why there is no verdict. expected, actual: None where there is nothing to compare."""
+
+    check: str
+    reason: str
+    expected: str | None = None
+    actual: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.reason}" if self.check else self.reason
+
+    @property
+    def in_full(self) -> str:
+        """With what was expected and what came, on lines of their own."""
+        return str(self) if self.expected is None else f"{self}\n  expected: {self.expected}\n  actual:   {self.actual}"
+
+
+class Run(NamedTuple):
+    """One repetition of a case. cost_usd: None where there is no price."""
+
+    outcome: Outcome
+    duration_ms: float = 0.0
+    misses: tuple[Miss, ...] = ()
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A scenario, or the work on a task.
+
+    group: what JUnit and the tables sum up by. file: as it is reached from the working directory; empty for none.
+    locate: the line in that file that a check stands on. runs: every repetition; the case is as good as the worst.
+    request, response, trace, judgement: what happened, as JSON holds it; `transcript.sections` reads them.
+    """
+
+    name: str
+    outcome: Outcome
+    runs: tuple[Run, ...]
+    misses: tuple[Miss, ...] = ()
+    hints: str = ""
+    group: str = ""
+    language: str = ""
+    description: str = ""
+    file: str = ""
+    locate: Callable[[Miss], int] = lambda _: 1
+    output: str = ""
+    request: Any = None
+    response: Any = None
+    trace: Any = None
+    judgement: Any = None
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+    @property
+    def duration_ms(self) -> float:
+        return sum(run.duration_ms for run in self.runs)
+
+
+class PastRun(Protocol):
+    """A run of the same suite from before, or this one, as it is kept."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def started(self) -> str:
+        """ISO 8601."""
+
+    @property
+    def passed(self) -> int: ...
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def outcome(self) -> str | None:
+        """`passed` where it passed its gate; None while it goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run as a whole.
+
+    command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold, bound: in percent, as people read
+    them; rate and bound empty where the results say nothing of an agent. verdict: what the gate says, in words. proven:
+    sentences. facts: what else is to be known of the run. causes: reasons with the names of the cases that share each.
+    planned: how many cases a whole run has. history: earlier runs, the oldest first.
+    """
+
+    command: str
+    noun: str
+    suite: str
+    run_id: str
+    started: str
+    duration_s: float
+    gate: Gate
+    verdict: str
+    totals: Totals
+    planned: int
+    cases: Sequence[Case]
+    rate: str = ""
+    threshold: str = ""
+    bound: str = ""
+    proven: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    causes: Sequence[tuple[str, Sequence[str]]] = ()
+    history: Sequence[PastRun] = ()
+
+    @property
+    def failed_cases(self) -> list[Case]:
+        """Those that did not pass."""
+        return [case for case in self.cases if not case.passed]
+
+    @property
+    def interrupted(self) -> bool:
+        return self.gate == "undecided"
+
+    @property
+    def title(self) -> str:
+        """What happened, in one line."""
+        return f"{self.verdict}: {self.rate or self.totals.passed} of {self.suite}" if self.suite else self.verdict
+
+    def failed_first(self) -> Iterator[Case]:
+        """Every case; those that did not pass before the others."""
+        yield from self.failed_cases
+        yield from (case for case in self.cases if case.passed)
+
+
+class GroupTotals(NamedTuple):
+    """A row of the table by category and language."""
+
+    group: str
+    language: str
+    passed: int
+    total: int
+
+    @property
+    def failed(self) -> int:
+        return self.total - self.passed
+
+
+def totals_by_group(cases: Sequence[Case]) -> list[GroupTotals]:
+    """By group and language, in the order of their names."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for case in cases:
+        count = counts.setdefault((case.group, case.language), [0, 0])
+        count[0] += case.passed
+        count[1] += 1
+    return [GroupTotals(*key, *counts[key]) for key in sorted(counts)]
+
+
+def relative_to(file: str, root: str = "") -> str:
+    """`file` as it is named from `root`, or from the working directory where that is empty; else as it is."""
+    path, folder = Path(file).absolute(), Path(root or os.curdir).absolute()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file

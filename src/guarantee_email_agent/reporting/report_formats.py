@@ -1,0 +1,61 @@
+"""All report files of a run, each in its form and loaded only where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from guarantee_email_agent.reporting.report import Report
+from guarantee_email_agent.reporting.report_files import as_json, write_reports
+from guarantee_email_agent.reporting.run_report import RunOptions
+
+
+def write_report_files(
+    options: RunOptions,
+    error_code: str,
+    report: Report,
+    json_report: Callable[[], Mapping[str, Any]],
+    json_rows: Callable[[], Iterable[Mapping[str, Any]]],
+) -> None:
+    """Write what the options name, and show the run in the step of a workflow that runs us.
+
+    json_report: the whole run for `--json`. json_rows: its repetitions for `--jsonl`.
+    Raises ConfigurationError with `error_code` for a file that cannot be written, once the others are.
+    """
+
+    def jsonl() -> bytes:
+        from guarantee_email_agent.reporting.row_files import as_json_lines
+
+        return as_json_lines(json_rows())
+
+    def csv() -> bytes:
+        from guarantee_email_agent.reporting.row_files import as_csv
+
+        return as_csv(report)
+
+    def junit() -> bytes:
+        from guarantee_email_agent.reporting.junit_report import as_junit
+
+        return as_junit(report)
+
+    def html() -> bytes:
+        from guarantee_email_agent.reporting.html_report import as_html
+
+        return as_html(report)
+
+    def markdown() -> bytes:
+        from guarantee_email_agent.reporting.markdown_report import as_markdown
+
+        return as_markdown(report)
+
+    if options.github is not None:
+        options.github.add(report)
+    write_reports(
+        error_code,
+        (options.json_file, lambda: as_json(json_report())),
+        (options.jsonl_file, jsonl),
+        (options.csv_file, csv),
+        (options.junit_file, junit),
+        (options.html_file, html),
+        (options.markdown_file, markdown),
+    )

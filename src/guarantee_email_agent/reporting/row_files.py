@@ -1,0 +1,71 @@
+"""A run as rows, one for each repetition: CSV for spreadsheets, JSON lines for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from guarantee_email_agent.reporting.report import Report
+from guarantee_email_agent.reporting.transcript import cut, visible
+
+COLUMNS: Final = (
+    "run_id",
+    "name",
+    "repetition",
+    "repetitions",
+    "category",
+    "language",
+    "verdict",
+    "duration_ms",
+    "tokens",
+    "cost_usd",
+    "failures",
+    "description",
+    "file",
+)
+_MAX_CELL: Final = 32_000
+"""A spreadsheet's cell holds 32,767 characters."""
+_FORMULA: Final = tuple("=+-@＝＋－＠")
+
+
+def as_csv(report: Report) -> bytes:
+    """RFC 4180 in UTF-8, with a header. A text that a spreadsheet would take for a formula gets an apostrophe."""
+    content = io.StringIO(newline="")
+    writer = csv.writer(content, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for case in report.cases:
+        for number, run in enumerate(case.runs, 1):
+            row = (
+                report.run_id,
+                case.name,
+                number,
+                len(case.runs),
+                case.group,
+                case.language,
+                run.outcome,
+                round(run.duration_ms, 3),
+                run.tokens,
+                "" if run.cost_usd is None else round(run.cost_usd, 6),
+                "\n".join(map(str, run.misses)),
+                " ".join(case.description.split()),
+                case.file,
+            )
+            writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
+    return content.getvalue().encode(errors="backslashreplace")
+
+
+def as_json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """One JSON object a line, in UTF-8."""
+    lines = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+    # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
+    return "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+
+
+def _cell(text: str) -> str:
+    shown, note = cut(visible(text), _MAX_CELL)
+    # Spreadsheets pass over what stands before the sign.
+    guard = "'" if shown.lstrip().startswith(_FORMULA) else ""
+    return f"{guard}{shown}\n… {note}" if note else f"{guard}{shown}"

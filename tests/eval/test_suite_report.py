@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
+from guarantee_email_agent.reporting.report import Miss, Report
+
+MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
+Outcome = Callable[..., EvalResult]
+
+
+def report(*results: EvalResult, **facts: Any) -> Report:
+    known = {
+        "suite": "evals/scenarios",
+        "run_id": "r1",
+        "started": "2026-01-18T10:00:00Z",
+        "duration_s": 0.4,
+        "threshold": 99.0,
+        "planned": len(results),
+        "llm": "offline",
+        "model": "instruction-interpreter",
+    }
+    return suite_report(results, SuiteFacts(**known | facts))
+
+
+class TestWhole:
+    def test_a_suite_that_passed(self, outcome: Outcome) -> None:
+        made = report(outcome())
+        assert (made.gate, made.verdict, made.rate, made.bound) == (
+            "passed",
+            "Eval passed (≥99% threshold)",
+            "100%",
+            "5.0%",
+        )
+        assert made.proven[0].startswith("Proven with 95% confidence: on mail like this suite's")
+
+    def test_a_suite_that_failed(self, outcome: Outcome) -> None:
+        made = report(outcome(), outcome(MISS))
+        assert (made.gate, made.verdict, made.rate) == ("failed", "Eval failed (<99% threshold)", "50.0%")
+        assert made.causes == [("response_body_contains: missing phrase 'a'", ["valid_warranty_001"])]
+
+    def test_a_proof_that_is_asked_for_and_missing(self, outcome: Outcome) -> None:
+        made = report(outcome(), require_proof=True)
+        assert (made.gate, made.verdict) == ("failed", "Eval failed (99% is not proven)")
+
+    def test_a_run_that_was_stopped(self, outcome: Outcome) -> None:
+        made = report(outcome(), interrupted=True, planned=3)
+        assert (made.gate, made.verdict, made.planned) == ("undecided", "Eval interrupted", 3)
+
+    def test_an_empty_suite(self) -> None:
+        made = report()
+        assert (made.gate, made.rate, made.proven[0]) == ("failed", "0.0%", "No scenario ran, so nothing is proven.")
+
+    def test_what_is_known_of_the_run(self, outcome: Outcome) -> None:
+        offline = dict(report(outcome(), only=["no_reply_*"], repeat=3).facts)
+        assert offline | {"Version": ""} == {
+            "Language model": "offline (instruction-interpreter)",
+            "Only": "no_reply_*",
+            "Runs of each": "3",
+            "Version": "",
+        }
+        assert "Language model" not in dict(report(outcome(), agent="command:cat").facts)
+
+
+class TestCase:
+    def test_a_scenario_with_what_happened(self, outcome: Outcome) -> None:
+        (case,) = report(outcome(MISS, took_ms=7)).cases
+        assert (case.name, case.group, case.outcome, case.duration_ms) == (
+            "valid_warranty_001",
+            "valid-warranty",
+            "failed",
+            7,
+        )
+        assert case.misses == (Miss("response_body_contains", "missing phrase 'a'", "'a'", "'b'"),)
+        assert case.request["subject"] == "Hi"
+        assert case.response == {"email_sent": True}
+
+    def test_a_file_that_cannot_be_used(self, invalid: EvalResult) -> None:
+        (case,) = report(invalid).cases
+        assert (case.outcome, case.file, case.request, case.response) == ("invalid", "evals/a_1.yaml", None, None)
+        assert str(case.misses[0]) == "Invalid eval file: a_1.yaml - Missing field: created"
+
+    def test_every_repetition_is_a_run(self, outcome: Outcome) -> None:
+        (case,) = report(EvalResult.of_repetitions([outcome(), outcome(MISS)], 2)).cases
+        assert [run.outcome for run in case.runs] == ["passed", "failed"]
+
+    @pytest.mark.parametrize(
+        ("check", "line"), [("response_body_contains", 3), ("ticket_fields", 4), ("email_sent", 2), ("crash", 1)]
+    )
+    def test_a_miss_is_located_where_it_was_expected(self, outcome: Outcome, check: str, line: int) -> None:
+        text = 'expected_output:\n  email_sent: true\n  response_body_contains: ["a"]\n  "ticket_fields": {}\n'
+        (case,) = report(outcome(f"{check}: no", text=text)).cases
+        assert case.locate(case.misses[0]) == line
+
+    @pytest.mark.parametrize(("problem", "line"), [("Unknown key: x (line 16)", 16), ("Missing field: x", 1)])
+    def test_a_problem_of_a_file_is_located_where_it_says(self, outcome: Outcome, problem: str, line: int) -> None:
+        (case,) = report(outcome()).cases
+        assert case.locate(Miss("", f"Invalid eval file: a_1.yaml - {problem}")) == line

@@ -1,0 +1,120 @@
+"""Pages in a real browser, opened from disk: scripts run, sizes and colour schemes set, pictures taken."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.sandbox.embedded import BROWSERS
+from guarantee_email_agent.sandbox.inside.devtools import DevTools
+
+_DEADLINE_S = 60
+
+
+class Browser:
+    """One page of a headless browser. `complaints`: what the page and the browser wrote to the console."""
+
+    def __init__(self, runner: asyncio.Runner, tools: DevTools, session: str) -> None:
+        self._runner, self._tools, self._session = runner, tools, session
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self._loaded: asyncio.Event | None = None
+        tools.listen(session, self._on_event)
+
+    def _on_event(self, message: dict[str, Any]) -> None:
+        method, values = message.get("method"), message.get("params", {})
+        if method == "Page.loadEventFired" and self._loaded is not None:
+            self._loaded.set()
+        elif method == "Log.entryAdded":
+            self.complaints.append(values["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(str(values["exceptionDetails"]))
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(values["request"]["url"])
+
+    def call(self, method: str, **values: Any) -> dict[str, Any]:
+        async def answer() -> dict[str, Any]:
+            async with asyncio.timeout(_DEADLINE_S):
+                return await self._tools.call(method, self._session, **values)
+
+        return self._runner.run(answer())
+
+    def open(self, file: Path, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
+        """Returns once the page is loaded."""
+        for domain in ("Page", "Log", "Runtime", "Network"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.call("Emulation.setEmulatedMedia", features=[_colors("dark" if dark else "light")])
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.complaints.clear()
+        self.requests.clear()
+
+        async def navigate() -> None:
+            self._loaded = asyncio.Event()
+            async with asyncio.timeout(_DEADLINE_S):
+                await self._tools.call("Page.navigate", self._session, url=file.absolute().as_uri())
+                await self._loaded.wait()
+
+        self._runner.run(navigate())
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of JavaScript in the page, which its own policy does not forbid."""
+        found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def screenshot(self, *, whole: bool = False) -> bytes:
+        """PNG of what is seen, or of the whole page."""
+        return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
+
+
+def _colors(scheme: str) -> dict[str, str]:
+    return {"name": "prefers-color-scheme", "value": scheme}
+
+
+def browser_program() -> str | None:
+    """The browser of this machine; None where there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A headless browser with an empty page."""
+    program = browser_program()
+    assert program is not None
+    to_browser, from_us = os.pipe()
+    from_browser, to_us = os.pipe()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as profile:
+        # 3 and 4 are where a browser looks for these pipes.
+        command = f'exec "$0" "$@" 3<&{to_browser} 4>&{to_us}'
+        process = subprocess.Popen(
+            ["bash", "-c", command, program, *options, f"--user-data-dir={profile}", "--remote-debugging-pipe"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(to_browser, to_us),
+        )
+        os.close(to_browser)
+        os.close(to_us)
+        with asyncio.Runner() as runner:
+            tools = runner.run(DevTools.connect(from_browser, from_us))
+            try:
+                page = runner.run(tools.call("Target.createTarget", url="about:blank"))["targetId"]
+                attached = runner.run(tools.call("Target.attachToTarget", targetId=page, flatten=True))
+                yield Browser(runner, tools, attached["sessionId"])
+                runner.run(tools.call("Browser.close"))
+            finally:
+                tools.close()
+                process.kill()
+                process.wait()

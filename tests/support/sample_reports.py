@@ -1,0 +1,146 @@
+"""Reports of runs to be shown: a small one with everything in it, what strangers may write, and large ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from guarantee_email_agent.reporting.report import Case, Miss, Report, Run
+from guarantee_email_agent.reporting.totals import Totals
+
+MISSING = Miss("response_body_contains", "missing phrase 'type plate'", "'type plate'", "'Hello, Thank you …'")
+HOSTILE = (
+    '</div></details><script>document.title="owned"</script><img src=x onerror=alert(1)> {{ 7 * 7 }} '
+    "\x1b[31mred\x1b[0m \u202egnp.exe\u202c `code` ```fence | cell @octocat #1 https://evil.example "
+    "[link](javascript:alert(1)) ::error::forged \ud800 \x00 --> ]]> & ' \""
+)
+REPLY = "Hello,\n\nThank you for your message. We are sorry that your device is giving you trouble.\n\nKind regards"
+
+
+class Past(NamedTuple):
+    """A run from before."""
+
+    passed: int
+    total: int
+    id: str = "20260118T100000-5f3a9c1e"
+    started: str = "2026-01-18T10:00:00Z"
+    outcome: str = "passed"
+
+
+def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
+    """A scenario as it mostly is."""
+    misses = () if passed else (MISSING,)
+    outcome = "passed" if passed else "failed"
+    values = {
+        "name": f"valid_warranty_{number:03}",
+        "outcome": outcome,
+        "runs": (Run(outcome, 3.0, misses),),
+        "misses": misses,
+        "group": "valid-warranty",
+        "language": "en",
+        "description": "Customer with valid warranty requests status check",
+        "file": f"evals/scenarios/valid_warranty_{number:03}.yaml",
+        "request": {
+            "subject": "Warranty status inquiry",
+            "from": "customer@example.com",
+            "received": "2026-01-18T10:00:00Z",
+            "body": "Hi, I need to check my warranty status for serial number SN12345. Thanks!",
+        },
+        "response": {
+            "email_sent": True,
+            "recipients": ["customer@example.com"],
+            "response_body": REPLY,
+            "ticket_created": True,
+            "ticket_fields": {"serial_number": "SN12345", "priority": "normal"},
+            "scenario_used": "valid-warranty",
+            "calls": [
+                {"server": "warranty", "tool": "check_warranty", "arguments": {"serial_number": "SN12345"}},
+                {"server": "mail", "tool": "send_reply", "arguments": {"to": "customer@example.com"}},
+            ],
+        },
+    }
+    return Case(**values | changes)
+
+
+def hostile_case(number: int = 1, **changes: Any) -> Case:
+    """A failed scenario in which strangers wrote whatever could do harm, also into names."""
+    return case(
+        number,
+        passed=False,
+        name=HOSTILE,
+        group=HOSTILE,
+        language=HOSTILE,
+        description=HOSTILE,
+        file=HOSTILE,
+        misses=(Miss(HOSTILE, HOSTILE, HOSTILE, HOSTILE),),
+        hints=HOSTILE,
+        output=HOSTILE,
+        request={"subject": HOSTILE, "body": HOSTILE, HOSTILE: HOSTILE},
+        response={"response_body": HOSTILE, "ticket_created": True, "ticket_fields": {HOSTILE: HOSTILE}},
+        trace={"conversation": [{"role": "user", "content": HOSTILE}]},
+        judgement={"feedback": HOSTILE, "output": HOSTILE},
+        **changes,
+    )
+
+
+def report(*cases: Case, **changes: Any) -> Report:
+    """The report of these cases; of a small suite with one of each kind if there are none."""
+    cases = cases or (
+        case(1),
+        case(2, passed=False),
+        case(3, name="garantie_001", group="missing-info", language="de", description="Frage ohne Seriennummer"),
+        case(
+            4,
+            passed=False,
+            name="missing_info_003",
+            group="missing-info",
+            outcome="invalid",
+            misses=(Miss("", "Invalid eval file: missing_info_003.yaml - Missing field: created"),),
+            request=None,
+            response=None,
+        ),
+    )
+    totals = Totals.of(each.outcome for each in cases)
+    values = {
+        "command": "eval",
+        "noun": "scenario",
+        "suite": "evals/scenarios",
+        "run_id": "20260118T100000-5f3a9c1e",
+        "started": "2026-01-18T10:00:00Z",
+        "duration_s": 0.41,
+        "gate": "passed" if totals.passed == totals.total else "failed",
+        "verdict": "Eval passed (≥99% threshold)" if totals.passed == totals.total else "Eval failed (<99% threshold)",
+        "totals": totals,
+        "planned": len(cases),
+        "cases": cases,
+        "rate": f"{100 * totals.passed / max(1, totals.total):.1f}%",
+        "threshold": "99",
+        "bound": "9.8%",
+        "proven": (
+            "Proven with 95% confidence: on mail like this suite's, the agent passes at least 9.8%.",
+            "A proof of 99% takes 624 more scenarios without a new failure (628 with 2 failures).",
+        ),
+        "facts": (("Language model", "offline (instruction-interpreter)"), ("Version", "0.1.0")),
+        "causes": ((str(MISSING), [each.name for each in cases if MISSING in each.misses]),),
+        "history": tuple(
+            Past(
+                35 - day % 3,
+                35,
+                f"2026010{day}T100000-0000000{day}",
+                f"2026-01-0{day}T10:00:00Z",
+                "failed" if day % 3 else "passed",
+            )
+            for day in range(1, 10)
+        ),
+    }
+    return Report(**values | changes)
+
+
+def large_report(count: int, *, failed: int = 0) -> Report:
+    """The report of so many scenarios."""
+    first = case(1)
+    broken = case(1, passed=False)
+    cases = [
+        replace(broken if number <= failed else first, name=f"valid_warranty_{number:06}") for number in range(count)
+    ]
+    return report(*cases)

@@ -1,0 +1,151 @@
+"""Report files and what CI servers show, of whole commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
+
+FORMS = ("json", "jsonl", "csv", "junit", "html", "markdown")
+TASK = Path(__file__).parents[1] / "tasks" / "warranty_days"
+
+
+def every_report(folder: Path) -> list[str]:
+    return [part for form in FORMS for part in (f"--{form}", str(folder / f"report.{form}"))]
+
+
+def content(folder: Path, form: str) -> str:
+    return (folder / f"report.{form}").read_bytes().decode()
+
+
+def test_eval_writes_every_form_at_once(run: Run, suite: WriteSuite, tmp_path: Path) -> None:
+    done = run("eval", "--eval-dir", suite(2, failed=1), "--repeat", "2", *every_report(tmp_path))
+    assert done.returncode == 4
+    assert "Pass rate: 2/3" in done.stdout
+    whole = json.loads(content(tmp_path, "json"))
+    rows = [json.loads(line) for line in content(tmp_path, "jsonl").splitlines()]
+    assert [(row["scenario_id"][-1], row["repetition"]) for row in rows] == [
+        *(("1", 1), ("1", 2), ("2", 1), ("2", 2), ("3", 1)),
+    ]
+    cells = list(csv.DictReader(content(tmp_path, "csv").splitlines()))
+    assert [row["verdict"] for row in cells] == ["passed", "passed", "passed", "passed", "failed"]
+    assert {row["run_id"] for row in (*rows, *cells)} == {whole["run_id"]}
+    assert 'tests="3"' in content(tmp_path, "junit")
+    assert "Eval failed (&lt;99% threshold)" in content(tmp_path, "html")
+    assert "### Not passed (1)" in content(tmp_path, "markdown")
+
+
+def test_grade_writes_every_form_at_once(run: Run, tmp_path: Path) -> None:
+    done = run("grade", TASK, "--answer", "wrong", "--no-store", *every_report(tmp_path))
+    assert (done.returncode, done.stderr) == (4, "")
+    assert [json.loads(line)["verdict"] for line in content(tmp_path, "jsonl").splitlines()] == ["failed"]
+    assert next(csv.DictReader(content(tmp_path, "csv").splitlines()))["name"] == "warranty_days"
+    assert "Grade failed" in content(tmp_path, "html")
+    assert "Grade failed" in content(tmp_path, "markdown")
+
+
+def test_the_page_has_the_history_of_the_suite(run: Run, suite: WriteSuite, tmp_path: Path) -> None:
+    folder = suite(2)
+    (tmp_path / "config.yaml").write_text("eval: {pass_threshold: 99}\n", encoding="utf-8")
+    assert run("eval", "--eval-dir", folder, *every_report(tmp_path)).returncode == 0
+    assert "<svg" not in content(tmp_path, "html")
+    assert run("eval", "--eval-dir", folder, *every_report(tmp_path)).returncode == 0
+    assert "Pass rate of the last 2 runs of this suite" in content(tmp_path, "html")
+    assert run("eval", "--eval-dir", folder, "--no-store", *every_report(tmp_path)).returncode == 0
+    assert "<svg" not in content(tmp_path, "html")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_report_on_stdout_stands_there_alone(form: str, run: Run, suite: WriteSuite) -> None:
+    done = run("eval", "--eval-dir", suite(1), "--no-store", f"--{form}", "-")
+    assert done.returncode == 0
+    assert "Running evaluation suite" not in done.stdout
+    assert "Running evaluation suite" in done.stderr
+    assert done.stdout.startswith(
+        {"json": "{", "jsonl": "{", "csv": "run_id,", "junit": "<?xml", "html": "<!DOCTYPE html>", "markdown": "## "}[
+            form
+        ]
+    )
+
+
+@pytest.mark.parametrize("command", [["eval"], ["grade", TASK, "--answer", "1"], ["solve", TASK]])
+@pytest.mark.parametrize(
+    ("reports", "says"),
+    [
+        (["--html", "."], ".: the report cannot be written (it is a folder)"),
+        (["--csv", "nowhere/r"], "nowhere/r: the report cannot be written (the folder does not exist"),
+        (["--html", "r", "--jsonl", "j", "--markdown", "./r"], "--html and --markdown name the same file"),
+        (["--html", "-", "--json", "-"], "--json and --html name the same file"),
+    ],
+)
+def test_what_cannot_be_written_ends_in_2_before_anything_runs(
+    command: list[str], reports: list[str], says: str, run: Run, tmp_path: Path
+) -> None:
+    done = run(*command, *reports)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert says in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_leaves_every_report_and_each_says_so(suite: WriteSuite, tmp_path: Path) -> None:
+    command = [
+        *MODULE,
+        "eval",
+        "--no-store",
+        "--eval-dir",
+        str(suite(2_000)),
+        "--repeat",
+        "20",
+        *every_report(tmp_path),
+    ]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(PYTHONUNBUFFERED="1"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as child:
+        assert child.stdout
+        assert [child.stdout.readline() for _ in range(3)][-1].startswith("✓")
+        child.send_signal(signal.SIGINT)
+        child.stdout.read()
+        assert child.wait(TIMEOUT_S) == 130
+    assert json.loads(content(tmp_path, "json"))["interrupted"] is True
+    assert 'name="interrupted"' in content(tmp_path, "junit")
+    for form in ("html", "markdown"):
+        assert "Interrupted:" in content(tmp_path, form)
+        assert "of 2,000 scenarios ran." in content(tmp_path, form)
+    assert content(tmp_path, "csv").count("\n") == content(tmp_path, "jsonl").count("\n") + 1
+
+
+class TestGitHubActions:
+    def test_failures_are_annotated_and_the_summary_is_written(
+        self, run: Run, suite: WriteSuite, tmp_path: Path
+    ) -> None:
+        summary = tmp_path / "summary.md"
+        settings = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary), "GITHUB_WORKSPACE": str(tmp_path)}
+        done = run("eval", "--eval-dir", suite(1, failed=1), "--no-store", env=settings)
+        first, *_, annotation = done.stdout.splitlines()
+        assert done.returncode == 4
+        assert first.startswith("::stop-commands::")
+        place = "title=valid_warranty_00002%3A failed,file=scenarios/valid_warranty_00002.yaml,line="
+        assert annotation.startswith(f"::error {place}")
+        line, _, message = annotation.removeprefix(f"::error {place}").partition("::")
+        scenario = (tmp_path / "scenarios" / "valid_warranty_00002.yaml").read_text(encoding="utf-8").splitlines()
+        assert scenario[int(line) - 1].strip().startswith(message.partition(":")[0])
+        assert summary.read_text(encoding="utf-8").startswith("## ❌ Eval failed")
+
+    def test_nothing_of_it_elsewhere(self, run: Run, suite: WriteSuite) -> None:
+        assert "::" not in run("eval", "--eval-dir", suite(1), "--no-store").stdout
+
+    def test_a_report_on_stdout_has_no_commands_in_it(self, run: Run, suite: WriteSuite) -> None:
+        done = run("eval", "--eval-dir", suite(1), "--no-store", "--json", "-", env={"GITHUB_ACTIONS": "true"})
+        assert json.loads(done.stdout)["gate"] == "passed"
+        assert done.stderr.startswith("::stop-commands::")
