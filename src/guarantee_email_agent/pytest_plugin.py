@@ -1,0 +1,129 @@
+"""Scenario files as pytest items: `pytest --scenarios evals/scenarios`, or the setting `scenarios = evals/scenarios`.
+
+Every pytest of an environment with this package loads this module, so it imports nothing else until a folder is named.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.eval.models import EvalResult
+
+_OPTION: Final = "--scenarios"
+_SETTING: Final = "scenarios"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("guarantee-email-agent")
+    group.addoption(
+        _OPTION, action="append", default=[], metavar="DIR", help="a folder whose scenario files run as tests, too"
+    )
+    parser.addini(_SETTING, "folders whose scenario files run as tests", type="paths", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Raises UsageError for a folder that is not there and for bad configuration."""
+    asked = [config.invocation_params.dir / given for given in config.getoption(_OPTION)]
+    always: list[Path] = config.getini(_SETTING)
+    if asked or always:
+        config.pluginmanager.register(_ScenarioFiles(config, asked, always), "guarantee-email-agent-scenarios")
+
+
+class _ScenarioFiles:
+    """Collects the scenario files of some folders."""
+
+    def __init__(self, config: pytest.Config, asked: list[Path], always: list[Path]) -> None:
+        """asked: folders of the command line, which run in addition to whatever else it names."""
+        from guarantee_email_agent.config.loader import load_config
+        from guarantee_email_agent.eval.loader import EvalLoader
+        from guarantee_email_agent.utils.errors import AgentError
+
+        self._files: set[Path] = set()
+        try:
+            self._config = load_config()
+            for folder in (*asked, *always):
+                self._files.update(Path(file).resolve() for file in EvalLoader().scenario_files(folder))
+        except AgentError as error:
+            raise pytest.UsageError(error.message) from None
+        wanted = asked if config.args_source is pytest.Config.ArgsSource.ARGS else (*asked, *always)
+        named = [(config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args]
+        for folder in wanted:
+            if not any(path.is_relative_to(folder.resolve()) for path in named):
+                config.args.append(str(folder))
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        if file_path.resolve() not in self._files:
+            return None
+        return _ScenarioFile.from_parent(parent, path=file_path, agent_config=self._config)
+
+
+class _ScenarioFile(pytest.File):
+    def __init__(self, *, agent_config: Config, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._agent_config = agent_config
+
+    def collect(self) -> Iterator[pytest.Item]:
+        yield _ScenarioItem.from_parent(self, name=self.path.stem, agent_config=self._agent_config)
+
+
+class _ScenarioItem(pytest.Item):
+    """One scenario. A file that cannot be used is an item that fails."""
+
+    def __init__(self, *, agent_config: Config, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._agent_config = agent_config
+
+    def runtest(self) -> None:
+        from guarantee_email_agent.eval.evaluation import evaluate
+
+        (result,) = evaluate(self.path, config=self._agent_config).results
+        if not result.passed:
+            raise _ScenarioFailed(result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from guarantee_email_agent.utils.errors import AgentError
+
+        error = excinfo.value
+        if isinstance(error, _ScenarioFailed):
+            return self._describe(error.result)
+        return error.message if isinstance(error, AgentError) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, self.name
+
+    def _describe(self, result: EvalResult) -> str:
+        """The line of what failed first, then what `eval` prints."""
+        import io
+
+        from guarantee_email_agent.eval.reporter import EvalReporter
+
+        stream = io.StringIO()
+        EvalReporter(stream, color=False, ascii_only=False).print_failure_details([result])
+        place = f"{self.nodeid.partition('::')[0]}:{_line(result)}"
+        return f"{place}: {result.failures[0].partition(chr(10))[0]}\n{stream.getvalue().rstrip()}"
+
+
+class _ScenarioFailed(Exception):  # noqa: N818 - it is a verdict, not an accident
+    def __init__(self, result: EvalResult) -> None:
+        super().__init__(result.failures[0])
+        self.result = result
+
+
+def _line(result: EvalResult) -> int:
+    """Where the scenario expects what failed first, else where it says what it expects; of no usable file the first."""
+    from guarantee_email_agent.eval.models import EvalTestCase
+    from guarantee_email_agent.files.yaml_positions import nodes
+
+    scenario = result.test_case
+    if not isinstance(scenario, EvalTestCase):
+        return 1
+    check = result.failures[0].partition(":")[0]
+    lines = {node.path: node.line for node in nodes(scenario.text or "")}
+    return lines.get(("expected_output", check)) or lines.get(("expected_output",)) or 1
