@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import MODULE, TIMEOUT_S, environment, run_program
-from messages_server import INTERPRETED, MessagesServer, Reply, running_messages_server
+from messages_server import (
+    INTERPRETED,
+    MessagesServer,
+    Reply,
+    answer,
+    error_reply,
+    running_messages_server,
+    tool_call,
+)
+from waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = ROOT / "evals" / "scenarios"
@@ -27,6 +37,7 @@ def server() -> Iterator[MessagesServer]:
 
 
 BUILT_IN = "Using the built-in config and instructions; 'guarantee-email-agent init' copies them here to edit\n"
+GRACE = "Up to 5 s for 1 scenario that had begun; Ctrl-C again gives them up\n"
 
 
 class Desk:
@@ -48,6 +59,17 @@ class Desk:
         self, *arguments: str, key: str | None = KEY, command: list[str] = EVAL, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         return run_program(self.folder, *arguments, program=command, env=self.environment(key) | variables)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*EVAL, *arguments],
+            cwd=self.folder,
+            env=environment(**self.environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
 
     def recorded(self) -> list[Path]:
         return sorted(path for path in self.recordings.rglob("*") if path.is_file())
@@ -115,18 +137,10 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: De
         INTERPRETED,
         Reply(b"", hangs=True),
     ]  # the second scenario's choice
-    process = subprocess.Popen(
-        [*EVAL, "--llm", "record"],
-        cwd=desk.folder,
-        env=environment(**desk.environment()),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    until = time.monotonic() + TIMEOUT_S
-    while len(desk.server.requests) < 4 and time.monotonic() < until:
-        time.sleep(0.02)
+    process = desk.start("--llm", "record")
+    wait_until(lambda: len(desk.server.requests) == 4)
+    process.send_signal(signal.SIGINT)
+    assert _next_line(process) == GRACE
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=TIMEOUT_S)
 
@@ -137,6 +151,61 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: De
 
     replayed = desk.run("--llm", "replay", "--only", "missing_*", key=None)
     assert replayed.returncode == 0
+
+
+def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: Desk) -> None:
+    let_go = threading.Event()
+    body = answer(tool_call("choose_sentences", {"ids": []})).body
+    desk.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, Reply(body, held_until=let_go), INTERPRETED]
+    process = desk.start("--llm", "live")
+    wait_until(lambda: len(desk.server.requests) == 4)
+    process.send_signal(signal.SIGTERM)
+    assert _next_line(process) == GRACE
+    let_go.set()
+    printed, _ = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 130
+    assert "Interrupted: 2 of 3 scenarios ran, the gate is not decided" in printed
+    assert "claude-sonnet-4-6: 4 answers" in printed
+
+    resumed = desk.run("--llm", "live", "--resume")
+    assert len(desk.server.requests) == 6
+    assert "claude-sonnet-4-6: 6 answers" in resumed.stdout
+
+
+def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: Desk) -> None:
+    stopped = desk.run("--llm", "live", "--max-cost", "0.0003")
+    assert stopped.returncode == 4
+    assert "Stopped: 1 of 3 scenarios ran, the gate is not decided: " in stopped.stdout
+
+    done = desk.run("--llm", "live", "--resume", "--max-cost", "1")
+    assert done.returncode == 0
+    assert "Pass rate: 3/3 (100%)" in done.stdout
+    assert len(desk.server.requests) == 6
+
+
+def test_stderr_that_closes_ends_no_run(desk: Desk) -> None:
+    desk.server.replies = [error_reply(400)]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        process = subprocess.run(
+            [*EVAL, "--llm", "live", "--no-store"],
+            cwd=desk.folder,
+            env=environment(**desk.environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=closed,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert process.returncode == 4
+    assert b"Pass rate: 0/3" in process.stdout
+
+
+def _next_line(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
 
 
 def test_a_dead_api_is_a_failed_suite_that_says_why(desk: Desk) -> None:

@@ -174,6 +174,67 @@ def test_a_missing_key_is_an_error_before_anything_is_printed(suite: LiveSuite) 
     assert stream.getvalue() == ""
 
 
+# While it runs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_told_as_it_happens_without_a_word_of_the_mail(
+    suite: LiveSuite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite.take("valid_warranty_002")
+    suite.server.replies = [error_reply(500, "My name is Canary"), INTERPRETED]
+    printed = suite.evaluate()[1]
+    assert capsys.readouterr().err == "✗ valid_warranty_001: agent\n"
+    assert printed.index("✓ valid_warranty_002") < printed.index("✗ valid_warranty_001")
+
+
+def test_no_scenario_is_begun_that_could_pass_the_cost_limit(suite: LiveSuite) -> None:
+    suite.take(*(f"valid_warranty_{number:03}" for number in range(2, 9)))
+    one = suite.report(llm="live", only=("valid_warranty_001",))["cost_usd"]
+    suite.server.requests.clear()
+
+    code, printed = suite.evaluate(jobs=4, max_cost_usd=one * 3.5)
+
+    assert code == 4
+    assert len(suite.server.requests) == 6
+    assert (
+        "Stopped: 3 of 8 scenarios ran, the gate is not decided: $0.0007 is paid, and the next scenario (up to "
+        f"$0.0002) could pass --max-cost {one * 3.5:g}" in printed
+    )
+    assert "passed!" not in printed
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(suite: LiveSuite) -> None:
+    suite.take("missing_info_001", "no_reply_001")
+    assert suite.results("live", max_cost_usd=5.0, jobs=2) == suite.results("live")
+
+
+def test_the_report_of_a_run_that_was_stopped_has_not_passed(suite: LiveSuite) -> None:
+    suite.take("valid_warranty_002")
+    report = suite.report(llm="live", max_cost_usd=0.000001)
+    assert (report["gate"], report["interrupted"], report["totals"]["total"]) == ("failed", True, 1)
+
+
+def test_a_cost_limit_needs_a_price(suite: LiveSuite) -> None:
+    suite.configure(model="local-model")
+    with pytest.raises(ConfigurationError, match="--max-cost: the price of local-model is not known"):
+        suite.evaluate(max_cost_usd=1.0)
+    assert suite.server.requests == []
+
+
+def test_a_price_that_gets_unknown_ends_a_run_with_a_limit(suite: LiveSuite) -> None:
+    suite.take("valid_warranty_002")
+    suite.server.replies = [answer(tool_call("record_triage", {"topic": "other", "serial_numbers": []}), model="x")]
+    code, printed = suite.evaluate(max_cost_usd=1.0)
+    assert code == 4
+    assert "Stopped: 1 of 2 scenarios ran" in printed
+    assert "what the model costs is no longer known" in printed
+
+
+def test_what_an_agent_from_outside_costs_cannot_be_limited(suite: LiveSuite) -> None:
+    with pytest.raises(ConfigurationError, match="--max-cost is for our own agent"):
+        suite.evaluate("offline", agent="own", max_cost_usd=1.0)
+
+
 # Record --------------------------------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 from screen import Screen
 
-from guarantee_email_agent.reporting.run_report import RunOutcome, RunReporter, run_and_report
-from guarantee_email_agent.reporting.terminal import Progress, Terminal
+from guarantee_email_agent.reporting.progress import Progress
+from guarantee_email_agent.reporting.run_report import RunOutcome, RunReporter, RunStoppedError, run_and_report
+from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.reporting.totals import Outcome
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
@@ -161,9 +162,15 @@ def test_another_failure_goes_through(run: Run) -> None:
     assert run.reported is None
 
 
+def test_results_that_stop_for_a_reason_leave_the_gate_undecided(run: Run) -> None:
+    assert run("passed", RunStoppedError("it would cost too much"), "passed") == 4
+    assert run.lines[-1] == "Stopped: 1 of 3 came: it would cost too much"
+    assert run.interrupted
+
+
 def test_progress_makes_room_for_every_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     run.out = screen = Screen()
     run("failed", "passed", progress=Progress(screen, 2, "judged"))
-    assert screen.getvalue().startswith("Go\n\r\x1b[K1/2 judged\r\x1b[K✓ passed\n")
+    assert screen.getvalue().startswith("Go\n\r\x1b[K1/2 judged, 1 failed\r\x1b[K✓ passed\n")

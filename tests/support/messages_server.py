@@ -36,6 +36,7 @@ TRICKLE_S = 0.02
 class Reply:
     """length: what the header says, if not the truth. hangs: nothing is sent before the server ends. resets: the
     connection, half-way through the body. trickles: a byte of it every few milliseconds, until the client has enough.
+    held_until: when a test lets it go.
     """
 
     body: bytes
@@ -45,6 +46,7 @@ class Reply:
     hangs: bool = False
     resets: bool = False
     trickles: bool = False
+    held_until: threading.Event | None = None
 
 
 INTERPRETED = Reply(b"interpreted")
@@ -167,6 +169,8 @@ def _handler(server: MessagesServer) -> type[BaseHTTPRequestHandler]:
         def _give(self, reply: Reply) -> None:
             if reply.hangs:
                 server.wait()
+            if reply.held_until is not None:
+                reply.held_until.wait(HANG_S)
             self.send_response(reply.status)
             for name, value in {"content-type": "application/json", **reply.headers}.items():
                 self.send_header(name, value)

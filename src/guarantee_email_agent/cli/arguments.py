@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
@@ -265,7 +265,8 @@ def built_in_files_notice(config: Config) -> str | None:
 def show_built_in_files(config: Config) -> None:
     """Say it on stderr, since stdout is for results."""
     if (notice := built_in_files_notice(config)) is not None:
-        print(notice, file=sys.stderr)
+        with suppress(BrokenPipeError):  # nobody reads it, and the exit code stays right
+            print(notice, file=sys.stderr)
 
 
 def _number(convert: Callable[[str], float], is_good: Callable[[float], bool], wanted: str) -> Callable[[str], float]:

@@ -58,6 +58,14 @@ def add_eval(commands: arguments.Commands) -> None:
         "with every exchange kept; replay, what was recorded (default: offline)",
     )
     parser.add_argument(
+        "--max-cost",
+        dest="max_cost_usd",
+        type=arguments.dollars,
+        metavar="DOLLARS",
+        help="with --llm live or record: begin no scenario that could take the run over so many US dollars; one that "
+        "stops for it ends in 4",
+    )
+    parser.add_argument(
         "--agent",
         metavar="AGENT",
         help="judge another agent, through mocks behind real MCP servers: command:'PROGRAM ARGS', "

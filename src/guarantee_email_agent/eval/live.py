@@ -11,16 +11,23 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
 from guarantee_email_agent.llm.provider import live_model
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.reporting.progress import Progress
+from guarantee_email_agent.reporting.run_report import RunStoppedError
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
+_GRACE_S: Final = 5.0
+_TICK_S: Final = 0.5
 _QUEUED_PER_JOB: Final = 16
 """Scenarios begun or waiting for each job, so that a slow one at the head does not hold up the others."""
 
@@ -28,14 +35,21 @@ _QUEUED_PER_JOB: Final = 16
 class LiveEvaluation:
     """One run of a suite against the API; `meter` counts what it costs."""
 
-    def __init__(self, config: Config, record_to: SuiteRecordings | None) -> None:
-        """record_to: where the exchanges are to be kept.
+    def __init__(
+        self, config: Config, record_to: SuiteRecordings | None, *, max_cost_usd: float | None = None, repeat: int = 1
+    ) -> None:
+        """record_to: where the exchanges are to be kept. max_cost_usd: of the run; None for no limit.
 
-        Raises ConfigurationError where the key or the SDK is missing, or where nothing could be recorded.
+        Raises ConfigurationError where the key or the SDK is missing, where nothing could be recorded, and for a limit
+        on a model whose price is not known.
         """
         self._config = config
         self._model = live_model(config, SystemClock())
         self.meter = MeteredModel(self._model)
+        self._limit = CostLimit(self.meter, max_cost_usd, repeat, config.llm.model)
+        self._progress: Progress | None = None
+        self._grace_given = False
+        self._begun: set[asyncio.Task[EvalResult | None]] = set()
         self._make_model: ScenarioModelFactory
         if record_to is None:
             self._make_model = lambda _: LiveModel(self.meter)
@@ -54,7 +68,11 @@ class LiveEvaluation:
         on_result: OnResult | None = None,
         earlier: Mapping[str, Sequence[EvalResult]] | None = None,
     ) -> Generator[EvalResult, None, None]:
-        """One result an entry, in their order. Where the caller stops, what is under way is given up.
+        """One result an entry, in their order.
+
+        Where the caller stops or Ctrl-C comes, scenarios that have begun get a few seconds to end, since their answers
+        are paid for; what came of them is given before KeyboardInterrupt. A second Ctrl-C gives them up. Raises
+        RunStoppedError where the next one could pass the cost limit.
 
         planned: how many entries there are. on_result, earlier: as `EvalRunner` has them.
         """
@@ -67,28 +85,72 @@ class LiveEvaluation:
             earlier=earlier,
         )
         numbered = enumerate(entries, 1)
-        under_way: deque[asyncio.Task[EvalResult]] = deque()
+        under_way: deque[asyncio.Task[EvalResult | None]] = deque()
         with asyncio.Runner() as loop:
             gate = asyncio.Semaphore(jobs)
 
-            async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult:
+            async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult | None:
+                """None where the cost limit lets no scenario begin any more."""
                 async with gate:
+                    if not await self._limit.may_begin():
+                        return None
+                    self._begun.add(_current_task())
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
-                    return await runner.run_entry(entry, repeat)
+                    try:
+                        result = await runner.run_entry(entry, repeat)
+                        self._limit.learn(result)
+                    finally:
+                        self._limit.end()
+                        self._begun.discard(_current_task())
+                    self._tell(result)
+                    return result
 
+            ticker = loop.get_loop().create_task(self._tick())
             try:
-                while True:
-                    for number, entry in islice(numbered, _QUEUED_PER_JOB * jobs - len(under_way)):
-                        under_way.append(loop.get_loop().create_task(run(number, entry)))
+                while self._limit.stop_reason is None or under_way:
+                    if self._limit.stop_reason is None:
+                        for number, entry in islice(numbered, _QUEUED_PER_JOB * jobs - len(under_way)):
+                            under_way.append(loop.get_loop().create_task(run(number, entry)))
                     if not under_way:
                         return
-                    yield loop.run(_result(under_way.popleft()))
+                    loop.run(_wait_for(under_way[0]))
+                    if (result := under_way.popleft().result()) is not None:
+                        yield result
+                raise RunStoppedError(self._limit.stop_reason)
+            except KeyboardInterrupt:
+                loop.run(self._let_end(under_way))
+                while under_way:
+                    task = under_way.popleft()
+                    if not task.cancelled() and (result := task.result()) is not None:
+                        yield result
+                raise
             finally:
-                loop.run(self._end(under_way))
+                loop.run(self._end(under_way, ticker))
+
+    def show_progress(self, progress: Progress) -> None:
+        """Tell there what fails, as soon as it does."""
+        self._progress = progress
+
+    def _tell(self, result: EvalResult) -> None:
+        if self._progress is None:
+            return
+        if not result.passed:
+            # Why it failed may quote the mail; the summary does so.
+            last = result.repetitions[-1] if result.repetitions else result
+            names = dict.fromkeys(FailedCheck.parse(failure).check for failure in last.failures)
+            checks = "invalid file" if result.invalid else ", ".join(names)
+            self._progress.announce(printable(f"✗ {result.test_case.scenario_id}: {checks}"))
+        self._progress.count(passed=result.passed)
+
+    async def _tick(self) -> None:
+        while self._progress is not None:
+            self._progress.refresh()
+            await asyncio.sleep(_TICK_S)
 
     def count_earlier(self, results: Iterable[EvalResult]) -> None:
         """What an interrupted run, which goes on, had paid for."""
         for result in results:
+            self._limit.learn(result)
             if result.usage is not None:
                 self.meter.add(result.usage)
 
@@ -99,12 +161,38 @@ class LiveEvaluation:
         price = "cost not known" if dollars is None else f"${dollars:.4f}"
         return f"{self._config.llm.model}: {pluralize(self.meter.calls, 'answer')}, {tokens}, {price}"
 
-    async def _end(self, under_way: Sequence[asyncio.Task[EvalResult]]) -> None:
+    def cost_so_far(self) -> str:
+        """US dollars, for the progress line; empty where they are not known."""
+        return "" if self.meter.cost_usd is None else f"${self.meter.cost_usd:.4f}"
+
+    async def _let_end(self, under_way: Sequence[asyncio.Task[EvalResult | None]]) -> None:
+        """Begin nothing more; after the grace, give up what is still under way."""
+        begun = set(self._begun)
         for task in under_way:
+            if task not in begun:
+                task.cancel()
+        if begun and not self._grace_given:
+            self._grace_given = True
+            if self._progress is not None:
+                those = f"{pluralize(len(begun), 'scenario')} that had begun"
+                self._progress.announce(f"Up to {_GRACE_S:g} s for {those}; Ctrl-C again gives them up")
+            await asyncio.wait(begun, timeout=_GRACE_S)
+        for task in begun:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _end(self, under_way: Sequence[asyncio.Task[EvalResult | None]], ticker: asyncio.Task[None]) -> None:
+        await self._let_end(under_way)
+        ticker.cancel()
         await self._model.aclose()
 
 
-async def _result(task: asyncio.Task[EvalResult]) -> EvalResult:
-    return await task
+async def _wait_for(task: asyncio.Task[EvalResult | None]) -> None:
+    """Until it is over; to give up waiting does not cancel it."""
+    await asyncio.wait([task])
+
+
+def _current_task() -> asyncio.Task[EvalResult | None]:
+    task = asyncio.current_task()
+    assert task is not None  # only called in one
+    return task

@@ -21,6 +21,7 @@ from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
+from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -42,6 +43,7 @@ MAX_CHUNK = 200
 """Runs handed to a worker at a time: few enough to keep all workers busy and to stop soon after Ctrl-C, and enough to
 make the hand-over cheap."""
 
+_OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
 _Results = Generator[EvalResult, None, None]
 
@@ -55,6 +57,7 @@ class EvalOptions(RunOptions):
     folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
     8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
     `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
+    max_cost_usd: what the run may take of the API, in US dollars; None for no limit.
     kept: where the run is kept; None for nowhere. resume: the run that goes on, empty for the last interrupted one.
     """
 
@@ -69,6 +72,7 @@ class EvalOptions(RunOptions):
     agent: str | None = None
     agent_mcp: McpTransport = "http"
     agent_timeout: float = 60.0
+    max_cost_usd: float | None = None
     kept: KeptRun | None = None
     resume: str | None = None
 
@@ -112,6 +116,9 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
         if live is not None:
             live.count_earlier(earlier.all())
     cost = None if live is None else live.cost
+    progress = _progress(len(files), live)
+    if earlier is not None:
+        progress.skip(len(earlier.whole))
     reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live, len(files)) if options.wants_reports else None
@@ -120,7 +127,18 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     results = _results(config, todo, options, outside or live, loader, recorder, begun)
     if earlier is not None:
         results = _merged(files, earlier.whole, results)
-    return run_and_report(title, results, len(files), reporter, write, began=began, recorder=recorder)
+    return run_and_report(
+        title, results, len(files), reporter, write, progress=progress, began=began, recorder=recorder
+    )
+
+
+def _progress(planned: int, live: LiveEvaluation | None) -> Progress:
+    """On stderr; offline only for runs of many thousand scenarios, since others are over at once."""
+    if live is None:
+        return Progress(sys.stderr, planned, "run", quiet_s=_OFFLINE_QUIET_S)
+    progress = Progress(sys.stderr, planned, "run", detail=live.cost_so_far)
+    live.show_progress(progress)
+    return progress
 
 
 def _recorder(
@@ -187,6 +205,9 @@ def _agent_evaluation(config: Config, options: EvalOptions) -> AgentEvaluation |
     if options.llm != "offline":
         problem = "--llm is for our own agent in this process, and --agent for others. Remove one"
         raise ConfigurationError(problem, "cli_bad_usage")
+    if options.max_cost_usd is not None:
+        problem = "--max-cost is for our own agent in this process: what --agent costs is not known here. Remove one"
+        raise ConfigurationError(problem, "cli_bad_usage")
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation, AgentOptions  # mcp, and a web server
 
     return AgentEvaluation(config, AgentOptions(options.agent, options.agent_mcp, options.agent_timeout))
@@ -202,7 +223,12 @@ def _live_evaluation(config: Config, options: EvalOptions) -> LiveEvaluation | N
     from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
 
     logger.info("The language model is %s (%s)", config.llm.model, options.llm)
-    return LiveEvaluation(config, _recordings(config, options) if options.llm == "record" else None)
+    return LiveEvaluation(
+        config,
+        _recordings(config, options) if options.llm == "record" else None,
+        max_cost_usd=options.max_cost_usd,
+        repeat=options.repeat,
+    )
 
 
 def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:

@@ -32,9 +32,10 @@ from guarantee_email_agent.judging.record_files import (
 )
 from guarantee_email_agent.judging.task import InvalidTask, Task, discover_tasks, load_task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
+from guarantee_email_agent.reporting.terminal import TextStream, pluralize
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
-from guarantee_email_agent.reporting.terminal import Progress, Terminal
+from guarantee_email_agent.reporting.terminal import Terminal
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 from guarantee_email_agent.utils.errors import EXIT_EVALUATION, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_SUCCESS, AgentError
 from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
@@ -24,7 +25,7 @@ REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
 """Each has an option that names a file for it."""
 _Recorded = TypeVar("_Recorded", contravariant=True)
 RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
-"""By the gate, by Ctrl-C or SIGTERM, or by an error of ours."""
+"""By the gate, by Ctrl-C, SIGTERM or a limit of the user's, or by an error of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,10 @@ class WriteReports(Protocol[_Recorded]):
         """duration_s: seconds. interrupted: whether results are missing since the run was stopped."""
 
 
+class RunStoppedError(Exception):
+    """Raised by results that end before all of them are there, but for no fault: `str` says why, for people."""
+
+
 class RunReporter(ABC, Generic[Result]):
     """Prints results for people: passed ones as they come, then failed ones, errors, and the summary.
 
@@ -87,6 +92,8 @@ class RunReporter(ABC, Generic[Result]):
         """threshold: percent. measures_agent: whether the results say how good an agent is, so that a rate is due."""
         self.threshold = threshold
         self.totals = Totals()
+        self.stop_reason: str | None = None
+        """Why the run was ended before all results were there, where it was not interrupted."""
         self._terminal = terminal
         self._measures_agent = measures_agent
         self._failed: list[str] = []
@@ -130,7 +137,8 @@ class RunReporter(ABC, Generic[Result]):
             terminal.outcome(f"✗ Errors: {totals.error}", paint=totals.error > 0)
         terminal.line(f"Duration: {duration_s:.1f}s")
         if planned is not None and totals.total < planned:
-            terminal.line(f"Interrupted: {totals.total} of {planned} {self.INTERRUPTED}")
+            word, why = ("Interrupted", "") if self.stop_reason is None else ("Stopped", f": {self.stop_reason}")
+            terminal.line(f"{word}: {totals.total} of {planned} {self.INTERRUPTED}{why}")
         else:
             self._print_conclusion()
 
@@ -152,10 +160,10 @@ def run_and_report(
 ) -> int:
     """Print, keep and count each result as it comes, then the summary and the reports; the exit code.
 
-    0 if the reporter's gate is passed, else 4; 130 after Ctrl-C or SIGTERM, which ends in a summary and reports of
-    what came until then. planned: how many results there will be. write_reports: gets the results and the duration in
-    seconds; None keeps no result. began: `time.perf_counter()` at the start of the run; now if None. recorder: None
-    where the run is not kept. Raises what `write_reports` raises.
+    0 if the reporter's gate is passed, else 4, also where the results end in RunStoppedError; 130 after Ctrl-C or
+    SIGTERM. Both end in a summary and reports of what came until then. planned: how many results there will be.
+    write_reports: gets the results and the duration in seconds; None keeps no result. began: `time.perf_counter()` at
+    the start of the run; now if None. recorder: None where the run is not kept. Raises what `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     kept: list[Result] = []
@@ -172,9 +180,11 @@ def run_and_report(
                     progress.clear()
                 reporter.add(result)
                 if progress is not None:
-                    progress.show(reporter.totals.total)
+                    progress.show(reporter.totals.total, reporter.totals.total - reporter.totals.passed)
     except KeyboardInterrupt:
         interrupted = True
+    except RunStoppedError as stop:
+        interrupted, reporter.stop_reason = True, str(stop)
     except BaseException as error:
         if recorder is not None:
             code = error.exit_code if isinstance(error, AgentError) else EXIT_FAILURE
@@ -186,6 +196,8 @@ def run_and_report(
     reporter.finish(duration_s, planned)
     outcome: RunOutcome = "interrupted" if interrupted else "passed" if reporter.passes_gate() else "failed"
     code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS, "failed": EXIT_EVALUATION}[outcome]
+    if reporter.stop_reason is not None:
+        code = EXIT_EVALUATION  # nobody interrupted it; but the gate is not decided
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
     if write_reports is not None:

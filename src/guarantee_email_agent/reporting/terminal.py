@@ -1,17 +1,14 @@
-"""Results for people on a text stream: coloured lines, plain ASCII where the encoding lacks the signs, progress."""
+"""Results for people on a text stream: coloured lines, and plain ASCII where the encoding lacks the signs."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import Final, Protocol
 
 _SIGNS: Final = "✓✗⚠️🎉≥"
 _IN_ASCII: Final = str.maketrans({"✓": "[PASS]", "✗": "[FAIL]", "🎉": "[PASS]", "≥": ">=", "…": "...", "–": "-"})
 _GREEN, _RED, _RESET = "\x1b[32m", "\x1b[31m", "\x1b[0m"
-_CLEAR_LINE: Final = "\r\x1b[K"
-_REDRAW_S: Final = 0.1
 
 
 class TextStream(Protocol):
@@ -59,31 +56,6 @@ class Terminal:
 
     def red(self, text: str) -> str:
         return f"{_RED}{text}{_RESET}" if self._color else text
-
-
-class Progress:
-    """One line that counts up on a terminal; nothing at all elsewhere."""
-
-    def __init__(self, stream: TextStream, total: int, what: str) -> None:
-        """what: what is counted, such as "results judged"."""
-        self._stream = stream if stream.isatty() and os.environ.get("TERM") != "dumb" else None
-        self._total, self._what = total, what
-        self._drawn_at = float("-inf")
-        self._visible = False
-
-    def show(self, done: int) -> None:
-        """Writes the count, at most ten times a second."""
-        if self._stream is not None and (now := time.monotonic()) - self._drawn_at >= _REDRAW_S:
-            self._drawn_at, self._visible = now, True
-            self._stream.write(f"{_CLEAR_LINE}{done}/{self._total} {self._what}")
-            self._stream.flush()
-
-    def clear(self) -> None:
-        """Takes the line away, to be called before anything else is written."""
-        if self._stream is not None and self._visible:
-            self._visible = False
-            self._stream.write(_CLEAR_LINE)
-            self._stream.flush()
 
 
 def warn_on_stderr(message: str) -> None:

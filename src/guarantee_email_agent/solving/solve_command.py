@@ -16,9 +16,10 @@ from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
 from guarantee_email_agent.judging.verdict import Graded, Verdict
+from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.report_files import check_report_paths, check_writable, make_folder
 from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
-from guarantee_email_agent.reporting.terminal import Progress, TextStream, pluralize
+from guarantee_email_agent.reporting.terminal import TextStream, pluralize
 from guarantee_email_agent.sandbox.client import SandboxClient
 from guarantee_email_agent.sandbox.sandbox import SandboxKind, usual_limits
 from guarantee_email_agent.sandbox.sandbox_factory import open_sandbox as open_real_sandbox
