@@ -75,7 +75,7 @@ def add_eval(commands: arguments.Commands) -> None:
         "--agent-mcp",
         choices=("http", "stdio"),
         default="http",
-        help="how such a program reaches the MCP servers (default: http)",
+        help="how such an agent reaches the MCP servers; stdio is for command: and python: alone (default: http)",
     )
     parser.add_argument(
         "--agent-timeout",

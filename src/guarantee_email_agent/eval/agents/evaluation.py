@@ -176,10 +176,13 @@ class AgentEvaluation:
 
 
 def find_agent(options: AgentOptions) -> AgentUnderTest | None:
-    """None for our own. Raises ConfigurationError for what names no agent."""
+    """None for our own. Raises ConfigurationError for what names no agent, or none that the transport reaches."""
     if not isinstance(options.agent, str):
         return options.agent
     kind, colon, place = options.agent.partition(":")
+    if options.transport == "stdio" and kind in ("http", OWN):
+        problem = f"--agent-mcp stdio is for command: and python: agents; {kind} reaches its servers over HTTP. "
+        raise ConfigurationError(f"{problem}Leave --agent-mcp out", "eval_bad_agent")
     if kind == OWN and place in ("", OWN):
         return None
     if kind == "command" and colon:
