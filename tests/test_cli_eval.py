@@ -265,11 +265,11 @@ def test_ctrl_c_ends_with_a_partial_summary(jobs: str, suite: WriteSuite, tmp_pa
         first_lines = [child.stdout.readline() for _ in range(3)]
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does, to every process of the group
         printed = "".join(first_lines) + child.stdout.read()
-        told = child.stderr.read()
+        errors = child.stderr.read()
         code = child.wait(TIMEOUT_S)
 
     assert code == 130
-    assert "Traceback" not in printed + told
+    assert "Traceback" not in printed + errors
     match = re.search(r"^Interrupted: (\d+) of 3000 scenarios ran, the gate is not decided$", printed, re.MULTILINE)
     assert match
     assert 2 <= int(match[1]) < 3_000

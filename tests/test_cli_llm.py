@@ -99,8 +99,8 @@ def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(
     assert (replayed.returncode, replayed.stderr) == (0, BUILT_IN)
     *lines, loaded = replayed.stdout.splitlines()
     assert loaded == "[]"
-    told = [line for line in recorded.stdout.splitlines()[:-1] if not line.startswith("Duration")]
-    assert [line for line in lines if not line.startswith("Duration")] == told
+    expected = [line for line in recorded.stdout.splitlines()[:-1] if not line.startswith("Duration")]
+    assert [line for line in lines if not line.startswith("Duration")] == expected
     assert len(desk.server.requests) == asked
 
 

@@ -66,16 +66,16 @@ def test_what_is_asked_for_beyond_is_told_with_the_option(asked: Mapping[str, bo
     assert NOTHING_MORE.excess(asked, "sandbox.") == (None if said is None else f"sandbox.{said}")
 
 
-def test_all_of_it_is_told_in_one_line() -> None:
-    told = NOTHING_MORE.excess({"network": True, "files": 200_001})
-    assert told is not None
-    assert told.startswith("network is true, which is not allowed; files asks for 200001, and 200000 is allowed. Pass ")
-    assert told.endswith(" --allow network --allow files=200001")
+def test_all_of_it_stands_in_one_line() -> None:
+    reason = NOTHING_MORE.excess({"network": True, "files": 200_001})
+    assert reason is not None
+    assert reason.startswith("network is true, which is not allowed; files asks for 200001, and 200000 is allowed. Pass ")
+    assert reason.endswith(" --allow network --allow files=200001")
 
 
-def test_what_is_told_is_enough() -> None:
+def test_the_options_it_names_are_enough() -> None:
     asked = {"network": True, "time_s": 7200.5, "memory_mb": 1_234_567, "judge_timeout_s": 86_399.5}
-    told = NOTHING_MORE.excess(asked)
-    assert told is not None
-    options = told.partition("Pass --allow ")[2].split(" --allow ")
+    reason = NOTHING_MORE.excess(asked)
+    assert reason is not None
+    options = reason.partition("Pass --allow ")[2].split(" --allow ")
     assert with_options(NOTHING_MORE, options).excess(asked) is None

@@ -47,5 +47,5 @@ for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:
         result = answer(message["method"], message.get("params", {}))
-        told = {"result": result} if result else {"error": {"code": -32601, "message": "Method not found"}}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **told}), flush=True)
+        reply = {"result": result} if result else {"error": {"code": -32601, "message": "Method not found"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)

@@ -14,7 +14,7 @@ IMAP = f"--imap-host imap.example.com {FROM}"
 
 
 @pytest.mark.parametrize(
-    ("server", "arguments", "told"),
+    ("server", "arguments", "message"),
     [
         ("mail", "", "the following arguments are required: --from; see --help\n"),
         ("mail", FROM, "name either --maildir or --imap-host; see --help\n"),
@@ -77,24 +77,24 @@ IMAP = f"--imap-host imap.example.com {FROM}"
     ],
 )
 def test_what_is_wrong_with_it_or_what_it_names_is_one_line_and_exit_code_2(
-    server: str, arguments: str, told: str, tmp_path: Path
+    server: str, arguments: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "bad.csv").write_text("serial_number,expiration_date\nSN-100,31.01.2030\n")
     given = shlex.split(arguments.format(folder=tmp_path))
     done = run_program(f"{SERVERS}.{server}", *given, IMAP_PASSWORD="secret")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(told.format(folder=tmp_path))
+    assert done.stderr.startswith(message.format(folder=tmp_path))
 
 
 def test_so_is_a_password_that_is_not_set() -> None:
     done = run_program(f"{SERVERS}.mail", *shlex.split(IMAP))
-    told = "IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+    message = "IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 @pytest.mark.parametrize(
-    ("server", "told"),
+    ("server", "message"),
     [
         ("mail", "IMAP_PASSWORD"),
         ("ticketing", "SQLite"),
@@ -102,8 +102,8 @@ def test_so_is_a_password_that_is_not_set() -> None:
         ("table", "column with the number"),
     ],
 )
-def test_help_documents_it(server: str, told: str) -> None:
+def test_help_documents_it(server: str, message: str) -> None:
     done = run_program(f"{SERVERS}.{server}", "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert told in " ".join(done.stdout.split())
+    assert message in " ".join(done.stdout.split())
     assert "Exit code 2" in " ".join(done.stdout.split())

@@ -72,12 +72,12 @@ class RawServer:
             self.process.stdin.close()
         answers = self._stdout.read()
         assert self.process.stderr is not None
-        told = self.process.stderr.read().decode()
+        errors = self.process.stderr.read().decode()
         code = self.process.wait(30)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
-        return code, {line["id"]: line.get("result") for line in map(json.loads, answers.splitlines())}, told
+        return code, {line["id"]: line.get("result") for line in map(json.loads, answers.splitlines())}, errors
 
     @property
     def _stdout(self) -> Any:

@@ -27,9 +27,9 @@ def test_skipping_needs_no_event_loop() -> None:
 
 
 def test_one_clock_skips_nothing_for_another() -> None:
-    patient, other = SkippingClock(), SkippingClock()
-    asyncio.run(patient.sleep(86_400))
-    assert patient.monotonic() - other.monotonic() > 86_000
+    skipping, other = SkippingClock(), SkippingClock()
+    asyncio.run(skipping.sleep(86_400))
+    assert skipping.monotonic() - other.monotonic() > 86_000
 
 
 def test_the_systems_clock_really_waits() -> None:

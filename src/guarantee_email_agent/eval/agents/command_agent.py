@@ -57,7 +57,7 @@ class CommandAgent:
     def __init__(self, command: str, transport: McpTransport) -> None:
         """Raises ConfigurationError for a command that cannot be used."""
         program, *arguments = parse_program(command, "--agent command")
-        # It runs in another folder: what it is told of this one has to be found from there.
+        # It runs in another folder: files of this one that its arguments name have to be found from there.
         self._command = [
             os.path.abspath(shutil.which(program) or program),
             *(_absolute(argument) for argument in arguments),
@@ -194,11 +194,11 @@ class ProgramRunner:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            told = b""
+            report = b""
             with suppress(OSError):
-                told = os.read(status, 100)
+                report = os.read(status, 100)
             os.close(status)
-        return failure or _ending(told.decode())
+        return failure or _ending(report.decode())
 
 
 def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str | None:
@@ -212,10 +212,11 @@ def _wait(status: int, deadline: Deadline, printed: Sequence[IO[bytes]]) -> str 
             return None
 
 
-def _ending(told: str) -> str | None:
-    kind, _, number = told.partition("\n")[0].partition(" ")
+def _ending(report: str) -> str | None:
+    """Why the program's work does not count, by what its supervisor reports of its end."""
+    kind, _, number = report.partition("\n")[0].partition(" ")
     if kind == "error":
-        return f"the program cannot be started ({_reason(told)})"
+        return f"the program cannot be started ({_reason(report)})"
     if kind != "exit":
         return "the program was ended from outside"
     code = int(number)
@@ -224,9 +225,9 @@ def _ending(told: str) -> str | None:
     return f"the program ended with exit code {code}" if code > 0 else f"the program was ended by signal {-code}"
 
 
-def _reason(told: str) -> str:
+def _reason(report: str) -> str:
     """That of the supervisor, where it gave one."""
-    number = told.partition("\n")[0].removeprefix("error ")
+    number = report.partition("\n")[0].removeprefix("error ")
     return os.strerror(int(number)) if number.isdigit() else "reason unknown"
 
 

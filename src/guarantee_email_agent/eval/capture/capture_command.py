@@ -192,8 +192,8 @@ def _phrases(files: list[str], category: str) -> tuple[list[str], list[str]]:
 
 def _facts(run: DryRun, answer: Mapping[str, Any], look_up: LookUp | None) -> list[str]:
     """What a reply should tell, where it tells it: the number that was looked up, and what came back."""
-    told = (fact.name for fact in look_up.facts if fact.name != "coverage") if look_up else ()
-    return [str(fact) for fact in (run.report.number, *map(answer.get, told)) if fact]
+    names = (fact.name for fact in look_up.facts if fact.name != "coverage") if look_up else ()
+    return [str(fact) for fact in (run.report.number, *map(answer.get, names)) if fact]
 
 
 def _difference(before: DryRun, after: DryRun, anonymizer: Anonymizer) -> str | None:

@@ -70,9 +70,9 @@ def expected_output(run: DryRun, facts: Iterable[str], phrases: tuple[list[str],
     if run.reply is not None:
         body = str(run.reply["body"])
         reply = normalize_phrase(body)
-        told = [fact for fact in facts if normalize_phrase(fact) in reply]
-        usual = [phrase for phrase in phrases[0] if normalize_phrase(phrase) in reply and phrase not in told]
-        expected["response_body_contains"] = [*told, *usual[:_MAX_PHRASES]] or [_longest_sentence(body)]
+        said = [fact for fact in facts if normalize_phrase(fact) in reply]
+        usual = [phrase for phrase in phrases[0] if normalize_phrase(phrase) in reply and phrase not in said]
+        expected["response_body_contains"] = [*said, *usual[:_MAX_PHRASES]] or [_longest_sentence(body)]
         if excludes := [phrase for phrase in phrases[1] if normalize_phrase(phrase) not in reply][:_MAX_PHRASES]:
             expected["response_body_excludes"] = excludes
     expected["ticket_created"] = run.ticket is not None
