@@ -69,7 +69,9 @@ def test_what_is_asked_for_beyond_is_told_with_the_option(asked: Mapping[str, bo
 def test_all_of_it_stands_in_one_line() -> None:
     reason = NOTHING_MORE.excess({"network": True, "files": 200_001})
     assert reason is not None
-    assert reason.startswith("network is true, which is not allowed; files asks for 200001, and 200000 is allowed. Pass ")
+    assert reason.startswith(
+        "network is true, which is not allowed; files asks for 200001, and 200000 is allowed. Pass "
+    )
     assert reason.endswith(" --allow network --allow files=200001")
 
 

@@ -67,6 +67,14 @@ def test_a_candidate_is_given_back_as_the_mail_has_it(candidate: str, lexicon: L
         pytest.param(
             ["7719003"], mail("The serial, so says my wife, seems 7719003"), ("7719003",), id="a label further off"
         ),
+        pytest.param(
+            ["7719003"],
+            mail("The serial, so says my wife, seems 7719003. I have had it for 2 years."),
+            ("7719003",),
+            id="a label further off, and another number behind the sentence",
+        ),
+        pytest.param(["ABCD-123"], mail("My ABCD-123 broke."), ("ABCD-123",), id="three digits need no label"),
+        pytest.param(["ABCDE-12"], mail("My ABCDE-12 broke."), (), id="two digits need one"),
         pytest.param(["KX200"], mail("My KX200, serial number 4711-A"), (), id="another number is the labelled one"),
         pytest.param(
             ["KX20055", "4711-A"], mail("My KX20055, S/N 4711-A"), ("KX20055", "4711-A"), id="one more than labelled"

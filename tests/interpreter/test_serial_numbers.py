@@ -119,6 +119,7 @@ AMONG_OTHER_NUMBERS = [
     ("Serial number HT20491 is not in my photo", "HT20491"),
 ]
 NONE = [
+    "S/N 60W 77190",  # a unit begins no number
     "Order number AB552188. It no longer works.",
     "ORDER#448812 kettle broken",
     "Invoice no. RE-2024-0815",
@@ -215,6 +216,9 @@ OF_GROUPS = [
     ("S/N 00471 I bought it in May", "00471"),
     ("S/N 48817734 LG dryer", "48817734"),
     ("S/N FD 9804 00231", "FD980400231"),
+    ("Serial number 1234 5678 2.", "123456782"),
+    ("Serial number 1234 5678 2 years old", "12345678"),
+    ("Serial number 1234 1234 1234 1234 1234 1234 1234", "1234" * 6),  # no more than six
 ]
 ONE_DEVICE_IN_TWO_SPELLINGS = [
     ("Serial SN-48817734. As I said, SN48817734 is broken.", "SN-48817734"),

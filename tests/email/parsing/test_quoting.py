@@ -200,6 +200,13 @@ def test_a_line_above_a_whole_attribution_stays_new() -> None:
         assert "SN12345" in texts(body)["new"]
 
 
+@pytest.mark.parametrize(("length", "first_quoted"), [(40, "On Mon,"), (41, "> ")])
+def test_a_marked_line_that_closes_an_attribution_is_short(length: int, first_quoted: str) -> None:
+    opening = "On Mon, Jan 5, 2026 at 10:00 AM, Support <support@example.com\n"
+    closing = f"> {'wrote:':>{length - 2}}"
+    assert texts(f"{NEW}\n\n{opening}{closing}\n> {OLD}\n")["quoted"].startswith(first_quoted)
+
+
 def test_a_link_that_was_broken_stays_with_the_marked_lines() -> None:
     body = "> See (https://example.com/a\nb?c=d)\n> and\n (https://example.com/e) >\n> more\n"
     assert texts(body) == {"quoted": body}
