@@ -33,11 +33,11 @@ def test_without_a_folder_no_scenario_is_collected(project: Path, pytester: pyte
 
 
 def test_each_file_is_an_item_and_an_unusable_one_fails(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--scenarios", "cases").assert_outcomes(passed=2, failed=2)
+    pytester.runpytest("--eval-scenarios", "cases").assert_outcomes(passed=2, failed=2)
 
 
 def test_a_failure_has_its_place_and_what_eval_prints(project: Path, pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("--scenarios", "cases", "-k", "valid_warranty_002")
+    result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_002")
     result.stdout.fnmatch_lines(
         [
             f"cases/valid_warranty_002.yaml:{FAILING_LINE}: response_body_contains: missing phrase 'no such phrase'",
@@ -50,38 +50,38 @@ def test_a_failure_has_its_place_and_what_eval_prints(project: Path, pytester: p
 
 
 def test_an_unusable_file_says_why(project: Path, pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("--scenarios", "cases", "-k", "valid_warranty_003")
+    result = pytester.runpytest("--eval-scenarios", "cases", "-k", "valid_warranty_003")
     result.stdout.fnmatch_lines(["cases/valid_warranty_003.yaml:1: Invalid eval file: valid_warranty_003.yaml - *"])
 
 
 def test_one_scenario_by_its_id(project: Path, pytester: pytest.Pytester) -> None:
     named = "cases/valid_warranty_001.yaml::valid_warranty_001"
-    pytester.runpytest("--scenarios", "cases", named).assert_outcomes(passed=1)
+    pytester.runpytest("--eval-scenarios", "cases", named).assert_outcomes(passed=1)
 
 
 def test_a_setting_names_the_folder(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\nscenarios = cases\ntestpaths = test_own.py\n")
+    pytester.makeini("[pytest]\neval_scenarios = cases\ntestpaths = test_own.py\n")
     pytester.runpytest().assert_outcomes(passed=2, failed=2)
 
 
 def test_the_setting_adds_nothing_to_what_somebody_names(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\nscenarios = cases\n")
+    pytester.makeini("[pytest]\neval_scenarios = cases\n")
     pytester.runpytest("test_own.py").assert_outcomes(passed=1)
 
 
 def test_other_files_beside_the_scenarios_are_left_alone(project: Path, pytester: pytest.Pytester) -> None:
     (project / "cases" / "_template.yaml").write_text("scenario_id: x\n", encoding="utf-8")
     (project / "other.yaml").write_text("a: b\n", encoding="utf-8")
-    pytester.runpytest("--scenarios", "cases").assert_outcomes(passed=2, failed=2)
+    pytester.runpytest("--eval-scenarios", "cases").assert_outcomes(passed=2, failed=2)
 
 
 def test_the_last_failed_run_again(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--scenarios", "cases")
-    pytester.runpytest("--scenarios", "cases", "--lf").assert_outcomes(failed=2)
+    pytester.runpytest("--eval-scenarios", "cases")
+    pytester.runpytest("--eval-scenarios", "cases", "--lf").assert_outcomes(failed=2)
 
 
 def test_the_first_failure_stops(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--scenarios", "cases", "-x").assert_outcomes(passed=1, failed=1)
+    pytester.runpytest("--eval-scenarios", "cases", "-x").assert_outcomes(passed=1, failed=1)
 
 
 def test_several_processes_see_the_same(
@@ -89,25 +89,25 @@ def test_several_processes_see_the_same(
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # others take seconds to load
     options = ("-p", "xdist", "-p", PLUGIN, "-n", "2")
-    pytester.runpytest("--scenarios", "cases", *options).assert_outcomes(passed=2, failed=2)
+    pytester.runpytest("--eval-scenarios", "cases", *options).assert_outcomes(passed=2, failed=2)
 
 
 def test_junit(project: Path, pytester: pytest.Pytester) -> None:
-    pytester.runpytest("--scenarios", "cases", "--junitxml", "report.xml")
+    pytester.runpytest("--eval-scenarios", "cases", "--junitxml", "report.xml")
     cases = ET.parse(project / "report.xml").iter("testcase")
     failed = [case.get("name") for case in cases if case.find("failure") is not None]
     assert failed == ["valid_warranty_002", "valid_warranty_003"]
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_usage(project: Path, pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("--scenarios", "nowhere")
+    result = pytester.runpytest("--eval-scenarios", "nowhere")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *nowhere: the scenario folder does not exist.*"])
 
 
 def test_bad_configuration_is_an_error_of_usage(project: Path, pytester: pytest.Pytester) -> None:
     (project / "config.yaml").write_text("agnet: {}\n", encoding="utf-8")
-    result = pytester.runpytest("--scenarios", "cases")
+    result = pytester.runpytest("--eval-scenarios", "cases")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: config.yaml:1: agnet: unknown key*"])
 

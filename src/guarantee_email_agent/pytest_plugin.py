@@ -1,4 +1,4 @@
-"""Scenario files as pytest items: `pytest --scenarios evals/scenarios`, or the setting `scenarios = evals/scenarios`.
+"""Scenario files as pytest items: `pytest --eval-scenarios DIR`, or the setting `eval_scenarios`.
 
 Every pytest of an environment with this package loads this module, so it imports nothing else until a folder is named.
 """
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from guarantee_email_agent.config.settings import Config
     from guarantee_email_agent.eval.models import EvalResult
 
-_OPTION: Final = "--scenarios"
-_SETTING: Final = "scenarios"
+_OPTION: Final = "--eval-scenarios"
+_SETTING: Final = "eval_scenarios"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -19,7 +19,6 @@ from guarantee_email_agent.isolation.processes import end_children
 
 _GIVE_UP_S = 5.0
 _SAFE = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _ASKING_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -109,8 +108,9 @@ def _run(lifeline: int, status: int, folder: str, command: list[str]) -> None:
 
 def _become(command: list[str], folder: str, status: int) -> NoReturn:
     try:
-        for number in (*_ASKING_TO_END, *_IGNORED_BY_PYTHON):
-            signal.signal(number, signal.SIG_DFL)
+        for number in signal.valid_signals():  # ours, Python's, and those that a shell has its background jobs ignore
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         os.setsid()
         os.chdir(folder)
         os.execvp(command[0], command)  # noqa: S606 - no shell
