@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from itertools import accumulate
 from pkgutil import iter_modules
@@ -299,7 +300,8 @@ def _inside_modules() -> tuple[list[str], dict[str, Any]]:
     names[processes.__name__] = processes.__name__
     specs: list[tuple[str, Any]] = [(name, find_spec(origin)) for name, origin in names.items()]
     packages = ["inside", *accumulate(processes.__package__.split("."), "{}.{}".format)]
-    return packages, {name: spec.loader.get_code(spec.name) for name, spec in specs}
+    # From the file: pytest puts a loader of its own in place, which has no `get_code`.
+    return packages, {name: SourceFileLoader(spec.name, spec.origin).get_code(spec.name) for name, spec in specs}
 
 
 def _read_inner_pid(descriptor: int) -> int | None:
