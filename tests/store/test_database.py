@@ -100,9 +100,11 @@ def test_an_empty_file_becomes_a_store(file: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_store_of_an_earlier_version_is_to_be_brought_up_to_date_first(file: Path) -> None:
-    sqlite3.connect(file).close()
-    file.touch()
+def test_a_store_of_an_earlier_version_is_to_be_brought_up_to_date_first(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    StoredRuns(file).write(1, [])
+    monkeypatch.setattr(database, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     with pytest.raises(StoreError, match="an earlier version wrote it") as caught:
         Database(file, create=False)
     assert caught.value.code == "store_older_schema"
@@ -126,3 +128,14 @@ def test_a_file_system_without_shared_memory_keeps_runs_all_the_same(
     StoredRuns(file).write(1, [result(1)])
     with RunStore(file) as store:
         assert store.find_run("last").total == 1
+
+
+def test_a_file_whose_maker_was_killed_before_there_was_a_table_is_no_store_yet(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    with pytest.raises(StoreError, match="there is no run store") as caught:
+        Database(file, create=False)
+    assert caught.value.code == "store_not_found"
+    Database(file, create=True).close()
+    Database(file, create=False).close()

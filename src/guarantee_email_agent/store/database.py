@@ -56,11 +56,15 @@ class Database:
         if create:
             self._create_file()
         elif not os.path.lexists(file):
-            problem = "there is no run store. 'eval', 'grade' and 'solve' make it, or correct store.file"
-            raise self.error("not_found", problem)
+            raise self._no_store()
         with self._errors():
             self.connection = self._connect(writes=create)
         self._identity = self._identity_of_file()
+
+    def _no_store(self) -> StoreError:
+        return self.error(
+            "not_found", "there is no run store. 'eval', 'grade' and 'solve' make it, or correct store.file"
+        )
 
     def _refuse_what_is_no_file(self) -> None:
         try:
@@ -108,6 +112,8 @@ class Database:
                     connection.execute("BEGIN IMMEDIATE")
                     bring_up_to_date(connection)
                     connection.execute("COMMIT")
+            elif not version:  # who made it was killed before there was a table
+                raise self._no_store()
             elif version < SCHEMA_VERSION:
                 problem = f"an earlier version wrote it (schema {version}). Run 'eval' once to bring it up to date"
                 raise self.error("older_schema", problem)
