@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 def test_its_suite_passes(folder: Path) -> None:
     done = run(folder, "eval")
     assert "Pass rate: 39/39 (100%)" in done.stdout
-    assert done.returncode == 0
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_german_sentence_that_is_gone_fails_a_scenario(folder: Path) -> None:

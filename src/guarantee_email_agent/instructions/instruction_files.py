@@ -181,7 +181,9 @@ def _parse_files(
     if lines or main is None or lexicon is None:
         raise InstructionError("\n".join(lines), "instruction_invalid", {"problems": len(lines)})
     main_body = without_elements(main.text, (TOPIC_ELEMENT,)).strip()
-    unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *WARRANTY.topics, OTHER_TOPIC))
+    # A number that is looked up speaks for its topic, too.
+    looked_up = {topic for look_up in (WARRANTY, *look_ups) for topic in look_up.topics}
+    unphrased = tuple(topic for topic in places if topic not in (*spoken_for, *looked_up, OTHER_TOPIC))
     return Instructions(main_body, topics, lexicon, tuple(scenarios), look_ups, default_language, unphrased)
 
 
