@@ -31,10 +31,10 @@ def test_eval_writes_every_form_at_once(run: Run, suite: WriteSuite, tmp_path: P
     whole = json.loads(content(tmp_path, "json"))
     rows = [json.loads(line) for line in content(tmp_path, "jsonl").splitlines()]
     assert [(row["scenario_id"][-1], row["repetition"]) for row in rows] == [
-        *(("1", 1), ("1", 2), ("2", 1), ("2", 2), ("3", 1)),
+        *(("1", 1), ("1", 2), ("2", 1), ("2", 2), ("3", 1), ("3", 2)),
     ]
     cells = list(csv.DictReader(content(tmp_path, "csv").splitlines()))
-    assert [row["verdict"] for row in cells] == ["passed", "passed", "passed", "passed", "failed"]
+    assert [row["verdict"] for row in cells] == ["passed", "passed", "passed", "passed", "failed", "failed"]
     assert {row["run_id"] for row in (*rows, *cells)} == {whole["run_id"]}
     assert 'tests="3"' in content(tmp_path, "junit")
     assert "Eval failed (&lt;99% threshold)" in content(tmp_path, "html")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Run
+from command_line import Run, WriteSuite
 from stored_runs import StoredRuns, result
 
 
@@ -96,3 +96,14 @@ def test_show_writes_all_of_a_result_as_json(run: Run, runs: StoredRuns) -> None
     runs.write(1, [result(1), result(1, repetition=2)])
     report = json.loads(run("show", "valid_warranty_001", "--json", "-").stdout)
     assert [each["repetition"] for each in report] == [1, 2]
+
+
+def test_stale_ends_in_4_once_a_scenario_changed(run: Run, suite: WriteSuite) -> None:
+    folder = suite(2)
+    run("eval", "--eval-dir", folder)
+    assert run("stale", "--eval-dir", folder).returncode == 0
+    path = folder / "valid_warranty_00001.yaml"
+    path.write_text(f"{path.read_text()}\n# edited\n")
+    done = run("stale", "--eval-dir", folder)
+    assert done.returncode == 4
+    assert done.stdout.endswith("Changed scenario: valid_warranty_00001\n✗ 1 of 2 verdicts are out of date\n")

@@ -38,6 +38,18 @@ class TestJson:
             "model": "interpreter",
             "tokens": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0},
             "cost_usd": 0.0,
+            "planned": 35,
+            "repeat": {
+                "repeat": 1,
+                "runs": {"passed": 34, "total": 35},
+                "every_time": {"passed": 34, "total": 35},
+                "flaky": [],
+                "deterministic": True,
+            },
+            "groups": {
+                "category": {"valid-warranty": {"passed": 34, "total": 35}},
+                "language": {"(not known)": {"passed": 34, "total": 35}},
+            },
             "totals": {"total": 35, "passed": 34, "failed": 1, "invalid": 0, "needs_review": 0, "distinct": 35},
             "pass_rate": 97.14,
             "threshold": 99.0,

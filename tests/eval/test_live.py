@@ -19,7 +19,8 @@ from shipped_instructions import InstructionFolder
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import InstructionSettings
-from guarantee_email_agent.eval.suite import EvalOptions, evaluate
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.suite import evaluate
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 FAILING_WARRANTY_SYSTEM = "valid_warranty_056"

@@ -168,8 +168,8 @@ def test_a_proof_can_be_required(suite: ScenarioFolder) -> None:
     suite.write(1)
     code, printed = suite.evaluate(require_proof=True)
     assert code == 4
-    assert "⚠️  Eval failed (99% is not proven)" in printed
-    assert suite.report(require_proof=True)["gate"] == "failed"
+    assert "⚠️  Eval inconclusive (99% is not proven)" in printed
+    assert suite.report(require_proof=True)["gate"] == "inconclusive"
     assert suite.evaluate(require_proof=True, threshold=5)[0] == 0
 
 

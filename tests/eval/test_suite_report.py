@@ -45,11 +45,32 @@ class TestWhole:
 
     def test_a_proof_that_is_asked_for_and_missing(self, outcome: Outcome) -> None:
         made = report(outcome(), require_proof=True)
-        assert (made.gate, made.verdict) == ("failed", "Eval failed (99% is not proven)")
+        assert (made.gate, made.verdict) == ("inconclusive", "Eval inconclusive (99% is not proven)")
 
     def test_a_run_that_was_stopped(self, outcome: Outcome) -> None:
         made = report(outcome(), interrupted=True, planned=3)
         assert (made.gate, made.verdict, made.planned) == ("undecided", "Eval interrupted", 3)
+
+    def test_a_run_that_ended_at_its_first_failure(self, outcome: Outcome) -> None:
+        made = report(outcome(MISS), fail_fast=True, planned=3)
+        assert (made.gate, made.planned) == ("failed", 3)
+        assert made.verdict == "Eval failed (stopped at the first failure, 1 of 3 scenarios ran)"
+
+    def test_a_run_that_is_worse_than_its_baseline(self, outcome: Outcome) -> None:
+        facts = {"baseline": "r0", "regressions": ["no_reply_001"]}
+        made = report(outcome(), **facts, no_regressions=True)
+        assert (made.gate, made.verdict) == ("failed", "Eval failed (1 regression since the baseline)")
+        assert dict(made.facts) | {"Baseline": "r0", "Regressions": "no_reply_001"} == dict(made.facts)
+        assert report(outcome(), **facts).gate == "passed"
+
+    def test_repetitions(self, outcome: Outcome) -> None:
+        flaky = EvalResult.of_repetitions([outcome(), outcome(MISS), outcome()], 3)
+        made = report(flaky, repeat=3)
+        facts = dict(made.facts)
+        assert (facts["Runs passed"], facts["Passed every time"]) == ("2/3 (66.7%)", "0/1 (0.0%)")
+        assert facts["Flaky"] == "1: valid_warranty_001 (2 of 3)"
+        assert made.proven[0].startswith("Repeats are no independent scenarios")
+        assert [run.outcome for run in made.cases[0].runs] == ["passed", "failed", "passed"]
 
     def test_an_empty_suite(self) -> None:
         made = report()

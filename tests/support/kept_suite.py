@@ -25,10 +25,13 @@ class KeptSuite(ScenarioFolder):
         self._number = 0
 
     def run(self, **options: Any) -> int:
+        return self.run_and_print(**options)[0]
+
+    def run_and_print(self, **options: Any) -> tuple[int, str]:
         self._number += 1
         kept = KeptRun(self.file, None, lambda: "2026-01-18T10:00:01Z")
         values = {"kept": kept, "run_id": f"run-{self._number}", "started": "2026-01-18T10:00:00Z", **options}
-        return self.evaluate(**values)[0]
+        return self.evaluate(**values)
 
     def results(self, name: str = "last") -> list[StoredResult]:
         with RunStore(self.file) as store:

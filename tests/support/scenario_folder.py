@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.suite import EvalOptions, evaluate
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.suite import evaluate
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "evals" / "scenarios"

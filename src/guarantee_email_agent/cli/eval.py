@@ -46,6 +46,19 @@ def add_eval(commands: arguments.Commands) -> None:
     parser.add_argument(
         "--repeat", type=arguments.count, default=1, metavar="K", help="run each scenario K times; all must pass"
     )
+    parser.add_argument(
+        "--baseline", metavar="RUN", help=f"compare with an earlier run of the suite: {arguments.RUN_NAMES}"
+    )
+    parser.add_argument(
+        "--no-regressions",
+        action="store_true",
+        help="fail where a scenario passed in the baseline and does not now, or is gone from the suite",
+    )
+    parser.add_argument(
+        "--last-failed", action="store_true", help="run only what failed when it ran last; everything if nothing did"
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first failure, which fails the run")
+    parser.add_argument("--quiet", action="store_true", help="show failures and the summary alone")
     arguments.add_report_options(parser, "result")
     parser.add_argument(
         "--records", dest="records_dir", type=Path, metavar="DIR", help="write the record of every run, for a judge"
@@ -105,7 +118,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from datetime import datetime
 
     with gc_paused():
-        from guarantee_email_agent.eval.suite import EvalOptions, evaluate
+        from guarantee_email_agent.eval.options import EvalOptions
+        from guarantee_email_agent.eval.suite import evaluate
 
     started = datetime.now(UTC)
     config = arguments.load_config_and_log(options.config, options.verbose)

@@ -13,14 +13,15 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.eval.gate import Gate, decide_gate
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
-from guarantee_email_agent.eval.reporter import EvalReporter, passes_gate
+from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
@@ -70,12 +71,12 @@ class Evaluation:
 
     @property
     def passed(self) -> bool:
-        mails = DistinctMails.of(self.results)
-        return passes_gate(self.totals, mails, self.threshold, require_proof=self.require_proof)
+        return self.gate == "passed"
 
     @property
-    def gate(self) -> Literal["passed", "failed"]:
-        return "passed" if self.passed else "failed"
+    def gate(self) -> Gate:
+        mails = DistinctMails.of(self.results)
+        return decide_gate(self.totals, mails, self.threshold, require_proof=self.require_proof).gate
 
     def __bool__(self) -> bool:
         return self.passed

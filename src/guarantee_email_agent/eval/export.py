@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
 from guarantee_email_agent.eval.failure_details import SharedCauses, nearest_sentences
+from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.eval.reporter import passes_gate
+from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
@@ -37,17 +38,28 @@ def json_report(
     cost_usd: float | None = 0.0,
     agent: str | None = None,
     interrupted: bool = False,
+    fail_fast: bool = False,
+    planned: int | None = None,
+    regressions: Sequence[str] = (),
+    comparison: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
 
-    require_proof: as `EvalReporter` takes it. agent: as `--agent` has it; None for our own in this process.
-    tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
-    interrupted: whether scenarios are missing, so that the gate cannot be passed.
+    require_proof, fail_fast: as `EvalReporter` takes them. agent: as `--agent` has it; None for our own in this
+    process. tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
+    interrupted: whether scenarios are missing, so that the gate cannot be passed. planned: how many scenarios a whole
+    run has. regressions: those that the gate rests on. comparison: with the baseline.
     """
     totals = Totals.of(result.outcome for result in results)
     passed, total = totals.passed, totals.total
     mails = DistinctMails.of(results)
-    passes = not interrupted and passes_gate(totals, mails, threshold, require_proof=require_proof)
+    planned = total if planned is None else planned
+    decision = decide_gate(
+        totals, mails, threshold, require_proof=require_proof, fail_fast=fail_fast, regressions=regressions
+    )
+    statistics = SuiteStatistics(deterministic=llm in ("offline", "replay") and agent is None)
+    for result in results:
+        statistics.add(result)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_id,
@@ -58,6 +70,7 @@ def json_report(
         "model": model,
         "tokens": tokens.as_dict(),
         "cost_usd": None if cost_usd is None else round(cost_usd, 6),
+        "planned": planned,
         "totals": {
             "total": total,
             "passed": passed,
@@ -69,8 +82,10 @@ def json_report(
         "pass_rate": rounded_percentage(passed, total, threshold),
         "threshold": float(threshold_text(threshold)),
         "lower_bound_95": rounded_bound(lower_bound_95(mails.passed, mails.total), threshold),
-        "gate": "passed" if passes else "failed",
+        "gate": "failed" if interrupted or total < planned else decision.gate,
         "interrupted": interrupted,
+        **statistics.as_dict(),
+        **({} if comparison is None else {"comparison": comparison}),
         "causes": _causes(results),
         "results": [_json_result(result) for result in results],
     }
@@ -91,6 +106,10 @@ def _causes(results: Sequence[EvalResult]) -> list[dict[str, Any]]:
     return [{"cause": cause, "scenario_ids": list(ids)} for cause, ids in causes.counts()]
 
 
+def _passed_runs(result: EvalResult) -> int:
+    return sum(each.passed for each in result.repetitions)
+
+
 def _json_result(result: EvalResult) -> dict[str, Any]:
     scenario = result.test_case
     return {
@@ -100,6 +119,7 @@ def _json_result(result: EvalResult) -> dict[str, Any]:
         "category": scenario.category,
         "passed": result.passed,
         "needs_review": result.needs_review,
+        **({"runs": len(result.repetitions), "runs_passed": _passed_runs(result)} if result.repetitions else {}),
         "failures": list(result.failures),
         "nearest": [] if result.passed else [asdict(each) for each in nearest_sentences(result)],
         "processing_time_ms": result.processing_time_ms,

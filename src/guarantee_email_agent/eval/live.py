@@ -136,8 +136,8 @@ class LiveEvaluation:
             return
         if not result.passed:
             # Why it failed may quote the mail; the summary does so.
-            last = result.repetitions[-1] if result.repetitions else result
-            names = dict.fromkeys(FailedCheck.parse(failure).check for failure in last.failures)
+            runs = result.repetitions or (result,)
+            names = dict.fromkeys(FailedCheck.parse(failure).check for run in runs for failure in run.failures)
             checks = "invalid file" if result.invalid else ", ".join(names)
             self._progress.announce(printable(f"✗ {result.test_case.scenario_id}: {checks}"))
         self._progress.count(passed=result.passed)

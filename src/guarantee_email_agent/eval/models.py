@@ -6,15 +6,13 @@ The dataclasses are the file format: `files.validation` reads scenario files by 
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guarantee_email_agent.config.settings import Mode, SenderCheck
-from guarantee_email_agent.email.parsing.addresses import parse_addresses
 from guarantee_email_agent.eval.checks import (
     check_body_contains,
     check_body_excludes,
@@ -29,69 +27,28 @@ from guarantee_email_agent.eval.checks import (
     check_scenario_used,
     check_ticket_fields,
 )
+from guarantee_email_agent.eval.scenario_values import (
+    DAY,
+    SCENARIO_ID,
+    TIME,
+    check_day,
+    check_phrases,
+    check_raw_file,
+    check_scenario_id,
+    check_sender,
+    check_test_file,
+    check_time,
+)
 from guarantee_email_agent.files.fields import not_blank, number
 from guarantee_email_agent.reporting.totals import Outcome
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from guarantee_email_agent.llm.usage import ModelUsage
 
 MockFailureKind = Literal["timeout", "unavailable", "malformed"]
 
-_SCENARIO_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FAILURE: Final = {"doc": "Fail this way at every call; work if left out."}
-_DAY: Final = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}($|[T ])"
-_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}($|[T ])"
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(py|eml)")
-
-
-def _check_scenario_id(value: str) -> str | None:
-    if _SCENARIO_ID.fullmatch(value):
-        return None
-    return "must be letters, digits, '_', '-' and '.' (at most 100), such as valid_warranty_001"
-
-
-def _check_day(value: str) -> str | None:
-    """A calendar day, as `2026-01-18`; a time may stand behind it."""
-    try:
-        if re.match(_DAY, value):
-            date(*map(int, re.split("[-T ]", value)[:3]))
-            return None
-    except ValueError:
-        pass
-    return f"must be a day such as 2026-01-18, not {truncate(value, 40)!r}"
-
-
-def _check_time(value: str) -> str | None:
-    try:
-        if re.match(_TIME, value):
-            datetime.fromisoformat(value)
-            return None
-    except ValueError:
-        pass
-    return f"must be a time such as 2026-01-18T10:00:00Z, not {truncate(value, 40)!r}"
-
-
-def _check_sender(value: str) -> str | None:
-    if len(parse_addresses(value)) == 1 or value.rstrip().endswith("<>"):  # a bounce has the null sender
-        return None
-    return f"must be an address such as customer@example.com, not {truncate(value, 40)!r}"
-
-
-def _check_test_file(value: str) -> str | None:
-    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "py":
-        return None
-    return "must be the name of a Python file beside this one, such as judge.py"
-
-
-def _check_raw_file(value: str) -> str | None:
-    if (name := _FILE_NAME.fullmatch(value)) and name[1] == "eml":
-        return None
-    return "must be the name of a mail beside this file, such as photo_mail.eml"
-
-
-def _check_phrases(values: Sequence[str]) -> str | None:
-    return "holds an empty phrase; write the words, or remove it" if any(map(not_blank, values)) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +61,12 @@ class EvalEmail:
         metadata={
             "key": "from",
             "doc": "The sender, with or without a display name; <> for none.",
-            "check": _check_sender,
+            "check": check_sender,
             "schema": {"pattern": "@|<>"},
         }
     )
     received: str = field(
-        metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": _check_time, "schema": {"pattern": _TIME}}
+        metadata={"doc": "When it arrived: 2026-01-18T10:00:00Z.", "check": check_time, "schema": {"pattern": TIME}}
     )
     to: str | None = field(default=None, metadata={"doc": "The recipient; ours if left out."})
     headers: Mapping[str, str] = field(
@@ -120,7 +77,7 @@ class EvalEmail:
         default=None,
         metadata={
             "doc": "A mail (.eml) beside this file, which the agent gets as it is; the keys say how it is to be read.",
-            "check": _check_raw_file,
+            "check": check_raw_file,
         },
     )
     raw: bytes | None = field(default=None, metadata={"key": None}, repr=False)  # what `raw_file` holds
@@ -228,13 +185,13 @@ class EvalExpectedOutput:
     )
     response_body_contains: tuple[str, ...] = field(
         default=(),
-        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": _check_phrases},
+        metadata={"doc": "Phrases the reply must hold; case and white space do not matter.", "check": check_phrases},
     )
     response_body_excludes: tuple[str, ...] = field(
         default=(),
         metadata={
             "doc": "Phrases the reply must not hold; case and white space do not matter.",
-            "check": _check_phrases,
+            "check": check_phrases,
         },
     )
     reply_language: str | None = field(
@@ -308,8 +265,8 @@ class EvalTestCase:
     scenario_id: str = field(
         metadata={
             "doc": "The file's name without .yaml: valid_warranty_001.",
-            "check": _check_scenario_id,
-            "schema": {"pattern": f"^{_SCENARIO_ID.pattern}$"},
+            "check": check_scenario_id,
+            "schema": {"pattern": f"^{SCENARIO_ID.pattern}$"},
         }
     )
     description: str = field(metadata={"doc": "What this scenario guards, in one sentence.", "check": not_blank})
@@ -317,7 +274,7 @@ class EvalTestCase:
         metadata={"doc": "The first part of the file's name, with '-' for '_': valid-warranty.", "check": not_blank}
     )
     created: str = field(
-        metadata={"doc": "The day it was written: 2026-01-18.", "check": _check_day, "schema": {"pattern": _DAY}}
+        metadata={"doc": "The day it was written: 2026-01-18.", "check": check_day, "schema": {"pattern": DAY}}
     )
     input: EvalInput
     expected_output: EvalExpectedOutput
@@ -327,7 +284,7 @@ class EvalTestCase:
     )
     test: str | None = field(
         default=None,
-        metadata={"doc": "A Python file beside this one that judges the run too.", "check": _check_test_file},
+        metadata={"doc": "A Python file beside this one that judges the run too.", "check": check_test_file},
     )
     file: str | None = field(default=None, metadata={"key": None})  # the path it was loaded from
     text: str | None = field(default=None, metadata={"key": None}, repr=False, compare=False)  # what stood in it
@@ -382,6 +339,12 @@ class EvalResult:
         return isinstance(self.test_case, InvalidScenario)
 
     @property
+    def name(self) -> str:
+        """Of the scenario's file, without its ending: two files may claim one id, but not one name."""
+        file = self.test_case.file
+        return os.path.splitext(os.path.basename(file))[0] if file else self.test_case.scenario_id
+
+    @property
     def language(self) -> str:
         """Of the reply that is expected, else of the mail as our agent read it; empty where neither is known."""
         expected = (
@@ -405,16 +368,15 @@ class EvalResult:
 
     @classmethod
     def of_repetitions(cls, results: Sequence[EvalResult], repeat: int) -> EvalResult:
-        """One result of a scenario that ran until it failed, or `repeat` times: the failed run, else the first."""
-        last = results[-1]
+        """One result of a scenario that ran `repeat` times: the first run that failed, else the first one."""
         if repeat == 1:
-            return last
-        if last.passed:
-            return replace(results[0], repetitions=tuple(results))
-        failures = last.failures
-        if len(results) > 1:
-            failures = [f"run {len(results)} of {repeat}: {failure}" for failure in failures]
-        return replace(last, failures=failures, repetitions=tuple(results))
+            return results[0]
+        failed = [number for number, result in enumerate(results, 1) if not result.passed]
+        chosen = results[failed[0] - 1] if failed else results[0]
+        failures = chosen.failures
+        if 0 < len(failed) < len(results):
+            failures = [f"run {failed[0]} of {repeat}: {failure}" for failure in failures]
+        return replace(chosen, failures=failures, repetitions=tuple(results))
 
     def format_for_display(self) -> str:
         """`✓ id: description`, or `✗ id: description - FAILED` and the failures, indented by four."""

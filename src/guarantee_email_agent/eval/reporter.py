@@ -6,17 +6,18 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from guarantee_email_agent.eval.distinct_mails import DistinctMails, MailCounter
+from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.failure_details import SharedCauses, explain
+from guarantee_email_agent.eval.gate import GateDecision, decide_gate
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.reporting.run_report import RunReporter
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     clean_runs_needed,
     lower_bound_95,
-    meets_threshold,
     rounded_bound,
     threshold_text,
 )
@@ -24,6 +25,9 @@ from guarantee_email_agent.reporting.terminal import Terminal, TextStream, plura
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.reporting.word_diff import paint_changes
 from guarantee_email_agent.utils.text import printable
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.baseline import Baseline
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +50,26 @@ class EvalReporter(RunReporter[EvalResult]):
         threshold: Threshold = 99.0,
         cost: Callable[[], str] | None = None,
         require_proof: bool = False,
+        quiet: bool = False,
+        fail_fast: bool = False,
+        deterministic: bool = False,
+        baseline: Baseline | None = None,
+        no_regressions: bool = False,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
         cost: what the run took of the API, as the last line says it. require_proof: whether the gate is passed only
-        where the lower bound of the pass rate reaches the threshold, too.
+        where the lower bound of the pass rate reaches the threshold, too. quiet: as `RunReporter` has it. fail_fast:
+        whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
+        baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
-        super().__init__(terminal, threshold)
+        super().__init__(terminal, threshold, quiet=quiet)
+        self._fail_fast = fail_fast
+        self._baseline = baseline
+        self._no_regressions = no_regressions
+        self._deterministic = deterministic
+        self._statistics = SuiteStatistics(deterministic=deterministic)
         self._cost = cost
         self._needing_review = 0
         self._require_proof = require_proof
@@ -87,8 +103,10 @@ class EvalReporter(RunReporter[EvalResult]):
         self._needing_review = sum(result.needs_review for result in results)
         self._mails = MailCounter()
         self._causes = SharedCauses()
+        self._statistics = SuiteStatistics(deterministic=self._deterministic)
         for result in results:
             self._mails.add(result)
+            self._statistics.add(result)
             if not result.passed:
                 self._causes.add(result)
         self._print_totals(duration_s)
@@ -97,6 +115,9 @@ class EvalReporter(RunReporter[EvalResult]):
         _warn_if_slow(result)
         self._needing_review += result.needs_review
         self._mails.add(result)
+        self._statistics.add(result)
+        if self._baseline is not None:
+            self._baseline.add(result)
         text = result.format_for_display() if result.passed else _describe_failure(result, self._causes, self._terminal)
         self._add(result.outcome, text)
 
@@ -111,6 +132,9 @@ class EvalReporter(RunReporter[EvalResult]):
         total = self.totals.total
         if total <= _SMALL_SUITE and duration_s > SLOW_SUITE_S:
             logger.warning("The suite of %d scenarios took %.1fs, over %ds", total, duration_s, SLOW_SUITE_S)
+        if total > _SMALL_SUITE and not self._quiet:
+            for line in self._statistics.group_lines(self.threshold):
+                self._terminal.line(line)
         for line in self._causes.lines():
             self._terminal.line(line)
         super()._print_totals(duration_s, planned)
@@ -121,49 +145,46 @@ class EvalReporter(RunReporter[EvalResult]):
             )
 
     def passes_gate(self) -> bool:
-        return passes_gate(self.totals, self._mails.count(), self.threshold, require_proof=self._require_proof)
+        return self._decide().passes
+
+    def _decide(self, planned: int | None = None) -> GateDecision:
+        baseline = self._baseline if self._no_regressions else None
+        return decide_gate(
+            self.totals,
+            self._mails.count(),
+            self.threshold,
+            require_proof=self._require_proof,
+            fail_fast=self._fail_fast,
+            planned=planned,
+            regressions=() if baseline is None else baseline.regressions(),
+        )
+
+    def _print_incomplete(self, planned: int) -> None:
+        if self._fail_fast and self.totals.passed < self.totals.total:
+            self._print_gate(self._decide(planned))
+        else:
+            super()._print_incomplete(planned)
 
     def _print_conclusion(self) -> None:
+        self._print_gate(self._decide())
+        for line in self._statistics.repetition_lines(self.threshold):
+            self._terminal.line(line)
         mails = self._mails.count()
-        passes, why = gate_conclusion(self.totals, mails, self.threshold, require_proof=self._require_proof)
-        if passes:
-            self._terminal.outcome(f"🎉 Eval passed! ({why})")
-        else:
-            self._print_failed_gate(why)
         if mails.total != self.totals.total:
             self._terminal.line(f"Distinct mails: {mails.passed}/{mails.total} (a copy proves nothing).")
         for sentence in describe_confidence(mails.passed, mails.total, self.threshold):
             self._terminal.line(sentence)
 
-    def _print_failed_gate(self, why: str) -> None:
-        sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
-        self._terminal.line(self._terminal.red(f"{sign} Eval failed ({why})"))
+    def _print_gate(self, decision: GateDecision) -> None:
+        if decision.passes:
+            self._terminal.outcome(f"🎉 Eval passed! ({decision.why})")
+        else:
+            sign = "[FAIL]" if self._terminal.ascii else "⚠️ "
+            self._terminal.line(self._terminal.red(f"{sign} Eval {decision.gate} ({decision.why})"))
 
 
 def _totals(results: Iterable[EvalResult]) -> Totals:
     return Totals.of(result.outcome for result in results)
-
-
-def passes_gate(totals: Totals, mails: DistinctMails, threshold: Threshold, *, require_proof: bool) -> bool:
-    """Whether the pass rate reaches `threshold` percent and, if a proof is required, its lower bound does."""
-    if not meets_threshold(totals.passed, totals.total, threshold):
-        return False
-    if not require_proof:
-        return True
-    needed = clean_runs_needed(mails.total - mails.passed, threshold)
-    return needed is not None and 0 < mails.total >= needed
-
-
-def gate_conclusion(
-    totals: Totals, mails: DistinctMails, threshold: Threshold, *, require_proof: bool
-) -> tuple[bool, str]:
-    """Whether the gate is passed, and why or why not: `≥99% threshold`, `<99% threshold`, `99% is not proven`."""
-    wanted = threshold_text(threshold)
-    if passes_gate(totals, mails, threshold, require_proof=require_proof):
-        return True, f"≥{wanted}% threshold"
-    if meets_threshold(totals.passed, totals.total, threshold):
-        return False, f"{wanted}% is not proven"
-    return False, f"<{wanted}% threshold"
 
 
 def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[str]:

@@ -104,7 +104,7 @@ def _results_of(
             changed += len(stored)
             continue
         results = [_restored(store, each, case) for each in stored[:repeat]]
-        if len(results) == repeat or not results[-1].passed:
+        if len(results) == repeat:
             whole[file] = EvalResult.of_repetitions(results, repeat)
         elif run.llm == "record":  # the exchanges of a scenario are kept together, once all of its runs are over
             changed += len(stored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,7 +94,7 @@ class EvalRecorder:
         if isinstance(case, EvalTestCase):
             judgement["checks"] = list_checks(case, result)
         return NewResult(
-            name=os.path.splitext(os.path.basename(case.file))[0] if case.file else case.scenario_id,
+            name=result.name,
             position=self._positions.get(case.file or "", 0),
             repetition=repetition,
             verdict="invalid" if result.invalid else "passed" if result.passed else "failed",

@@ -112,7 +112,8 @@ class EvalRunner:
     async def run_entry(self, entry: EvalTestCase | InvalidScenario, repeat: int = 1) -> EvalResult:
         """The result of a scenario, or the failure that an invalid file is.
 
-        A scenario that runs `repeat` times passes if every run passes; the first failed run is the result.
+        A scenario that runs `repeat` times passes if every run passes; the first failed run is the result. All are run,
+        since how many fail tells a flaky scenario from a broken one.
         """
         if isinstance(entry, InvalidScenario):
             return self.report_result(1, EvalResult.of_invalid(entry))
@@ -120,13 +121,10 @@ class EvalRunner:
         results = self.earlier_results(entry)
         for number in range(len(results) + 1, repeat + 1):
             result = await self._run_once(entry, model, number)
-            is_last = number == repeat or not result.passed
-            if is_last and model is not None and (problem := model.finish()) is not None:
+            if number == repeat and model is not None and (problem := model.finish()) is not None:
                 failures = [*result.failures, str(FailedCheck("recording", problem))]
                 result = replace(result, passed=False, failures=failures)
             results.append(self.report_result(number, result))
-            if is_last:
-                break
         return EvalResult.of_repetitions(results, repeat)
 
     def earlier_results(self, entry: EvalTestCase) -> list[EvalResult]:

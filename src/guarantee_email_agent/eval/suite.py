@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,26 +15,24 @@ from typing import TYPE_CHECKING
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.options import EvalOptions, suite_key
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.overlooked import find_overlooked
-from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.progress import Progress
-from guarantee_email_agent.reporting.run_report import RunOptions, run_and_report
+from guarantee_email_agent.reporting.run_report import run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
+    from guarantee_email_agent.eval.baseline import Baseline
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.resume import EarlierResults
     from guarantee_email_agent.eval.run_recorder import EvalRecorder
-    from guarantee_email_agent.eval.scenario_model import LlmMode, ScenarioModelFactory, SuiteRecordings
-    from guarantee_email_agent.store.records import KeptRun
-    from guarantee_email_agent.store.run_reader import StoredRun
+    from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory, SuiteRecordings
 
 logger = logging.getLogger(__name__)
 
@@ -46,35 +43,6 @@ make the hand-over cheap."""
 _OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
 _Results = Generator[EvalResult, None, None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalOptions(RunOptions):
-    """What the command line decides.
-
-    threshold: percent. require_proof: whether the gate asks for the lower bound, too. only: what `select_scenarios`
-    takes; empty for all. repeat: runs of each scenario. records_dir: a
-    folder for the record of every run. run_id, started: what a JSON report calls this run, and when it began (ISO
-    8601). llm: who answers as the language model. agent: who is judged in place of our own agent in this process, as
-    `agents.evaluation.find_agent` reads it; agent_mcp: how it reaches the mocks; agent_timeout: seconds for a scenario.
-    max_cost_usd: what the run may take of the API, in US dollars; None for no limit.
-    kept: where the run is kept; None for nowhere. resume: the run that goes on, empty for the last interrupted one.
-    """
-
-    threshold: float
-    require_proof: bool = False
-    only: tuple[str, ...] = ()
-    repeat: int = 1
-    records_dir: Path | None = None
-    run_id: str = ""
-    started: str = ""
-    llm: LlmMode = "offline"
-    agent: str | None = None
-    agent_mcp: McpTransport = "http"
-    agent_timeout: float = 60.0
-    max_cost_usd: float | None = None
-    kept: KeptRun | None = None
-    resume: str | None = None
 
 
 def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
@@ -107,7 +75,15 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
             from guarantee_email_agent.judging.record import refuse_misplaced_reports
 
             refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
-    files = _scenario_files(options)
+    files: Sequence[str] = _scenario_files(options)
+    baseline = None
+    if options.baseline is not None or options.no_regressions or options.last_failed:
+        from guarantee_email_agent.eval.baseline import baseline_of, select_last_failed
+
+        key = suite_key(config, options)
+        baseline = baseline_of(options, key, files)
+        files, only = select_last_failed(options, key, files)
+        options = replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
     live = _live_evaluation(config, options)
     recorder, earlier = _recorder(config, options, files, loader, at_once=(outside or live) is not None)
@@ -115,20 +91,72 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
         options = replace(options, run_id=earlier.run.id, started=earlier.run.started)
         if live is not None:
             live.count_earlier(earlier.all())
-    cost = None if live is None else live.cost
+    if baseline is not None and recorder is None:
+        raise ConfigurationError("--baseline needs the run store, which cannot be used", "eval_run_not_kept")
     progress = _progress(len(files), live)
     if earlier is not None:
         progress.skip(len(earlier.whole))
-    reporter = EvalReporter(stream, threshold=options.threshold, cost=cost, require_proof=options.require_proof)
+    reporter = EvalReporter(
+        stream,
+        threshold=options.threshold,
+        cost=None if live is None else live.cost,
+        require_proof=options.require_proof,
+        quiet=options.quiet,
+        fail_fast=options.fail_fast,
+        deterministic=options.is_deterministic,
+        baseline=baseline,
+        no_regressions=options.no_regressions,
+    )
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
-    write = partial(_write_reports, config, options, live, len(files)) if options.wants_reports else None
+    write = partial(_write_reports, config, options, live, baseline, len(files)) if options.wants_reports else None
     todo = files if earlier is None else [file for file in files if file not in earlier.whole]
     begun = None if earlier is None else earlier.begun
     results = _results(config, todo, options, outside or live, loader, recorder, begun)
     if earlier is not None:
         results = _merged(files, earlier.whole, results)
-    return run_and_report(
+    if options.fail_fast:
+        results = _until_failure(results)
+    code = run_and_report(
         title, results, len(files), reporter, write, progress=progress, began=began, recorder=recorder
+    )
+    if baseline is not None:
+        baseline.print_comparison(options.run_id, len(files), stream)
+    return code
+
+
+def _until_failure(results: _Results) -> _Results:
+    """The results up to the first that did not pass."""
+    with closing(results):
+        for result in results:
+            yield result
+            if not result.passed:
+                return
+
+
+def _write_reports(
+    config: Config,
+    options: EvalOptions,
+    live: LiveEvaluation | None,
+    baseline: Baseline | None,
+    planned: int,
+    results: Sequence[EvalResult],
+    duration_s: float,
+    *,
+    interrupted: bool,
+) -> None:
+    from guarantee_email_agent.eval.suite_report import write_suite_reports
+
+    write_suite_reports(
+        config,
+        options,
+        results,
+        duration_s,
+        planned,
+        interrupted=interrupted,
+        meter=None if live is None else live.meter,
+        cost="" if live is None else live.cost(),
+        baseline=baseline,
+        error_code=_UNWRITABLE,
     )
 
 
@@ -331,66 +359,3 @@ def _run_chunk(
     config: Config, options: EvalOptions, loader: EvalLoader, keep_traces: bool, files: Sequence[str]
 ) -> list[EvalResult]:
     return list(_run_one_by_one(config, options, loader, files, keep_traces))
-
-
-def _past_runs(options: EvalOptions) -> Sequence[StoredRun]:
-    if options.kept is None:
-        return ()
-    from guarantee_email_agent.store.run_reader import past_runs
-
-    return past_runs(options.kept.file, options.run_id)
-
-
-def _write_reports(
-    config: Config,
-    options: EvalOptions,
-    live: LiveEvaluation | None,
-    planned: int,
-    results: Sequence[EvalResult],
-    duration_s: float,
-    *,
-    interrupted: bool,
-) -> None:
-    from guarantee_email_agent.eval.export import json_report, json_rows
-    from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
-    from guarantee_email_agent.eval.verdict_inputs import without_password
-    from guarantee_email_agent.reporting.report_formats import write_report_files
-
-    model = OFFLINE_MODEL if options.llm == "offline" else config.llm.model
-    facts = SuiteFacts(
-        suite=os.path.relpath(options.directory),
-        run_id=options.run_id,
-        started=options.started,
-        duration_s=duration_s,
-        threshold=options.threshold,
-        planned=planned,
-        llm=options.llm,
-        model=model,
-        require_proof=options.require_proof,
-        interrupted=interrupted,
-        only=options.only,
-        repeat=options.repeat,
-        agent=None if options.agent is None else without_password(options.agent),
-        cost="" if live is None else live.cost(),
-        history=_past_runs(options),
-    )
-    write_report_files(
-        options,
-        _UNWRITABLE,
-        suite_report(results, facts),
-        lambda: json_report(
-            results,
-            run_id=options.run_id,
-            started=options.started,
-            duration_s=duration_s,
-            agent=options.agent,
-            llm=options.llm,
-            model=model,
-            threshold=options.threshold,
-            require_proof=options.require_proof,
-            tokens=NO_TOKENS if live is None else live.meter.usage,
-            cost_usd=0.0 if live is None else live.meter.cost_usd,
-            interrupted=interrupted,
-        ),
-        lambda: json_rows(results, options.run_id),
-    )

@@ -1,20 +1,29 @@
-"""A run of the suite as the data of a report: its cases with what happened in each, and what came of the whole."""
+"""A run of the suite as the data of a report: its cases with what happened, what came of the whole, and the files."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.eval.export import json_report, json_rows
 from guarantee_email_agent.eval.failure_details import SharedCauses, describe_nearest, nearest_sentences
+from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
-from guarantee_email_agent.eval.reporter import describe_confidence, gate_conclusion
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.reporter import describe_confidence
+from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
+from guarantee_email_agent.eval.verdict_inputs import without_password
+from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
 from guarantee_email_agent.reporting.report import Case, Miss, PastRun, Report, Run, relative_to
+from guarantee_email_agent.reporting.report_formats import write_report_files
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     format_percentage,
@@ -24,6 +33,11 @@ from guarantee_email_agent.reporting.statistics import (
 )
 from guarantee_email_agent.reporting.totals import Totals
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.eval.baseline import Baseline
+    from guarantee_email_agent.llm.usage import MeteredModel
+
 _LINE = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
 
 
@@ -31,7 +45,9 @@ _LINE = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
 class SuiteFacts:
     """What is known of a run beside its results. threshold: percent. planned: scenarios. cost: as the summary says it.
 
-    history: earlier runs of the same suite with this one, the oldest first.
+    history: earlier runs of the same suite with this one, the oldest first. deterministic, fail_fast: as `EvalReporter`
+    takes them. baseline: the id of the run that it is held against; regressions: what is worse than there;
+    no_regressions: whether the gate rests on them.
     """
 
     suite: str
@@ -49,16 +65,30 @@ class SuiteFacts:
     agent: str | None = None
     cost: str = ""
     history: Sequence[PastRun] = ()
+    deterministic: bool = False
+    fail_fast: bool = False
+    baseline: str = ""
+    regressions: Sequence[str] = ()
+    no_regressions: bool = False
 
 
 def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
     """The report of these results."""
     totals = Totals.of(result.outcome for result in results)
     mails = DistinctMails.of(results)
-    passes, why = gate_conclusion(totals, mails, facts.threshold, require_proof=facts.require_proof)
-    verdict = "interrupted" if facts.interrupted else f"{'passed' if passes else 'failed'} ({why})"
+    decision = decide_gate(
+        totals,
+        mails,
+        facts.threshold,
+        require_proof=facts.require_proof,
+        fail_fast=facts.fail_fast,
+        planned=facts.planned,
+        regressions=facts.regressions if facts.no_regressions else (),
+    )
+    statistics = SuiteStatistics(deterministic=facts.deterministic)
     causes = SharedCauses()
     for result in results:
+        statistics.add(result)
         if not result.passed:
             causes.add(result)
     return Report(
@@ -68,28 +98,31 @@ def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
         run_id=facts.run_id,
         started=facts.started,
         duration_s=facts.duration_s,
-        gate="undecided" if facts.interrupted else "passed" if passes else "failed",
-        verdict=f"Eval {verdict}",
+        gate="undecided" if facts.interrupted else decision.gate,
+        verdict="Eval interrupted" if facts.interrupted else f"Eval {decision.gate} ({decision.why})",
         totals=totals,
         planned=facts.planned,
         cases=[_case(result) for result in results],
         rate=format_percentage(totals.passed, totals.total, facts.threshold),
         threshold=threshold_text(facts.threshold),
         bound=f"{rounded_bound(lower_bound_95(mails.passed, mails.total), facts.threshold)}%",
-        proven=describe_confidence(mails.passed, mails.total, facts.threshold),
-        facts=[(name, value) for name, value in _known(facts) if value],
+        proven=[*statistics.repetition_notes(), *describe_confidence(mails.passed, mails.total, facts.threshold)],
+        facts=[(name, value) for name, value in _known(facts, statistics) if value],
         causes=causes.counts(),
         history=facts.history,
     )
 
 
-def _known(facts: SuiteFacts) -> list[tuple[str, str]]:
+def _known(facts: SuiteFacts, statistics: SuiteStatistics) -> list[tuple[str, str]]:
     return [
         ("Agent", facts.agent or ""),
         ("Language model", f"{facts.llm} ({facts.model})" if facts.agent is None else ""),
         ("Cost", facts.cost),
         ("Only", " ".join(facts.only)),
         ("Runs of each", str(facts.repeat) if facts.repeat > 1 else ""),
+        *statistics.repetition_facts(facts.threshold),
+        ("Baseline", facts.baseline),
+        ("Regressions", ", ".join(facts.regressions)),
         ("Version", __version__),
     ]
 
@@ -134,3 +167,78 @@ def _line_of(text: str | None, miss: Miss) -> int:
     key = re.compile(rf"\s*[\"']?{re.escape(miss.check.rpartition(': ')[2])}[\"']?\s*:")
     lines = (text or "").splitlines()
     return next((number for number, line in enumerate(lines, 1) if key.match(line)), 1)
+
+
+def write_suite_reports(
+    config: Config,
+    options: EvalOptions,
+    results: Sequence[EvalResult],
+    duration_s: float,
+    planned: int,
+    *,
+    interrupted: bool,
+    meter: MeteredModel | None,
+    cost: str,
+    baseline: Baseline | None,
+    error_code: str,
+) -> None:
+    """Every report that the options name. meter: what a live model took; None for none. cost: the same in words.
+
+    Raises ConfigurationError with `error_code` for a file that cannot be written.
+    """
+    model = OFFLINE_MODEL if options.llm == "offline" else config.llm.model
+    regressions = () if baseline is None else baseline.regressions()
+    facts = SuiteFacts(
+        suite=os.path.relpath(options.directory),
+        run_id=options.run_id,
+        started=options.started,
+        duration_s=duration_s,
+        threshold=options.threshold,
+        planned=planned,
+        llm=options.llm,
+        model=model,
+        require_proof=options.require_proof,
+        interrupted=interrupted,
+        only=options.only,
+        repeat=options.repeat,
+        agent=None if options.agent is None else without_password(options.agent),
+        cost=cost,
+        history=_past_runs(options),
+        deterministic=options.is_deterministic,
+        fail_fast=options.fail_fast,
+        baseline="" if baseline is None else baseline.run.id,
+        regressions=regressions,
+        no_regressions=options.no_regressions,
+    )
+
+    def whole_run() -> Mapping[str, Any]:
+        return json_report(
+            results,
+            run_id=options.run_id,
+            started=options.started,
+            duration_s=duration_s,
+            agent=options.agent,
+            llm=options.llm,
+            model=model,
+            threshold=options.threshold,
+            require_proof=options.require_proof,
+            tokens=NO_TOKENS if meter is None else meter.usage,
+            cost_usd=0.0 if meter is None else meter.cost_usd,
+            interrupted=interrupted,
+            fail_fast=options.fail_fast,
+            planned=planned,
+            regressions=regressions if options.no_regressions else (),
+            comparison=None if baseline is None else baseline.json_comparison(options.run_id, planned),
+        )
+
+    write_report_files(
+        options, error_code, suite_report(results, facts), whole_run, lambda: json_rows(results, options.run_id)
+    )
+
+
+def _past_runs(options: EvalOptions) -> Sequence[PastRun]:
+    if options.kept is None:
+        return ()
+    from guarantee_email_agent.store.run_reader import past_runs
+
+    return past_runs(options.kept.file, options.run_id)

@@ -23,7 +23,7 @@ _MAX_NAME: Final = 200
 _MAX_GROUPS: Final = 100
 _PUNCTUATION: Final = re.compile(r"([!-/:-@\[-`{-~])")
 _ZERO_WIDTH_SPACE: Final = "\u200b"
-_GATES: Final = {"passed": "✅", "failed": "❌", "undecided": "⚠️"}
+_GATES: Final = {"passed": "✅", "failed": "❌", "inconclusive": "⚠️", "undecided": "⚠️"}
 
 
 def as_markdown(report: Report) -> bytes:

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 
-Gate = Literal["passed", "failed", "undecided"]
-"""undecided: the run was stopped before its end."""
+Gate = Literal["passed", "failed", "inconclusive", "undecided"]
+"""inconclusive: only a proof that was asked for is missing. undecided: the run was stopped before its end."""
 
 WORDS: Final[Mapping[Outcome, str]] = {
     "passed": "Passed",

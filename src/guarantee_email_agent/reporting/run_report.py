@@ -88,14 +88,20 @@ class RunReporter(ABC, Generic[Result]):
     """What the summary says after `Interrupted: 3 of 5`."""
     COUNTS_ERRORS: ClassVar[bool] = False
 
-    def __init__(self, terminal: Terminal, threshold: Threshold, *, measures_agent: bool = True) -> None:
-        """threshold: percent. measures_agent: whether the results say how good an agent is, so that a rate is due."""
+    def __init__(
+        self, terminal: Terminal, threshold: Threshold, *, measures_agent: bool = True, quiet: bool = False
+    ) -> None:
+        """threshold: percent. measures_agent: whether the results say how good an agent is, so that a rate is due.
+
+        quiet: say nothing of what passed but its count.
+        """
         self.threshold = threshold
         self.totals = Totals()
         self.stop_reason: str | None = None
         """Why the run was ended before all results were there, where it was not interrupted."""
         self._terminal = terminal
         self._measures_agent = measures_agent
+        self._quiet = quiet
         self._failed: list[str] = []
         self._errors: list[str] = []
 
@@ -106,7 +112,8 @@ class RunReporter(ABC, Generic[Result]):
     def _add(self, outcome: Outcome, text: str) -> None:
         self.totals.add(outcome)
         if outcome == "passed":
-            self._terminal.outcome(text)
+            if not self._quiet:
+                self._terminal.outcome(text)
         else:
             (self._errors if outcome == "error" else self._failed).append(text)
 
@@ -115,7 +122,8 @@ class RunReporter(ABC, Generic[Result]):
         return meets_threshold(self.totals.passed, self.totals.total, self.threshold)
 
     def print_title(self, text: str) -> None:
-        self._terminal.line(text)
+        if not self._quiet:
+            self._terminal.line(text)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
         """Prints all that did not pass, and the summary. planned: how many results a whole run has."""
@@ -137,10 +145,14 @@ class RunReporter(ABC, Generic[Result]):
             terminal.outcome(f"✗ Errors: {totals.error}", paint=totals.error > 0)
         terminal.line(f"Duration: {duration_s:.1f}s")
         if planned is not None and totals.total < planned:
-            word, why = ("Interrupted", "") if self.stop_reason is None else ("Stopped", f": {self.stop_reason}")
-            terminal.line(f"{word}: {totals.total} of {planned} {self.INTERRUPTED}{why}")
+            self._print_incomplete(planned)
         else:
             self._print_conclusion()
+
+    def _print_incomplete(self, planned: int) -> None:
+        """Says that results are missing. planned: how many a whole run has."""
+        word, why = ("Interrupted", "") if self.stop_reason is None else ("Stopped", f": {self.stop_reason}")
+        self._terminal.line(f"{word}: {self.totals.total} of {planned} {self.INTERRUPTED}{why}")
 
     @abstractmethod
     def _print_conclusion(self) -> None:

@@ -136,7 +136,7 @@ class AgentEvaluation:
 
     def _run_repeatedly(self, case: EvalTestCase, repeat: int, runner: EvalRunner) -> EvalResult:
         results = runner.earlier_results(case)
-        while len(results) < repeat and (not results or results[-1].passed):
+        while len(results) < repeat and not (results and self._stopping.is_set()):
             results.append(runner.report_result(len(results) + 1, self._run_once(case, runner)))
         return EvalResult.of_repetitions(results, repeat)
 

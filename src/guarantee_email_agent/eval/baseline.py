@@ -1,0 +1,171 @@
+"""The earlier run that a run of the suite is held against, and what failed when each scenario ran last."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.store.comparison import Comparison, compare_runs
+from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.run_reader import GREEN, LAST, CaseOutcome, RunStore, StoredRun, SuiteKey
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.options import EvalOptions
+
+_MAX_RUNS: Final = 200
+
+
+class Baseline:
+    """A whole run of the suite. Results are held against it as they come, so that the gate needs no finished run."""
+
+    def __init__(
+        self, file: Path, run: StoredRun, outcomes: Mapping[str, CaseOutcome], names: AbstractSet[str] | None
+    ) -> None:
+        """names: of the scenarios that the suite has; None where only a part of what the baseline ran is wanted."""
+        self.run = run
+        self._file, self._outcomes, self._names = file, outcomes, names
+        self._passed: dict[str, bool] = {}
+        self._ran = 0
+        self._comparison: Comparison | None = None
+
+    def add(self, result: EvalResult) -> None:
+        """Note one result."""
+        self._passed[result.name] = result.passed
+        self._ran += 1
+
+    def regressions(self) -> list[str]:
+        """What passed in the baseline and does not pass, and what is gone, unless only a part was asked for.
+
+        What has not run, since the run ends before, is not gone.
+        """
+        return [
+            name
+            for name, outcome in self._outcomes.items()
+            if (outcome.verdict == "passed" and self._passed.get(name) is False)
+            or (self._names is not None and name not in self._names)
+        ]
+
+    def print_comparison(self, run_id: str, planned: int, stream: TextStream) -> None:
+        """With the run of that id, which is over; planned: its scenarios. Raises StoreError and ConfigurationError."""
+        terminal = Terminal(stream)
+        if self._ran < planned:
+            terminal.line(f"Not compared with the baseline: {self._ran} of {pluralize(planned, 'scenario')} ran")
+            terminal.flush()
+        else:
+            print_comparison(self._compare(run_id), terminal)
+
+    def json_comparison(self, run_id: str, planned: int) -> dict[str, Any] | None:
+        """None where it cannot be made: a report is whole without it, and `print_comparison` says why."""
+        if self._ran < planned:
+            return None
+        try:
+            return json_comparison(self._compare(run_id))
+        except AgentError:
+            return None
+
+    def _compare(self, run_id: str) -> Comparison:
+        if self._comparison is None:
+            with RunStore(self._file) as store:
+                run = store.find_run(run_id)
+                if run.total < len(self._passed):
+                    raise ConfigurationError(
+                        f"The run {run_id} is not in the run store as a whole, so that it cannot be compared. "
+                        "Its summary and reports are complete; run it again once the store can be written",
+                        "eval_run_not_kept",
+                    )
+                self._comparison = compare_runs(store, self.run, run)
+        return self._comparison
+
+
+def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str]) -> Baseline:
+    """name: as `RunStore.find_run` has it; of `last` and `green` the newest whole run of the same suite. names: of its
+    scenarios now.
+
+    A part of a suite is held against a run of the same part, else against one of the whole suite. Raises StoreError
+    where there is none, and ConfigurationError for a run that results cannot be held against.
+    """
+    with RunStore(file) as store:
+        try:
+            run = _find(store, name, key)
+        except StoreError as error:
+            if error.code != "store_no_such_run" or not key.selection or name not in (LAST, GREEN):
+                raise
+            run = _find(store, name, key._replace(selection=()))
+        problem = None
+        if run.command != "eval":
+            problem = f"is one of {run.command}. Name a run of eval"
+        elif store.is_going_on(run):
+            problem = "still goes on. Name one that is over"
+        elif run.total < run.planned:
+            problem = f"was not finished: {run.total} of {run.planned} scenarios ran. Name a whole run"
+        if problem is not None:
+            raise ConfigurationError(f"The run {run.id} {problem}", "eval_bad_baseline")
+        is_part = bool(key.selection) and key.selection != run.selection
+        return Baseline(file, run, store.case_outcomes(run), None if is_part else names)
+
+
+def baseline_of(options: EvalOptions, key: SuiteKey, files: Sequence[str]) -> Baseline | None:
+    """What a run of these files is held against.
+
+    Raises StoreError and ConfigurationError where there is nothing to be held to.
+    """
+    problem = None
+    if options.baseline is None and options.no_regressions:
+        problem = "--no-regressions needs --baseline: name a run, last or green"
+    elif options.kept is None:
+        problem = "--baseline and --last-failed need the run store. Remove --no-store"
+    elif options.resume is not None:
+        problem = "--resume goes on with a run as it was begun. Remove --baseline and --last-failed"
+    if problem is not None:
+        raise ConfigurationError(problem, "cli_bad_usage")
+    if options.baseline is None or options.kept is None:
+        return None
+    return find_baseline(options.kept.file, options.baseline, key, {Path(file).stem for file in files})
+
+
+def select_last_failed(
+    options: EvalOptions, key: SuiteKey, files: Sequence[str]
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """With --last-failed those of the files whose scenarios failed when they ran last, and the run's selection then."""
+    if not options.last_failed or options.kept is None:
+        return files, options.only
+    failed = find_last_failed(options.kept.file, key)
+    chosen = [file for file in files if Path(file).stem in failed]
+    if not chosen:
+        sys.stderr.write("Nothing failed last time: every scenario runs\n")
+        return files, options.only
+    return chosen, tuple(Path(file).stem for file in chosen)
+
+
+def _find(store: RunStore, name: str, key: SuiteKey) -> StoredRun:
+    return store.find_complete(key) if name == LAST else store.find_run(name, key)
+
+
+def find_last_failed(file: Path, key: SuiteKey) -> set[str]:
+    """The names of the scenarios that did not pass when they ran last, whatever else was selected then.
+
+    Empty where none failed, or where no run is kept. Raises StoreError for a store that cannot be read.
+    """
+    latest: dict[str, bool] = {}
+    try:
+        store = RunStore(file)
+    except StoreError as error:
+        if error.code == "store_not_found":
+            return set()
+        raise
+    with store:
+        for run in store.runs(command=key.command, limit=_MAX_RUNS):
+            if run.key._replace(selection=()) != key._replace(selection=()):
+                continue
+            for name, outcome in store.case_outcomes(run).items():
+                latest.setdefault(name, outcome.verdict == "passed")
+            if not run.selection and run.total >= run.planned:
+                break
+    return {name for name, passed in latest.items() if not passed}

@@ -1,0 +1,58 @@
+"""The gate of the suite: passed, failed or inconclusive, and why. Whatever shows a run asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.reporting.statistics import Threshold, clean_runs_needed, meets_threshold, threshold_text
+from guarantee_email_agent.reporting.terminal import pluralize
+from guarantee_email_agent.reporting.totals import Totals
+
+Gate = Literal["passed", "failed", "inconclusive"]
+"""inconclusive: the rate is reached, and only the proof that was asked for is missing; more scenarios may give it."""
+
+
+class GateDecision(NamedTuple):
+    """why: in a few words, such as `<99% threshold`."""
+
+    gate: Gate
+    why: str
+
+    @property
+    def passes(self) -> bool:
+        return self.gate == "passed"
+
+
+def decide_gate(
+    totals: Totals,
+    mails: DistinctMails,
+    threshold: Threshold,
+    *,
+    require_proof: bool,
+    fail_fast: bool = False,
+    planned: int | None = None,
+    regressions: Sequence[str] = (),
+) -> GateDecision:
+    """Whether the pass rate reaches `threshold` percent and, if a proof is required, its lower bound does.
+
+    fail_fast: whether the first failure fails the run, whatever the rate. planned: how many scenarios a whole run has;
+    as many as there are if None. regressions: what is worse than in the baseline and must not be.
+    """
+    wanted = threshold_text(threshold)
+    failed_at_once = fail_fast and totals.passed < totals.total
+    if failed_at_once and planned is not None and totals.total < planned:
+        ran = f"{totals.total} of {pluralize(planned, 'scenario')} ran"
+        return GateDecision("failed", f"stopped at the first failure, {ran}")
+    if not meets_threshold(totals.passed, totals.total, threshold):
+        return GateDecision("failed", f"<{wanted}% threshold")
+    if regressions:
+        return GateDecision("failed", f"{pluralize(len(regressions), 'regression')} since the baseline")
+    if failed_at_once:
+        return GateDecision("failed", "stopped at a failure")
+    if require_proof:
+        needed = clean_runs_needed(mails.total - mails.passed, threshold)
+        if needed is None or not 0 < mails.total >= needed:
+            return GateDecision("inconclusive", f"{wanted}% is not proven")
+    return GateDecision("passed", f"≥{wanted}% threshold")

@@ -1,0 +1,143 @@
+"""Which verdicts of a run the files and settings of today have made out of date."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
+from guarantee_email_agent.eval.run_recorder import suite_name
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
+from guarantee_email_agent.files.text_file import InputFileError, read_text
+from guarantee_email_agent.reporting.comparison_report import describe_run
+from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+from guarantee_email_agent.store.records import InputSet
+from guarantee_email_agent.store.run_reader import LAST, RunStore, StoredRun
+from guarantee_email_agent.utils.errors import ConfigurationError
+from guarantee_email_agent.utils.text import printable
+
+_MAX_NAMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StaleVerdicts:
+    """changes: what is not as it was (`changed instruction: main.md`), with the scenarios that depend on it.
+
+    An instruction, lexicon or judge file, a setting, the model and the version count for every scenario of the run:
+    which of them a reply came from does not tell which could have changed it. A scenario file counts for itself.
+    new: scenarios that the run does not have.
+    """
+
+    run: StoredRun
+    verdicts: int
+    stale: frozenset[str]
+    changes: dict[str, list[str]]
+    new: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        changes = [{"change": change, "scenarios": names} for change, names in self.changes.items()]
+        return {
+            "schema_version": 1,
+            "run_id": self.run.id,
+            "verdicts": self.verdicts,
+            "stale": sorted(self.stale),
+            "changes": changes,
+            "new": list(self.new),
+        }
+
+
+def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> StaleVerdicts:
+    """name: as `RunStore.find_run` has it; `last` for the newest run of this suite.
+
+    Raises StoreError, ConfigurationError for a run of something else, and EvalError for a folder that cannot be read.
+    """
+    run = _find(store, name, suite_name(directory, config))
+    files = {Path(file).stem: file for file in EvalLoader().scenario_files(directory)}
+    now = VerdictInputs(config, directory, run.llm, run.agent or None).set
+    changes: dict[str, list[str]] = {}
+    stale: set[str] = set()
+    of_set: dict[int | None, list[str]] = {}
+    seen: set[str] = set()
+    for first in store.results(run):
+        if (case := first.name) in seen:  # a further repetition
+            continue
+        seen.add(case)
+        if first.input_set not in of_set:
+            of_set[first.input_set] = list(_changed_inputs(store, first.input_set, now))
+        found = [*of_set[first.input_set], *_changed_source(case, files.get(case), first.source_hash)]
+        for change in found:
+            changes.setdefault(change, []).append(case)
+        if found:
+            stale.add(case)
+    new = tuple(each for each in files if each not in seen) if not run.selection else ()
+    return StaleVerdicts(run, len(seen), frozenset(stale), changes, new)
+
+
+def _find(store: RunStore, name: str, suite: str) -> StoredRun:
+    if name == LAST:
+        runs = (run for run in store.runs(command="eval", limit=1_000) if run.suite == suite)
+        run = next(runs, None)
+        if run is None:
+            raise ConfigurationError(f"No run of {printable(suite)} is kept yet. Run eval first", "eval_no_run")
+        return run
+    run = store.find_run(name)
+    if run.command != "eval" or run.suite != suite:
+        what = f"{run.command} of {printable(run.suite)}"
+        problem = f"The run {run.id} is one of {what}, not of {printable(suite)}. Name its folder with --eval-dir"
+        raise ConfigurationError(problem, "eval_other_suite")
+    return run
+
+
+def _changed_inputs(store: RunStore, input_set: int | None, now: InputSet) -> Iterator[str]:
+    if input_set is None:
+        yield "edited while the run went on: instruction, lexicon or judge files"
+        return
+    if store.input_set_digest(input_set) == now.digest:
+        return
+    before = {(each.kind, each.name): each.digest for each in store.inputs(input_set)}
+    after = {(each.kind, each.name): each.digest for each in now.inputs}
+    for kind, name in sorted(before.keys() | after.keys()):
+        old, new = before.get((kind, name)), after.get((kind, name))
+        if old != new:
+            yield f"{'added' if old is None else 'removed' if new is None else 'changed'} {kind}: {name}"
+
+
+def _changed_source(case: str, file: str | None, source_hash: bytes | None) -> Iterator[str]:
+    if file is None:
+        yield f"removed scenario: {case}"
+        return
+    try:
+        content = read_text(file, MAX_SCENARIO_BYTES).encode(errors="surrogatepass")
+    except InputFileError:
+        content = b""
+    if source_hash is None:  # an invalid file, of which nothing is kept
+        yield f"not known whether it is the same: {case}"
+    elif hashlib.sha256(content).digest() != source_hash:
+        yield f"changed scenario: {case}"
+
+
+def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:
+    """What changed, how many verdicts depend on it, and how many are out of date in all."""
+    terminal.line(f"Run: {describe_run(found.run)}")
+    own: dict[str, list[str]] = {}
+    for change, names in found.changes.items():
+        kind, _, name = change.partition(": ")
+        if kind.endswith("scenario") or kind.startswith("not known"):
+            own.setdefault(kind, []).append(name)
+        else:
+            terminal.line(f"{change[:1].upper()}{printable(change[1:])} ({pluralize(len(names), 'verdict')})")
+    own["new scenario, without a verdict"] = list(found.new)
+    for kind, names in own.items():
+        if names:
+            more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+            shown = printable(", ".join(names[:_MAX_NAMES]))
+            terminal.line(f"{kind[:1].upper()}{kind[1:]}: {shown}{more}")
+    if found.stale:
+        terminal.line(terminal.red(f"✗ {len(found.stale)} of {pluralize(found.verdicts, 'verdict')} are out of date"))
+    else:
+        terminal.line(terminal.green(f"✓ {pluralize(found.verdicts, 'verdict')} of the run: none is out of date"))
+    terminal.flush()
