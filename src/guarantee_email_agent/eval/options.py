@@ -60,7 +60,7 @@ class EvalOptions(RunOptions):
 
 def suite_key(config: Config, options: EvalOptions) -> SuiteKey:
     """What runs have in common that can be compared with one of these options."""
-    from guarantee_email_agent.eval.run_recorder import suite_name
+    from guarantee_email_agent.eval.eval_recorder import suite_name
     from guarantee_email_agent.eval.verdict_inputs import without_password
     from guarantee_email_agent.store.run_reader import SuiteKey
 

@@ -29,9 +29,9 @@ from guarantee_email_agent.utils.text import printable
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.evaluation import AgentEvaluation
     from guarantee_email_agent.eval.baseline import Baseline
+    from guarantee_email_agent.eval.eval_recorder import EvalRecorder
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.resume import EarlierResults
-    from guarantee_email_agent.eval.run_recorder import EvalRecorder
     from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory, SuiteRecordings
 
 logger = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def _recorder(
         if options.resume is not None:
             raise ConfigurationError("--resume needs the run store. Remove --no-store", "cli_bad_usage")
         return None, None
-    from guarantee_email_agent.eval.run_recorder import EvalRecorder, new_run
+    from guarantee_email_agent.eval.eval_recorder import EvalRecorder, new_run
     from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
     from guarantee_email_agent.store.database import StoreError
     from guarantee_email_agent.utils.git_state import GitQuestion

@@ -41,7 +41,7 @@ from guarantee_email_agent.utils.parallel import map_in_order
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
     from guarantee_email_agent.store.records import KeptRun
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
 def _recorder(options: GradeOptions, planned: int) -> GradeRecorder | None:
     if options.kept is None or options.validate:
         return None
-    from guarantee_email_agent.judging.run_recorder import grade_recorder  # SQLite
+    from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     file = options.result_file
     records = options.results or (Path(file) if file is not None and file != STDIN else None)

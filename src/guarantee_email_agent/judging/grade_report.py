@@ -14,7 +14,7 @@ from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
 
 SCHEMA_VERSION: Final = 1
 UNWRITABLE: Final = "task_report_unwritable"

@@ -36,7 +36,7 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.parallel import map_in_order
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.judging.run_recorder import GradeRecorder
+    from guarantee_email_agent.judging.grade_recorder import GradeRecorder
     from guarantee_email_agent.store.records import KeptRun
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def solve_command(
 def _recorder(options: SolveOptions, planned: int) -> GradeRecorder | None:
     if options.kept is None:
         return None
-    from guarantee_email_agent.judging.run_recorder import grade_recorder  # SQLite
+    from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
     shown = {"sandbox": options.sandbox, "jobs": options.jobs, "run_all": options.run_all}
     return grade_recorder(
