@@ -203,7 +203,8 @@ class RunStore:
             raise self._database.error("ambiguous_run", f"{shown} is the beginning of several runs: {several} …")
         if not runs:
             ids = [LAST, GREEN, *(run.id for run in self.runs())]
-            raise self._database.error("no_such_run", f"there is no run {shown}{suggestion(name, ids)}")
+            hint = suggestion(name, ids) or ". 'show --list' has those that are kept"
+            raise self._database.error("no_such_run", f"there is no run {shown}{hint}")
         return runs[0]
 
     def find_green_before(self, run: StoredRun) -> StoredRun:
