@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from guarantee_email_agent.store.records import Check, Input, InputSet, NewResult, NewRun, Usage
-from guarantee_email_agent.store.run_reader import ResultFilter, RunStore, SuiteKey
+from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.store.stored_records import ResultFilter, SuiteKey
 
 MB = 1_000_000
 REPLY = """\
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         count = options.runs * options.scenarios
         began = time.perf_counter()
         for number in range(options.runs):
-            _write_run(file, number, options.scenarios, options.changed)
+            write_run(file, number, options.scenarios, options.changed)
         elapsed_s = time.perf_counter() - began
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
         print(f"{count:,} results in {options.runs:,} runs: {elapsed_s:.0f} s, {1e6 * elapsed_s / count:.0f} µs each,")
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
+def write_run(file: Path, number: int, scenarios: int, changed: int) -> None:
+    """A run of `eval`. changed: percent of its answers that no earlier run gave."""
     run = NewRun(
         id=f"20260118T{number:06}-{number:08x}",
         command="eval",

@@ -152,6 +152,7 @@ class TestFolder:
         assert 0 < duration_ms < 60_000
         assert report == {
             "schema_version": 1,
+            "planned": 1,
             "totals": {"total": 1, "passed": 1, "failed": 0, "error": 0},
             "interrupted": False,
             "results": [

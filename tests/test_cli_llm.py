@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import MODULE, TIMEOUT_S, environment, run_program
+from command_line import TIMEOUT_S, environment
+from live_desk import EVAL, KEY, LiveDesk
 from messages_server import (
     INTERPRETED,
     MessagesServer,
@@ -24,10 +24,8 @@ from messages_server import (
 )
 from waiting import wait_until
 
-ROOT = Path(__file__).parents[1]
-SHIPPED = ROOT / "evals" / "scenarios"
-EVAL = [*MODULE, "eval"]
-KEY = "sk-a-very-secret-key"
+BUILT_IN = "Using the built-in config and instructions; 'guarantee-email-agent init' copies them here to edit\n"
+GRACE = "Up to 5 s for 1 scenario that had begun; Ctrl-C again gives them up\n"
 
 
 @pytest.fixture
@@ -36,51 +34,12 @@ def server() -> Iterator[MessagesServer]:
         yield server
 
 
-BUILT_IN = "Using the built-in config and instructions; 'guarantee-email-agent init' copies them here to edit\n"
-GRACE = "Up to 5 s for 1 scenario that had begun; Ctrl-C again gives them up\n"
-
-
-class Desk:
-    """A folder with a few shipped scenarios, and the program."""
-
-    def __init__(self, folder: Path, server: MessagesServer) -> None:
-        self.folder = folder
-        self.server = server
-        self.scenarios = folder / "evals" / "scenarios"
-        self.scenarios.mkdir(parents=True)
-        self.recordings = folder / "evals" / "recordings"
-        for name in ("missing_info_001", "valid_warranty_001", "valid_warranty_002"):
-            shutil.copy(SHIPPED / f"{name}.yaml", self.scenarios)
-
-    def environment(self, key: str | None = KEY) -> dict[str, str]:
-        return {"ANTHROPIC_BASE_URL": self.server.url} | ({} if key is None else {"ANTHROPIC_API_KEY": key})
-
-    def run(
-        self, *arguments: str, key: str | None = KEY, command: list[str] = EVAL, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
-        return run_program(self.folder, *arguments, program=command, env=self.environment(key) | variables)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*EVAL, *arguments],
-            cwd=self.folder,
-            env=environment(**self.environment()),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-
-    def recorded(self) -> list[Path]:
-        return sorted(path for path in self.recordings.rglob("*") if path.is_file())
-
-
 @pytest.fixture
-def desk(tmp_path: Path, server: MessagesServer) -> Desk:
-    return Desk(tmp_path, server)
+def desk(tmp_path: Path, server: MessagesServer) -> LiveDesk:
+    return LiveDesk(tmp_path, server)
 
 
-def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(desk: Desk) -> None:
+def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(desk: LiveDesk) -> None:
     recorded = desk.run("--llm", "record", "--jobs", "2")
 
     assert (recorded.returncode, recorded.stderr) == (0, BUILT_IN)
@@ -105,7 +64,7 @@ def test_a_suite_is_recorded_and_replayed_without_key_network_sdk_or_event_loop(
 
 
 @pytest.mark.parametrize("mode", ["live", "record"])
-def test_without_a_key_nothing_runs_and_nothing_is_made(desk: Desk, mode: str) -> None:
+def test_without_a_key_nothing_runs_and_nothing_is_made(desk: LiveDesk, mode: str) -> None:
     done = desk.run("--llm", mode, key=None)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
@@ -121,7 +80,7 @@ def test_without_a_key_nothing_runs_and_nothing_is_made(desk: Desk, mode: str) -
     ],
 )
 def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
-    desk: Desk, variables: dict[str, str], says: str
+    desk: LiveDesk, variables: dict[str, str], says: str
 ) -> None:
     done = desk.run("--llm", "live", **variables)
     assert (done.returncode, done.stdout) == (2, "")
@@ -130,7 +89,7 @@ def test_an_environment_without_a_way_out_is_one_line_that_names_the_variable(
     assert "canary" not in line
 
 
-def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: Desk) -> None:
+def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: LiveDesk) -> None:
     desk.server.replies = [
         INTERPRETED,
         INTERPRETED,
@@ -153,7 +112,7 @@ def test_an_interrupted_recording_keeps_the_scenarios_that_are_complete(desk: De
     assert replayed.returncode == 0
 
 
-def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: Desk) -> None:
+def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: LiveDesk) -> None:
     let_go = threading.Event()
     body = answer(tool_call("choose_sentences", {"ids": []})).body
     desk.server.replies = [INTERPRETED, INTERPRETED, INTERPRETED, Reply(body, held_until=let_go), INTERPRETED]
@@ -173,7 +132,7 @@ def test_what_is_answered_within_the_grace_is_kept_and_not_paid_for_again(desk: 
     assert "claude-sonnet-4-6: 6 answers" in resumed.stdout
 
 
-def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: Desk) -> None:
+def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: LiveDesk) -> None:
     stopped = desk.run("--llm", "live", "--max-cost", "0.0003")
     assert stopped.returncode == 4
     assert "Stopped: 1 of 3 scenarios ran, the gate is not decided: " in stopped.stdout
@@ -184,7 +143,7 @@ def test_a_run_that_was_stopped_for_its_cost_goes_on_with_a_higher_limit(desk: D
     assert len(desk.server.requests) == 6
 
 
-def test_stderr_that_closes_ends_no_run(desk: Desk) -> None:
+def test_stderr_that_closes_ends_no_run(desk: LiveDesk) -> None:
     desk.server.replies = [error_reply(400)]
     read, write = os.pipe()
     os.close(read)
@@ -208,7 +167,7 @@ def _next_line(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline()
 
 
-def test_a_dead_api_is_a_failed_suite_that_says_why(desk: Desk) -> None:
+def test_a_dead_api_is_a_failed_suite_that_says_why(desk: LiveDesk) -> None:
     (desk.folder / "config.yaml").write_text("llm:\n  max_attempts: 1\n")
     desk.server.stop()
     done = desk.run("--llm", "live")

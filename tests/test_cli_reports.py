@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import MODULE, TIMEOUT_S, Run, WriteSuite, environment
+from small_disks import in_shell, run_on_small_disk
 
 FORMS = ("json", "jsonl", "csv", "junit", "html", "markdown")
 TASK = Path(__file__).parents[1] / "tasks" / "warranty_days"
@@ -149,3 +150,28 @@ class TestGitHubActions:
         done = run("eval", "--eval-dir", suite(1), "--no-store", "--json", "-", env={"GITHUB_ACTIONS": "true"})
         assert json.loads(done.stdout)["gate"] == "passed"
         assert done.stderr.startswith("::stop-commands::")
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_in_mid_run_changes_no_verdict_and_leaves_former_reports(
+    suite: WriteSuite, tmp_path: Path
+) -> None:
+    folder, disk = suite(300), tmp_path / "disk"
+    former = [f"echo former > report.{form}" for form in FORMS]
+    evaluate = [*MODULE, "eval", "--eval-dir", folder, "--quiet", *every_report(disk)]
+    # Room for the tables and the first batch, but for no report.
+    room = "head -c $(($(stat -f -c '%a * %S' .) - 450000)) /dev/zero > rest"
+    lines = ["echo '{}' > config.yaml", *former, room, evaluate, "echo exit code $?", "cat report.*", "rm rest"]
+    done = run_on_small_disk(disk, "2m", in_shell(*lines, [*MODULE, "show"]), **environment())
+    told, shown = done.stdout.split("exit code 2\n")
+    assert told.splitlines()[:2] == ["Pass rate: 300/300 (100%)", "✓ Passed: 300"]
+    assert shown.startswith("former\n" * len(FORMS) + "Run: ")
+    assert "interrupted, " in shown
+    warning, *_, lost, unwritten = done.stderr.splitlines()
+    assert warning.endswith(f"{disk}/runs.db: the disk is full. Make room")
+    assert lost.endswith(" results of this run are not in the run store")
+    others = ", ".join(f"{disk}/report.{form}" for form in FORMS[1:])
+    assert unwritten == (
+        f"guarantee-email-agent: {disk}/report.json: the report cannot be written (No space left on device). "
+        f"Make room. Nor can {others}."
+    )

@@ -27,6 +27,16 @@ def test_a_comparison_ends_in_0_and_with_no_regressions_in_4(run: Run, runs: Sto
     assert run("compare", "20260118T100002", "20260118T100001", "--no-regressions").returncode == 0
 
 
+def test_a_run_that_was_interrupted_shows_no_regression_and_proves_none(run: Run, runs: StoredRuns) -> None:
+    runs.write(1, [result(1), result(2)])
+    runs.write(2, [result(1)], "interrupted", 130, planned=2)
+    done = run("compare", "green", "last", "--no-regressions")
+    assert done.returncode == 4
+    assert "Not reached by the run (interrupted): 1\n    valid_warranty_002: Customer 2\n" in done.stdout
+    assert done.stdout.endswith("✗ Not decided: no regression in what ran, but 1 of 2 were not reached\n")
+    assert run("compare", "green", "last").returncode == 0
+
+
 def test_json_on_stdout_stands_alone(run: Run, runs: StoredRuns) -> None:
     runs.write(1, [result(1)])
     done = run("compare", "last", "--json", "-")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Coroutine, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integration_error, mail, worker_on
+from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
 from guarantee_email_agent.email.identity import content_identity
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.llm.fallback import ModelWithFallback
+from guarantee_email_agent.llm.port import ClosableModel, ModelClient
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.retry import Backoff
 
 
@@ -34,6 +40,11 @@ class Inbox:
         worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
         self.daemon = Daemon(worker, SystemClock(), self.stop)
 
+    def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
+        worker = self.daemon.worker
+        llm = ModelWithFallback(model, SystemClock(), fallback)
+        self.daemon.worker = replace(worker, processor=replace(worker.processor, llm=llm), has_live_model=True)
+
     def drain(self) -> bool:
         return asyncio.run(self.daemon.drain())
 
@@ -51,6 +62,55 @@ class Inbox:
             await asyncio.wait_for(watching, 10)
 
         asyncio.run(run())
+
+
+class DownModel(ModelClient):
+    """A language model that cannot be reached. `calls` counts who tried."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def create(self, **_: Any) -> Any:
+        self.calls += 1
+        raise LLMError("nobody there", "llm_unreachable")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class TestWithoutTheModel:
+    @pytest.mark.parametrize("mails", [1, 2, 5])
+    def test_templates_answer_a_drain_too_however_few_mails_there_are(
+        self, ledger: Ledger, mails: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        inbox = Inbox(ledger, *(f"mail{number}" for number in range(mails)))
+        inbox.use_model(DownModel(), shipped_interpreter())
+        with caplog.at_level(logging.INFO):
+            assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": mails}
+        assert caplog.text.count("(valid-warranty, by template, ticket ") == mails
+
+    def test_the_ledger_says_that_it_was_a_template_and_the_conversation_goes_on(
+        self, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.mails["first"] = mail("first", "My dryer is broken. Is it under warranty?")
+        inbox.use_model(DownModel(), shipped_interpreter())
+        assert inbox.drain()
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as file:
+            assert file.execute("SELECT reason FROM ledger_mails").fetchall() == [("missing-info_by_template",)]
+        (reply,) = inbox.mailbox.replies
+        thread = ledger.read_thread(content_identity(b"another", KEY), [reply.message_id])
+        assert thread is not None
+        assert thread.scenario == "missing-info"
+
+    def test_without_templates_a_drain_gives_up_after_some_outages(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        model = DownModel()
+        inbox.use_model(model, None)
+        assert not inbox.drain()
+        assert inbox.daemon.unfinished == {"first": "outage", "second": "outage"}
+        assert model.calls == MAX_OUTAGES
 
 
 class TestDrain:

@@ -8,9 +8,11 @@ import re
 import secrets
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -177,6 +179,32 @@ class TestMaildir:
         finish(company)
 
         assert_one_for_each(company, company.replies(), 5 * DEATHS)
+
+    def test_killed_while_another_program_takes_the_replies(self, company: Company) -> None:
+        company.configure(agent=self.AGENT)
+        taken: list[str] = []
+        done = threading.Event()
+
+        def take() -> None:
+            while not done.wait(0.002):
+                for file in (company.folder / "mailbox").glob(".Sent/cur/*"):
+                    taken.append(file.read_text())
+                    file.unlink()
+
+        def receive_five(first: int) -> None:
+            for number in range(first, first + 5):
+                company.receive(f"mail{number:02d}")
+
+        with ThreadPoolExecutor(1) as threads:
+            taking = threads.submit(take)
+            try:
+                die_at_any_moment(company, 2 * DEATHS, receive_five)
+                finish(company)
+                wait_until(lambda: not company.replies())
+            finally:
+                done.set()
+            taking.result()
+        assert_one_for_each(company, taken, 10 * DEATHS)
 
 
 class TestImap:

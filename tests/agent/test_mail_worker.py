@@ -16,14 +16,15 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integra
 
 from guarantee_email_agent.agent import mail_worker
 from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Mode, ReplyLimits
 from guarantee_email_agent.email import processor
-from guarantee_email_agent.email.identity import content_identity
+from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email
 from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim, Ledger, open_ledger
 
 MINUTE = 60.0
 
@@ -93,6 +94,14 @@ class TestRetries:
         result = agent.work()
         assert (result.disposition, result.retry_s) == ("failed", 5 * MINUTE)
 
+    @pytest.mark.parametrize(("held_back_s", "disposition"), [(0.02, "failed"), (0.04, "outage")])
+    def test_a_mail_is_not_to_blame_for_the_time_that_a_rate_limit_took(
+        self, agent: AgentInMemory, held_back_s: float, disposition: str
+    ) -> None:
+        agent.configure(mail_budget_s=0.05)
+        agent.warranties.hangs, agent.warranties.held_back_s = True, held_back_s
+        assert agent.work().disposition == disposition
+
     def test_being_stopped_is_no_fault_of_the_mail(self, agent: AgentInMemory) -> None:
         agent.warranties.hangs = True
 
@@ -158,6 +167,45 @@ class TestRepeatedWork:
             agent.now += result.retry_s
             assert (result.disposition, len(parsed)) == (disposition, 1)
             parsed.clear()
+
+
+class TestKilledAgents:
+    """Leases of agents that no longer run; see test_process_identity.py for how that is known."""
+
+    def claimed_by(self, agent: AgentInMemory, owner: str, *, sending: bool = False) -> None:
+        place = content_identity(f"place {agent.worker.mailbox_name} first".encode(), KEY)
+        key = mail_identity(parse_email(agent.mailbox.mails["first"]), KEY)
+        claim = agent.ledger.claim(key, location_key=place, owner=owner, lease_s=100)
+        assert isinstance(claim, Claim)
+        if sending:
+            agent.ledger.intend_send(claim, "<reply@example.com>")
+
+    @staticmethod
+    def ended() -> str:
+        """Of a process of this machine that was started at another time."""
+        return process_name().rpartition(":")[0] + ":1"
+
+    @pytest.mark.parametrize("sending", [False, True])
+    def test_on_this_machine_their_mails_are_free_at_once(
+        self, agent: AgentInMemory, caplog: pytest.LogCaptureFixture, sending: bool
+    ) -> None:
+        self.claimed_by(agent, self.ended(), sending=sending)
+        assert agent.work().disposition == "answered"
+        assert "Email first is free again: the agent that claimed it, " in caplog.text
+
+    def test_a_reply_whose_proof_may_come_late_is_waited_for(self, agent: AgentInMemory) -> None:
+        agent.worker = replace(agent.worker, copy_wait_s=1.0)
+        self.claimed_by(agent, self.ended(), sending=True)
+        assert agent.work().disposition == "busy"
+        agent.now += 101
+        assert agent.work().disposition == "answered"
+
+    def test_an_agent_that_runs_here_is_looked_after_and_one_elsewhere_waited_for(self, agent: AgentInMemory) -> None:
+        self.claimed_by(agent, process_name())
+        assert agent.work() == WorkResult("busy", mail_worker.NEIGHBOUR_CHECK_S)
+        agent.now += 101
+        self.claimed_by(agent, "elsewhere:1:00000000:1:1")
+        assert agent.work() == WorkResult("busy", 100)
 
 
 class TestOutcome:
@@ -345,6 +393,15 @@ class TestHandOver:
         agent.mailbox.mails["first"] = mail("first")
         assert agent.work().disposition == "busy"
         assert agent.work().disposition in ("answered", "handed_over")
+
+    def test_a_mark_that_stands_is_not_taken_for_one_that_was_taken_off(self, agent: AgentInMemory) -> None:
+        agent.mailbox.mails["first"] = mail("first", self.FIRE)
+        listed_at = agent.now  # by an agent that then stands still, while the clock goes back
+        agent.now -= 7200
+        agent.work()
+        agent.now += 120
+        assert asyncio.run(agent.worker.work(agent.entry("first"), listed_at)).disposition == "handed_over"
+        assert [outcome for _, outcome, _, _ in agent.rows()] == ["handed_over"]
 
 
 class TestPeople:

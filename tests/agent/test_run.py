@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from company import Company
+from processes import is_running
 from waiting import wait_until
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) .*")
@@ -180,11 +179,3 @@ class TestParkedMail:
         marked.rename(company.folder / "mailbox" / "new" / "nobody")
         again = company.run("run", "--once")
         assert "Email nobody is processed again" in again.stdout
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -18,6 +18,7 @@ from mail_servers import MailServers
 from scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.slow
+NOBODY = 65_534
 ROOT = Path(__file__).parents[2]
 
 OURS = ["-P", "-m", "guarantee_email_agent.mcp_servers.warranty", "--file", "warranties.csv"]
@@ -108,15 +109,43 @@ class TestAtTheStart:
         assert "main.md:1: has no frontmatter" in done.stderr
 
     def test_a_ledger_that_is_none(self, company: Company) -> None:
-        company.run("check")
+        company.run("run", "--once")
         (company.folder / "ledger.db").write_text("my notes, " * 1000)
         assert "ledger.db" in company.run("run", "--once").stderr
 
     def test_a_ledger_of_another_key(self, company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("LEDGER_KEY", "one")
-        company.run("check")
+        company.run("run", "--once")
         monkeypatch.setenv("LEDGER_KEY", "two")
         assert "LEDGER_KEY" in refusal(company, 2)
+
+    def test_a_check_without_the_key_keeps_no_run_with_it_from_starting(
+        self, company: Company, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        company.receive("first")
+        checked = company.run("check", "--inbox")
+        assert checked.returncode == 0
+        assert "ledger.db (the first run makes it)" in checked.stdout
+        assert "to answer: 1" in checked.stdout
+        assert not list(company.folder.glob("ledger.db*"))
+        monkeypatch.setenv("LEDGER_KEY", "that of the service")
+        assert company.run("run", "--once").returncode == 0
+        assert company.run("check").returncode == 0
+        monkeypatch.delenv("LEDGER_KEY")
+        assert "ledger.db.key is missing" in company.run("check").stdout
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who leaves files that others cannot write")
+    def test_a_check_by_root_leaves_no_file_of_roots(self, company: Company) -> None:
+        company.configure(logging={"file": "agent.log"})
+        before = {company.folder, *company.folder.rglob("*")}
+        for path in before:
+            os.chown(path, NOBODY, NOBODY)
+        for mode in ("answer", "drafts"):
+            assert company.run("check", "--inbox", "--mode", mode).returncode == 0
+        made = set(company.folder.rglob("*")) - before
+        names = {str(path.relative_to(company.folder)) for path in made}
+        assert names >= {"agent.log", "tickets.db", "mailbox/.Sent/cur", "mailbox/.Drafts/cur"}
+        assert {path.stat().st_uid for path in made} == {NOBODY}
 
     def test_a_lease_that_ends_before_the_work(self, company: Company) -> None:
         company.configure(agent={"lease_s": 10, "mail_budget_s": 20})
@@ -133,6 +162,15 @@ class TestAtTheStart:
         done = company.run("run", "--demo", ".")
         assert done.returncode == 2
         assert "is not empty" in done.stderr
+
+    @pytest.mark.parametrize("options", [("--config", "config.yaml"), ("--mode", "observe"), ("--take-over",)])
+    def test_a_demo_takes_no_option_that_is_about_a_mailbox_of_ours(
+        self, company: Company, options: tuple[str, ...]
+    ) -> None:
+        done = company.run("run", "--demo", "demo", *options)
+        assert done.returncode == 2
+        assert f"Leave out {options[0]}, or --demo" in done.stderr
+        assert not (company.folder / "demo").exists()
 
     def test_all_services_that_fail_are_named_at_once(self, company: Company) -> None:
         (company.folder / "warranties.csv").unlink()

@@ -141,3 +141,45 @@ def test_a_mode_that_there_is_not_is_told_in_one_line(company: Company, argument
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "argument --mode: invalid choice: 'x' (choose from" in line
+
+
+class TestAnotherLedger:
+    """Two ledgers on one mailbox would have each mail answered twice."""
+
+    def test_is_refused_until_it_takes_over(self, company: Company) -> None:
+        company.receive("first")
+        assert company.run("run", "--once").returncode == 0
+        for setting in ({"ledger": "other.db"}, {"ledger": "other.db", "mode": "drafts"}):
+            company.configure(agent=setting)
+            company.receive("second")
+            done = company.run("run", "--once")
+            assert done.returncode == 2
+            (line,) = done.stderr.splitlines()
+            assert "This mailbox is served with another ledger" in line
+            assert "run --take-over" in line
+            checked = company.run("check")
+            assert checked.returncode == 2
+            assert "✗ Mailbox: This mailbox is served with another ledger" in checked.stdout
+        company.configure(agent={"ledger": "other.db"})
+        done = company.run("run", "--once", "--take-over")
+        assert done.returncode == 0
+        assert "from now on it is served with" in done.stderr
+        company.wait_for_replies(2)
+        company.configure(agent={})
+        assert company.run("run", "--once").returncode == 2
+
+    def test_ends_the_agents_of_the_one_before(self, company: Company) -> None:
+        agent = company.start()
+        company.receive("first")
+        company.wait_for_replies(1)
+        company.configure(agent={"ledger": "other.db"})
+        assert company.run("run", "--once", "--take-over").returncode == 0
+        assert "This mailbox is served with another ledger" in "".join(agent.communicate(timeout=60))
+        assert agent.returncode == 2
+
+    def test_may_look_on(self, company: Company) -> None:
+        company.run("run", "--once")
+        company.configure(agent={"ledger": "other.db"})
+        company.receive("first")
+        assert company.run("run", "--once", "--mode", "observe").returncode == 0
+        assert company.run("check", "--mode", "observe").returncode == 0

@@ -13,7 +13,7 @@ from scenario_folder import ROOT, SHIPPED, ScenarioFolder, broken, failing
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.eval import EvalLoader, EvalReporter, EvalRunner
-from guarantee_email_agent.eval.suite import MAX_CHUNK
+from guarantee_email_agent.eval.offline_run import MAX_CHUNK
 
 
 @pytest.fixture

@@ -88,6 +88,18 @@ def test_many_scenarios_with_one_cause_are_told_with_a_count() -> None:
     ]
 
 
+def test_a_summary_keeps_no_more_than_it_shows() -> None:
+    whole, summary = SharedCauses(), SharedCauses(summary=True)
+    for number in range(1_100):
+        result = failed(response_body_contains=("refund", f"phrase {number}"))
+        result = replace(result, test_case=replace(result.test_case, scenario_id=f"s_{number}"))
+        assert whole.add(result) == summary.add(result)
+    assert list(summary.lines()) == list(whole.lines())
+    assert len(whole.counts()) == 1_101
+    assert len(summary.counts()) == 1_000
+    assert max(len(ids) for _, ids in summary.counts()) == 8
+
+
 @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=3))
 def test_any_reply_and_phrases_can_be_explained(reply: str, phrases: list[str]) -> None:
     assert all(isinstance(line, str) for line in explain(failed(reply, response_body_contains=tuple(phrases))))

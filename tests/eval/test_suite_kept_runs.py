@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kept_suite import KeptSuite
 from scenario_folder import ROOT, broken, failing
 
-from guarantee_email_agent.eval import suite as suite_module
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.store.run_reader import RunStore
 
 
@@ -126,13 +125,13 @@ def test_a_file_that_is_edited_during_the_run_leaves_its_results_without_known_i
     suite: KeptSuite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suite.write(1)
-    whole = suite_module._run_one_by_one
+    whole = OfflineRun.one_by_one
 
-    def edited(*arguments: Any) -> Iterator[EvalResult]:
-        yield from whole(*arguments)
+    def edited(run: OfflineRun, files: Sequence[str]) -> Iterator[EvalResult]:
+        yield from whole(run, files)
         (suite.folder / "new_judge.py").write_text("")
 
-    monkeypatch.setattr(suite_module, "_run_one_by_one", lambda *arguments: edited(*arguments))
+    monkeypatch.setattr(OfflineRun, "one_by_one", edited)
     assert suite.run() == 0
     assert [each.input_set for each in suite.results()] == [None]
     assert "files were edited during the run" in capsys.readouterr().err

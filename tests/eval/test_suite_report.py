@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from guarantee_email_agent.eval.export import json_rows
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_report import SuiteFacts, suite_report
+from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.reporting.report import Miss, Report
 
 MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
@@ -63,6 +66,19 @@ class TestWhole:
         assert dict(made.facts) | {"Baseline": "r0", "Regressions": "no_reply_001"} == dict(made.facts)
         assert report(outcome(), **facts).gate == "passed"
 
+    def test_what_changed_since_the_baseline_is_named(self, outcome: Outcome) -> None:
+        comparison = {
+            "changed_contents": [{"kind": "instruction", "name": "main.md", "change": "changed", "cases": 9}],
+            "changed_settings": [{"name": "package_version", "before": "1", "after": "2"}],
+            "changed_replies": [{"name": f"no_reply_{number:03}", "before": "a", "after": "b"} for number in range(25)],
+        }
+        facts = dict(report(outcome(), baseline="r0", comparison=comparison).facts)
+        assert facts["Changed since"] == "instruction main.md (changed), package version"
+        assert facts["Other replies"].startswith("25: no_reply_000, no_reply_001, ")
+        assert facts["Other replies"].endswith(", no_reply_019 and 5 more")
+        unchanged = {"changed_contents": [], "changed_settings": [], "changed_replies": []}
+        assert "Changed since" not in dict(report(outcome(), baseline="r0", comparison=unchanged).facts)
+
     def test_repetitions(self, outcome: Outcome) -> None:
         flaky = EvalResult.of_repetitions([outcome(), outcome(MISS), outcome()], 3)
         made = report(flaky, repeat=3)
@@ -75,6 +91,18 @@ class TestWhole:
     def test_an_empty_suite(self) -> None:
         made = report()
         assert (made.gate, made.rate, made.proven[0]) == ("failed", "0.0%", "No scenario ran, so nothing is proven.")
+
+    def test_the_language_is_that_of_the_summary_and_of_the_json_report(self, outcome: Outcome) -> None:
+        read = replace(outcome(), reading={"language": "de"})
+        expected_output = replace(read.test_case.expected_output, reply_language="fr")
+        expected = replace(read, test_case=replace(read.test_case, expected_output=expected_output))
+        assert [case.language for case in report(read, expected, outcome()).cases] == ["de", "fr", ""]
+        assert report(read).cases[0].trace == {"read": {"language": "de"}}
+        assert [row["language"] for row in json_rows([read, expected, outcome()])] == ["de", "fr", ""]
+        counted = SuiteStatistics(deterministic=True)
+        counted.add(read)
+        counted.add(expected)
+        assert set(counted.as_dict()["groups"]["language"]) == {"de", "fr"}
 
     def test_what_is_known_of_the_run(self, outcome: Outcome) -> None:
         offline = dict(report(outcome(), only=["no_reply_*"], repeat=3).facts)

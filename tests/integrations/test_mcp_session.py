@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from mcp_sessions import Servers, failure
+from processes import is_running
 from waiting import PATIENCE_S
 
 from guarantee_email_agent.integrations.call_errors import forbid_repeat
@@ -27,17 +28,9 @@ async def pid_of(session: McpSession) -> int:
     return int((await session.call("process", {}, PATIENCE_S))["pid"])
 
 
-def alive(pid: int) -> bool:
-    """Whether the process runs; one that is dead and not yet fetched does not."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
-        return False
-
-
 async def gone(pid: int) -> bool:
     for _ in range(round(PATIENCE_S / 0.02)):
-        if not alive(pid):
+        if not is_running(pid):
             return True
         await asyncio.sleep(0.02)
     return False
@@ -111,7 +104,7 @@ class TestServerThatDies:
         first = await pid_of(session)
         error = await failure(session.call("die", {"words": "out of paper\x1b[0m", "code": 9}, PATIENCE_S))
         assert error.code == "oracle_unavailable"
-        assert error.details == {"retryable": True, "uncertain": True, "outage": False}
+        assert error.details == {"retryable": True, "uncertain": True, "outage": True}
         assert error.message == 'oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"'
         assert await pid_of(session) != first
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
@@ -197,7 +190,7 @@ class TestServerThatHangs:
         for _ in range(2):
             await failure(session.call("sleep", {"seconds": 600}, 0.2))
         assert await pid_of(session) != pid
-        assert not alive(pid)
+        assert not is_running(pid)
 
     async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, session: McpSession) -> None:
         stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
@@ -296,7 +289,7 @@ class TestEnd:
     async def test_a_server_that_listens_ends_at_the_end_of_its_input(self, session: McpSession) -> None:
         pid = await pid_of(session)
         await session.close()
-        assert not alive(pid)
+        assert not is_running(pid)
         error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
         assert error.message == "oracle: the session is closed"
 
@@ -304,7 +297,7 @@ class TestEnd:
         session = servers.session(servers.launch("stubborn"), exit_grace_s=0.2)
         pid = await pid_of(session)
         await session.close()
-        assert not alive(pid)
+        assert not is_running(pid)
 
     async def test_one_that_starts_just_now_is_stopped_too(self, servers: Servers) -> None:
         session = servers.session(servers.launch("hang"))

@@ -5,14 +5,14 @@ import pytest
 from guarantee_email_agent.instructions.lexicon import Lexicon
 from guarantee_email_agent.instructions.phrases import PhraseMatch, tokenize
 from guarantee_email_agent.interpreter.label_numbers import MAX_TABLE_ROWS, LabelReader
-from guarantee_email_agent.interpreter.number_spans import NumberSpanReader
+from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpanReader
 
 
 def reader_of(text: str, lexicon: Lexicon, kind: str = "serial") -> tuple[LabelReader, PhraseMatch]:
     """The reader of a text, and its first label of a kind."""
     words = tokenize(text)
     labels = {label.first: label for label in lexicon.labels.find(words)}
-    reader = LabelReader(words, lexicon, labels, NumberSpanReader(words, lexicon, frozenset()))
+    reader = LabelReader(LabelledText(words, lexicon, labels, NumberSpanReader(words, lexicon, frozenset())))
     return reader, next(label for label in labels.values() if label.payload == kind)
 
 

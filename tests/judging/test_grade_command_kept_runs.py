@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging.grade_command import GradeOptions, grade_command
+from guarantee_email_agent.judging.kept_record import with_record
+from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.store.comparison import compare_runs
 from guarantee_email_agent.store.records import KeptRun
 from guarantee_email_agent.store.run_reader import RunStore
 
@@ -72,6 +76,48 @@ def test_what_a_verdict_depended_on_is_named_and_the_record_stays_where_it_is(gr
     assert inputs["judge", "test.py"] == JUDGE.encode()
     assert inputs["task", "task.yaml"] == b"instruction: Say it.\n"
     assert inputs["record", "seven.json"] is None
+
+
+def test_what_the_agent_did_is_read_from_its_record(grading: KeptGrading) -> None:
+    record = {"task_result": "42", "conversation": [{"role": "assistant", "content": "42"}]}
+    (grading.records / "six.json").write_text(json.dumps(record))
+    grading.grade(html_file=grading.folder / "report.html")
+    with RunStore(grading.file) as store:
+        kept = [store.transcript(each) for each in store.results(store.find_run("last"))]
+    assert [with_record(each).response for each in kept] == ["41", "42"]
+    assert with_record(kept[1]).trace["conversation"] == record["conversation"]
+    page = (grading.folder / "report.html").read_text()
+    assert page.count("Conversation with the model (1)") == 1
+    (grading.records / "six.json").unlink()
+    assert with_record(kept[1]).trace["problem"].endswith("six.json is not there any more")
+
+
+def test_a_single_record_has_its_place_and_an_answer_has_none(grading: KeptGrading) -> None:
+    grading.grade(directory=grading.tasks / "six", results=None, result_file=str(grading.records / "six.json"))
+    grading.grade(directory=grading.tasks / "six", results=None, answer="42")
+    with RunStore(grading.file) as store:
+        traces = [store.transcript(next(store.results(run))).trace for run in store.runs()]
+    assert traces[0] is None
+    assert traces[1]["record"]["file"] == str(grading.records / "six.json")
+
+
+def test_a_comparison_names_the_task_of_a_changed_file_and_what_the_judge_says_now(grading: KeptGrading) -> None:
+    grading.grade()
+    (grading.tasks / "six" / "test.py").write_text(JUDGE.replace("said ", "answered "))
+    (grading.tasks / "seven" / "task.yaml").write_text("instruction: Say it aloud.\n")
+    grading.grade()
+    with RunStore(grading.file) as store:
+        after, before = store.runs()
+        found = compare_runs(store, before, after)
+    assert {(each.kind, each.name) for each in found.contents} == {
+        ("judge", "six/test.py"),
+        ("task", "seven/task.yaml"),
+    }
+    assert [tuple(each) for each in found.feedback] == [("six", "said 42", "answered 42")]
+    stream = io.StringIO()
+    print_comparison(found, Terminal(stream, color=False, ascii_only=False))
+    assert "Changed feedback: 1\n    six:\n      [-said-] {+answered+} 42\n" in stream.getvalue()
+    assert json_comparison(found)["changed_feedback"][0]["name"] == "six"
 
 
 def test_several_records_of_a_task_are_its_repetitions(grading: KeptGrading) -> None:

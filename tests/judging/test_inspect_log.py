@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guarantee_email_agent.judging import inspect_log, record_from_inspect
-from guarantee_email_agent.judging.inspect_log import find_inspect_samples, read_single_sample
+from guarantee_email_agent.judging.inspect_log import find_inspect_samples, single_sample
 from guarantee_email_agent.judging.record_files import RecordIndex
 from guarantee_email_agent.utils.errors import TaskError
 
@@ -48,14 +48,14 @@ class TestArchive:
     def test_of_older_versions(self, tmp_path: Path, method: int) -> None:
         path = write_archive(tmp_path / "log.eval", {"header.json": {}, "samples/a_epoch_1.json": SAMPLE}, method)
         assert answers(find_inspect_samples(path)) == {"a": ["42"]}
-        assert read_single_sample(path)["task_result"] == "42"
+        assert single_sample(path).read()["task_result"] == "42"
 
     def test_a_method_that_is_unknown_here(self, tmp_path: Path) -> None:
         path = write_archive(tmp_path / "log.eval", {"samples/a_epoch_1.json": SAMPLE}, zipfile.ZIP_LZMA)
         with pytest.raises(
             TaskError, match=r"a_epoch_1.json: cannot be decompressed: method 14 .* inspect log convert"
         ):
-            read_single_sample(path)
+            single_sample(path).read()
 
     def test_a_damaged_sample_costs_no_other(self, tmp_path: Path) -> None:
         path = write_archive(tmp_path / "l.eval", {f"samples/{n}_epoch_1.json": SAMPLE for n in "ab"}, 0)
@@ -71,7 +71,7 @@ class TestArchive:
         large = {**SAMPLE, "store": "x" * 2_000_000}
         path = write_archive(tmp_path / "log.eval", {"samples/a_epoch_1.json": large})
         with pytest.raises(TaskError, match="the sample has more than 1,000,000 bytes"):
-            read_single_sample(path)
+            single_sample(path).read()
 
     def test_a_log_that_is_still_written(self, tmp_path: Path) -> None:
         content = (TRANSCRIPTS / "inspect_zstandard.eval").read_bytes()
@@ -82,7 +82,7 @@ class TestArchive:
 
 class TestJsonLog:
     def test_a_run_that_was_cut_off_has_no_answer(self) -> None:
-        record = read_single_sample(TRANSCRIPTS / "inspect_limited.json")
+        record = single_sample(TRANSCRIPTS / "inspect_limited.json").read()
         assert (record["task_result"], record["status"]) == ("", "failed")
         assert record["reason"] == {"code": "inspect_limit", "message": "message"}
 
@@ -115,12 +115,12 @@ class TestJsonLog:
     @pytest.mark.parametrize("ending", ["json", "eval"])
     def test_a_single_log_that_is_not_there(self, tmp_path: Path, ending: str) -> None:
         with pytest.raises(TaskError, match="No such file"):
-            read_single_sample(tmp_path / f"absent.{ending}")
+            single_sample(tmp_path / f"absent.{ending}").read()
 
     def test_several_samples_are_no_single_record(self, tmp_path: Path) -> None:
         (tmp_path / "log.json").write_text(json.dumps({"samples": [SAMPLE, SAMPLE]}))
         with pytest.raises(TaskError, match=r"the log has 2 samples. Grade them with --results"):
-            read_single_sample(tmp_path / "log.json")
+            single_sample(tmp_path / "log.json").read()
 
 
 class TestSample:

@@ -7,7 +7,10 @@ import gc
 import socket
 import subprocess
 import sys
+import time
 from contextlib import aclosing
+from dataclasses import replace
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from guarantee_email_agent.llm.anthropic_client import (
     anthropic_model,
     deprecated_from,
 )
+from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -38,15 +42,17 @@ def note(number: int) -> dict[str, Any]:
 
 
 class Waits(SkippingClock):
-    """Keeps how long it was asked to wait."""
+    """Keeps how long it was asked to wait; no other time passes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[float] = []
 
+    def monotonic(self) -> float:
+        return sum(self.asked)
+
     async def sleep(self, seconds: float) -> None:
         self.asked.append(seconds)
-        await super().sleep(seconds)
 
 
 def ask(config: Config, clock: SkippingClock | None = None, max_wait_s: float = MAX_WAIT_S, **changes: Any) -> Any:
@@ -145,8 +151,63 @@ def test_what_can_heal_is_tried_again(server: MessagesServer, reply: Reply) -> N
 def test_waits_as_long_as_the_server_asks(server: MessagesServer) -> None:
     server.replies = [error_reply(429, retry_after="7"), error_reply(529, retry_after_ms="1500"), answer()]
     clock = Waits()
+    ask(anthropic_config(server.url, max_attempts=1), clock)
+    assert sum(clock.asked) == pytest.approx(8.5)
+
+
+def test_a_refusal_for_now_is_no_attempt_and_asked_again_by_nobody_else(server: MessagesServer) -> None:
+    server.replies = [*[error_reply(429, retry_after="20")] * 6, *[error_reply(529, retry_after="20")] * 6, answer()]
+    ask(anthropic_config(server.url, max_attempts=1))
+    assert len(server.requests) == 13  # the SDK has retries of its own
+
+
+def test_a_pause_may_be_given_as_a_date(server: MessagesServer) -> None:
+    clock = Waits()
+    server.replies = [error_reply(429, retry_after=formatdate(time.time() + 200, usegmt=True)), answer()]
     ask(anthropic_config(server.url), clock)
-    assert clock.asked == [7.0, 1.5]
+    assert 100 < sum(clock.asked) <= 201
+
+
+@pytest.mark.parametrize("text", ["soon", "-5", "nan", "0"])
+def test_garbage_is_a_short_pause(server: MessagesServer, text: str) -> None:
+    clock = Waits()
+    server.replies = [error_reply(429, retry_after=text), error_reply(429, retry_after=text), answer()]
+    ask(anthropic_config(server.url), clock)
+    assert sum(clock.asked) == pytest.approx(3)
+
+
+def test_attempts_that_fail_count_also_between_refusals(server: MessagesServer) -> None:
+    refused = error_reply(429, retry_after="1")
+    server.replies = [refused, error_reply(500), refused, error_reply(500), refused, answer()]
+    error = failure(anthropic_config(server.url, max_attempts=2))
+    assert (error.code, error.details["attempts"], len(server.requests)) == ("llm_unavailable", 2, 4)
+
+
+def test_a_call_waits_300_s_in_all_for_refusals(server: MessagesServer) -> None:
+    server.replies = [error_reply(429, "Too many", retry_after="70")]
+    clock = Waits()
+    error = failure(anthropic_config(server.url), clock)
+    assert (error.code, error.details["retry_after_s"]) == ("llm_rate_limited", 70)
+    assert sum(clock.asked) == pytest.approx(280)
+    assert len(server.requests) == 5
+
+
+def test_clients_with_one_limiter_share_pauses_and_what_headers_tell(server: MessagesServer) -> None:
+    told = {"anthropic-ratelimit-requests-limit": "60", "anthropic-ratelimit-requests-remaining": "1"}
+    server.replies = [error_reply(429, retry_after="20"), replace(answer(), headers=told)]
+    clock, config = Waits(), anthropic_config(server.url)
+    limiter = RateLimiter.of(config.llm, clock)
+
+    async def scene() -> list[float]:
+        waited = []
+        for _ in range(3):
+            async with aclosing(anthropic_model(config, clock=clock, limiter=limiter)) as model:
+                before = sum(clock.asked)
+                await model.messages.create(**REQUEST)
+                waited.append(sum(clock.asked) - before)
+        return waited
+
+    assert asyncio.run(scene()) == pytest.approx([20, 0, 1])
 
 
 def test_waits_longer_each_time_where_the_server_asks_nothing(server: MessagesServer) -> None:
@@ -169,9 +230,8 @@ def test_waits_no_longer_than_it_is_allowed_to(server: MessagesServer, asked: in
 @pytest.mark.parametrize(
     ("reply", "code", "says"),
     [
-        (error_reply(429, "Too many"), "llm_rate_limited", "HTTP 429: Too many. Run fewer at a time"),
         (error_reply(500), "llm_unavailable", "Try again later"),
-        (error_reply(529, "Overloaded"), "llm_overloaded", "Overloaded"),
+        (error_reply(503, "Maintenance"), "llm_unavailable", "HTTP 503: Maintenance"),
     ],
 )
 def test_gives_up_after_the_configured_attempts(server: MessagesServer, reply: Reply, code: str, says: str) -> None:

@@ -88,9 +88,10 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
 ) -> None:
     caplog.set_level(logging.INFO, "guarantee_email_agent")
     agent.configure(when_down="template")
-    agent.server.replies = [error_reply(529)]
+    agent.server.replies = [error_reply(529, retry_after="16")]
     for _ in range(4):
         assert (await agent.failure()).code == "llm_overloaded"
+        await agent.clock.sleep(17)
     for _ in range(3):  # the call that opens the circuit is answered, too
         answer = await agent.ask()
         assert (answer.model, answer.content[0].input["serial_numbers"]) == (OFFLINE_MODEL, ["SN12345"])
@@ -104,7 +105,7 @@ async def test_while_it_is_down_the_templates_answer_where_that_is_configured(
     await agent.clock.sleep(61)
     assert (await agent.ask()).model == "claude-sonnet-4-6"
 
-    warning, information = caplog.records
+    warning, information = (record for record in caplog.records if record.name.endswith("fallback"))
     assert warning.levelname == "WARNING"
     assert warning.message == "The instructions' own templates answer until the model is back (llm_overloaded)"
     assert information.message == "The language model answers again"
@@ -171,7 +172,7 @@ async def test_the_templates_answer_a_lone_mail_at_its_fifth_try(agent: Agent) -
 async def test_what_the_server_says_is_not_logged_above_debug(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "guarantee_email_agent")
     agent.configure(when_down="template")
-    agent.server.replies = [error_reply(529, "My secret word is canary-4711")]
+    agent.server.replies = [error_reply(503, "My secret word is canary-4711")]
     for _ in range(4):
         await agent.failure()
     await agent.ask()
@@ -183,6 +184,60 @@ async def test_what_one_mail_may_have_caused_counts_as_an_outage_once_it_happens
     agent.server.replies = [INTERPRETED, Reply(b"<html>")]
     await agent.ask()
     assert [(await agent.failure()).details["outage"] for _ in range(5)] == [False, False, False, False, True]
+
+
+async def test_a_rate_limit_is_no_outage_of_the_service(agent: Agent) -> None:
+    agent.server.replies = [error_reply(429, retry_after="16")]
+    for _ in range(8):
+        error = await agent.failure()
+        assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+        await agent.clock.sleep(17)
+    agent.server.replies = [INTERPRETED]
+    assert (await agent.ask()).model == "claude-sonnet-4-6"
+    assert len(agent.server.requests) == 9
+
+
+async def test_during_a_long_pause_the_api_is_not_asked(agent: Agent) -> None:
+    agent.server.replies = [error_reply(429, retry_after="7200"), INTERPRETED]
+    for _ in range(8):
+        error = await agent.failure()
+        assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+    assert len(agent.server.requests) == 1
+    await agent.clock.sleep(3600)  # it may ask for more, but from time to time one call finds out
+    await agent.ask()
+
+
+async def test_the_templates_do_not_answer_what_a_rate_limit_holds_back_for_less_than_a_minute(agent: Agent) -> None:
+    agent.configure(when_down="template", requests_per_minute=2)
+    agent.server.replies = [INTERPRETED, INTERPRETED, error_reply(429, retry_after="50")]
+    await agent.ask()
+    await agent.ask()
+    held_back = await agent.failure()  # half a minute by the setting
+    assert (held_back.code, held_back.details["outage"]) == ("llm_rate_limited", True)
+    await agent.clock.sleep(60)
+    assert (await agent.failure()).code == "llm_rate_limited"
+
+
+async def test_the_templates_answer_while_a_rate_limit_lasts_longer_than_a_minute(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent.configure(when_down="template")
+    agent.server.replies = [error_reply(429, retry_after="90"), INTERPRETED]
+    assert [(await agent.ask()).model for _ in range(3)] == [OFFLINE_MODEL] * 3
+    await agent.clock.sleep(91)
+    assert (await agent.ask()).model == "claude-sonnet-4-6"
+    assert len(agent.server.requests) == 2
+    assert caplog.messages[0].endswith("until the model is back (llm_rate_limited)")
+
+
+async def test_configured_limits_hold_for_mails_too(agent: Agent) -> None:
+    agent.configure(requests_per_minute=2)
+    await agent.ask()
+    await agent.ask()
+    error = await agent.failure()  # half a minute is more than a mail has for that
+    assert (error.code, error.details["outage"]) == ("llm_rate_limited", True)
+    await agent.clock.sleep(20)
+    await agent.ask()
 
 
 async def test_requests_that_the_service_refuses_do_not_make_it_count_as_down(agent: Agent) -> None:

@@ -194,6 +194,19 @@ def test_a_draft_gets_main_and_scenario_instruction_and_the_facts(instructions: 
     assert element_in(user_text(request), "facts") == {"scenario": "valid-warranty", "language": "en", **FACTS}
 
 
+def test_a_draft_begins_as_the_triage_before_it_so_that_both_share_the_prompt_cache(
+    instructions: Instructions,
+) -> None:
+    """The cache goes by prefix: the tools, then the system's blocks, whatever tool is forced."""
+    scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
+    triage = triage_request(mail("It leaks."), instructions, before_draft=True)
+    draft = draft_request(mail("It leaks."), instructions, scenario, FACTS)
+    assert json.dumps(draft["tools"]) == json.dumps(triage["tools"])
+    assert json.dumps(draft["system"][:1]) == json.dumps(triage["system"])
+    assert "cache_control" in triage["system"][-1]
+    assert (triage["tool_choice"]["name"], draft["tool_choice"]["name"]) == ("record_triage", "write_reply")
+
+
 def test_a_draft_in_another_language_gets_the_replies_in_it(instructions: Instructions) -> None:
     scenario = instructions.route(Situation(False, "warranty", "one", "valid"))
     request = draft_request(mail("Es tropft."), instructions, scenario, FACTS, language="de")

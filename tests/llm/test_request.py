@@ -64,6 +64,12 @@ def test_without_force_the_model_is_asked_and_nothing_else_changes() -> None:
     assert sent == {**REQUEST, "tool_choice": {"type": "auto"}}
 
 
+def test_without_force_the_model_is_shown_the_one_tool_that_is_meant() -> None:
+    request = {**REQUEST, "tools": [{"name": "triage"}, *REQUEST["tools"]]}
+    assert wire_request(request, force_tool=True) == request
+    assert wire_request(request, force_tool=False) == wire_request(REQUEST, force_tool=False)
+
+
 @pytest.mark.parametrize("choice", [{"type": "auto"}, {"type": "none"}])
 def test_a_choice_that_forces_nothing_stays(choice: dict[str, str]) -> None:
     assert wire_request({**REQUEST, "tool_choice": choice}, force_tool=False)["tool_choice"] == choice

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mcp_program import CallError, McpProgram, RawServer
 from pydantic import Field, ValidationError
 
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.dispatcher import MAX_THREADS, ToolArguments, format_problems
 
 SAMPLE = """
@@ -266,7 +267,7 @@ def test_at_the_end_of_input_calls_in_work_are_finished(raw: RawServer, tmp_path
     code, results, _ = raw.end()
     assert code == 0
     assert results[1]["structuredContent"] == {"done": True}
-    assert results[2]["structuredContent"]["error"]["code"] == "sample_stopping"
+    assert results[2]["_meta"][ERROR_META_KEY]["code"] == "sample_stopping"
     assert (tmp_path / "done").read_text() == "done"
 
 
@@ -376,3 +377,9 @@ def test_a_client_that_is_gone_ends_the_server(raw: RawServer) -> None:
 def test_without_any_input_the_server_ends(script: Path) -> None:
     done = subprocess.run([sys.executable, script], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_cursor_that_was_never_given_out_is_refused(raw: RawServer) -> None:
+    raw.request(7, "tools/list", {"cursor": "bogus"})
+    answer = raw.await_line()
+    assert (answer["id"], answer["error"]["code"]) == (7, -32602)

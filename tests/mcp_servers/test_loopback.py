@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -106,3 +107,19 @@ def test_another_host_name_is_refused(server: LoopbackServer) -> None:
     with caught.value as error:
         assert error.code == 421
     server.withdraw(urls)
+
+
+def test_what_libraries_log_of_its_requests_is_dropped_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    libraries = ("mcp", "uvicorn", "sse_starlette")
+    for name in (None, *libraries):
+        caplog.set_level(logging.DEBUG, name)
+    server = LoopbackServer(100_000)
+    server.start()
+    post(server.publish({"one": Tools()})["one"], "tools/call", name="echo", arguments={"a": "a customer's words"})
+    logging.getLogger("mcp.client").warning("the caller's own")
+    logging.getLogger("uvicorn.error").warning("of another server")
+    server.stop()
+    told = [record for record in caplog.records if record.name.partition(".")[0] in ("mcp", "uvicorn")]
+    assert [record.getMessage() for record in told] == ["the caller's own", "of another server"]
+    assert [logging.getLogger(name).level for name in libraries] == [logging.DEBUG] * 3
+    assert [server._is_logged in logging.getLogger(name).filters for name in libraries] == [False] * 3

@@ -120,6 +120,15 @@ def test_names_types_and_limits(tool: str, required: dict[str, Any], optional: d
     assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
 
 
+def test_clients_are_told_that_every_tool_can_be_called_again() -> None:
+    for tool in TOOLS.values():
+        declared = tool.declaration()
+        assert declared.title == tool.name.replace("_", " ").capitalize()
+        assert declared.annotations is not None
+        assert declared.annotations.idempotent_hint is True
+        assert declared.annotations.destructive_hint is False
+
+
 def test_results_are_objects_with_what_is_always_there() -> None:
     required = {name: (tool.declaration().output_schema or {}).get("required", []) for name, tool in TOOLS.items()}
     assert required["list_unprocessed"] == ["messages", "total"]

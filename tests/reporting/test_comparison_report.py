@@ -46,7 +46,7 @@ def test_it_says_what_fails_now_and_what_was_changed(runs: StoredRuns) -> None:
     )
     assert printed(found) == [
         "Baseline: 20260118T100001-00000001, eval of evals/scenarios, 2026-01-18T10:00:00Z, passed, 2/2 (100%)",
-        "Run: 20260118T100002-00000002, eval of evals/scenarios, 2026-01-18T10:00:00Z, failed, 0/1 (0.0%), 1 of 2 ran",
+        "Run: 20260118T100002-00000002, eval of evals/scenarios, 2026-01-18T10:00:00Z, failed, 0/1 (0.0%)",
         "Changed instruction: main.md (1 result depends on it)",
         "    -two",
         "    +three",

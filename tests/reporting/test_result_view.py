@@ -54,7 +54,7 @@ def shown(runs: StoredRuns, *results: NewResult, color: bool = False) -> str:
     with RunStore(runs.file) as store:
         run = store.find_run("last")
         terminal = Terminal(stream, color=color, ascii_only=False)
-        print_result(store, run, store.results_of_case(run, results[0].name), terminal)
+        print_result(store, run, store.results_of_case(run, results[0].name), terminal, lambda kept: kept)
     return stream.getvalue()
 
 
@@ -184,10 +184,25 @@ def test_what_is_no_record_of_ours_is_shown_as_far_as_it_goes(runs: StoredRuns) 
     assert text.startswith("✓ valid_warranty_001")
 
 
+def test_the_work_on_a_task_is_shown_with_the_place_of_its_record(runs: StoredRuns) -> None:
+    trace = {"record": {"file": "/results/records.jsonl", "number": 3}, "execution_trace": [STEP]}
+    text = shown(runs, result(1, request="Count\nthem.", response="42", trace=trace))
+    assert "Record:\n    /results/records.jsonl, 3\nTask:\n    Count\n    them.\n" in text
+    assert "Answer:\n    42\n" in text
+    assert "Calls:\n" in text
+
+
+def test_why_a_record_is_not_shown_is_said(runs: StoredRuns) -> None:
+    trace = {"record": {"file": "/results/count.json", "number": 0}, "problem": "it\x1b[2J has gone"}
+    assert "Record:\n    it\\x1b[2J has gone\n" in shown(runs, result(1, response=None, trace=trace))
+
+
 def test_json_holds_the_whole_transcript(runs: StoredRuns) -> None:
     runs.write(1, [result(1, request=MAIL, source=b"scenario", judgement={"checks": CHECKS})])
     with RunStore(runs.file) as store:
         run = store.find_run("last")
-        report = json.loads(json.dumps(json_result(store, store.results_of_case(run, "valid_warranty_001")[0])))
+        report = json.loads(
+            json.dumps(json_result(store, store.results_of_case(run, "valid_warranty_001")[0], lambda kept: kept))
+        )
     assert (report["request"], report["source"], report["judgement"]) == (MAIL, "scenario", {"checks": CHECKS})
     assert (report["run_id"], report["verdict"]) == (run.id, "passed")

@@ -41,7 +41,14 @@ class TestCsv:
             "failures": "response_body_contains: missing phrase 'type plate'",
             "description": "Customer with valid warranty requests status check",
             "file": "evals/scenarios/valid_warranty_001.yaml",
+            "planned": "1",
+            "interrupted": "false",
         }
+
+    def test_a_run_that_was_stopped_says_so_in_each_row(self) -> None:
+        content = as_csv(sample_reports.report(sample_reports.case(), gate="undecided", planned=9)).decode()
+        (row,) = csv.DictReader(io.StringIO(content, newline=""), strict=True)
+        assert (row["planned"], row["interrupted"]) == ("9", "true")
 
     def test_lines_end_and_quotes_double_as_rfc_4180_says(self) -> None:
         content = as_csv(sample_reports.report(sample_reports.case(description='say "hi", twice')))
@@ -68,5 +75,12 @@ class TestCsv:
 
 def test_json_lines_hold_any_text_one_object_a_line() -> None:
     odd = {"text": "日本 \x1b \u2028 \ud800 \n"}
-    content = as_json_lines([odd, {"b": 1}])
-    assert [json.loads(line) for line in content.split(b"\n")[:-1]] == [odd, {"b": 1}]
+    content = as_json_lines(sample_reports.report(sample_reports.case()), [odd, {"b": 1}])
+    run = {"run_id": "20260118T100000-5f3a9c1e", "planned": 1, "interrupted": False}
+    assert [json.loads(line) for line in content.split(b"\n")[:-1]] == [{**run, **odd}, {**run, "b": 1}]
+
+
+def test_json_lines_of_a_run_that_was_stopped_say_so() -> None:
+    report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
+    row = json.loads(as_json_lines(report, [{}]))
+    assert (row["planned"], row["interrupted"]) == (9, True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from screen import Screen
 
+from guarantee_email_agent.executors.executor import WorkersLostError
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import RunOutcome, RunReporter, RunStoppedError, run_and_report
 from guarantee_email_agent.reporting.terminal import Terminal
@@ -101,6 +102,22 @@ def test_passed_first_then_failed_then_errors_then_the_summary(run: Run) -> None
     assert run.reported == ["error", "failed", "invalid", "passed"]
 
 
+def test_of_many_that_did_not_pass_the_first_are_shown_and_all_are_counted(run: Run) -> None:
+    assert run(*["failed"] * 990, *["error"] * 20, "passed") == 4
+    assert run.lines[-7:] == [
+        "✗ error",
+        "… and 10 more that did not pass: a report has them all (--jsonl FILE)",
+        "Pass rate: 1/1011 (0.1%)",
+        "✓ Passed: 1",
+        "✗ Failed: 990",
+        "✗ Errors: 20",
+        "That makes 1011",
+    ]
+    assert sum(line.startswith("✗ ") for line in run.lines) == 1_002
+    assert run.reported is not None
+    assert len(run.reported) == 1_011
+
+
 def test_the_gate_is_the_threshold(run: Run) -> None:
     assert run("passed", "failed", threshold=50) == 0
     assert run("passed", "failed", threshold=50.1) == 4
@@ -162,9 +179,11 @@ def test_another_failure_goes_through(run: Run) -> None:
     assert run.reported is None
 
 
-def test_results_that_stop_for_a_reason_leave_the_gate_undecided(run: Run) -> None:
-    assert run("passed", RunStoppedError("it would cost too much"), "passed") == 4
-    assert run.lines[-1] == "Stopped: 1 of 3 came: it would cost too much"
+@pytest.mark.parametrize("stop", [RunStoppedError("it would cost too much"), WorkersLostError("it is gone", "x_y")])
+def test_results_that_stop_for_a_reason_leave_the_gate_undecided(run: Run, stop: Exception) -> None:
+    assert run("passed", stop, "passed") == 4
+    assert run.lines[-1] == f"Stopped: 1 of 3 came: {stop}"
+    assert run.recorder.events[-1] == ("interrupted", 4)
     assert run.interrupted
 
 

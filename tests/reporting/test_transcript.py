@@ -52,6 +52,51 @@ def test_messages_of_a_model_and_words_of_a_judge() -> None:
     ]
 
 
+def test_messages_and_steps_read_as_they_were_said() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "shell", "arguments": '{"command": "ls"}'}}
+    conversation = [
+        {"role": "user", "content": "Count\nthem."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "name": "shell", "content": "a b\x1b[2J"},
+    ]
+    steps = [{"action": {"action_type": "shell", "command": "ls"}, "feedback": {"done": False, "message": "a b"}}]
+    trace = {"conversation": conversation, "execution_trace": steps}
+    assert section("Conversation with the model (3)", trace=trace).text == (
+        'user: Count\nthem.\n\nassistant:\n  → shell({"command": "ls"})\n\ntool (shell): a b\\x1b[2J'
+    )
+    assert section("Steps (1)", trace=trace, response="42").text == 'shell {"command": "ls"}\n  → a b'
+
+
+def test_messages_and_steps_of_odd_forms_are_shown_as_they_are() -> None:
+    odd = [
+        None,
+        "text",
+        7,
+        {},
+        {"content": [1]},
+        {"role": "a", "tool_calls": 3},
+        {"tool_calls": [None, {"function": 1}]},
+    ]
+    steps = [None, "ls", {}, {"action": None, "feedback": None}, {"action": {}, "feedback": {}}]
+    assert section("Conversation with the model (7)", trace={"conversation": odd}).text
+    assert section("Steps (5)", trace={"execution_trace": steps}, response="42").text
+
+
+def test_of_many_messages_the_first_are_shown() -> None:
+    trace = {"conversation": [{"role": "user", "content": str(number)} for number in range(300)]}
+    text = section("Conversation with the model (300)", trace=trace).text or ""
+    assert text.endswith("user: 99\n\n… and 200 more")
+
+
+def test_why_a_record_is_not_shown_is_said() -> None:
+    assert section("Record", trace={"record": {}, "problem": "it has gone"}).text == "it has gone"
+
+
+def test_a_task_and_an_answer_are_plain_text() -> None:
+    assert section("Task", request="Count them.", response="42").text == "Count them."
+    assert section("Answer", request="Count them.", response="42").text == "42"
+
+
 def test_a_case_without_a_transcript_has_no_sections() -> None:
     assert titles(request=None, response=None) == []
 
@@ -73,3 +118,52 @@ def test_many_calls_are_cut() -> None:
 
 def test_control_characters_are_written_out_and_line_breaks_stay() -> None:
     assert visible("a\r\nb\x1b[31m\u202ec\ud800") == "a\nb\\x1b[31m\\u202ec\\ud800"
+
+
+def test_calls_stand_with_their_answers_and_once() -> None:
+    step = {
+        "action": {"action_type": "check_warranty", "serial_number": "SN1"},
+        "feedback": {"done": False, "message": '{"status": "valid"}'},
+    }
+    case = sample_reports.case(trace={"execution_trace": [step]})
+    (calls,) = [each for each in sections(case) if each.title.startswith(("Calls", "Steps"))]
+    assert (calls.title, calls.text) == (
+        "Calls (1)",
+        'check_warranty {"serial_number": "SN1"}\n  → {"status": "valid"}',
+    )
+
+
+def test_every_check_is_told_with_what_was_expected_and_what_came() -> None:
+    checks = [
+        {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
+        {
+            "name": "response_body",
+            "passed": False,
+            "expected": "'a'",
+            "actual": "'b'\x1b",
+            "reason": "missing",
+        },
+    ]
+    case = sample_reports.case(judgement={"checks": checks, "feedback": "fine"})
+    told = {each.title: each for each in sections(case)}
+    assert told["Checks (1 of 2 passed)"].text == (
+        "✓ email_sent: True\n✗ response_body: missing\n    expected: 'a'\n    actual: 'b'\\x1b"
+    )
+    assert told["Judge"].fields == (("feedback", "fine"),)
+
+
+def test_an_endless_check_is_cut() -> None:
+    checks = [{"name": "a", "passed": False, "expected": "x" * 1_000_000, "actual": "y" * 1_000_000, "reason": "z"}]
+    (told,) = [each for each in sections(sample_reports.case(judgement={"checks": checks})) if each.role == "checks"]
+    assert told.text is not None
+    assert len(told.text) < 5_000
+
+
+def test_how_the_mail_was_read_stands_behind_the_mail() -> None:
+    read = {"language": "en", "topic": "warranty", "numbers": ["SN12345"], "number_kind": "serial_number"}
+    case = sample_reports.case(trace={"read": read})
+    assert [part.title for part in sections(case)][:3] == ["Mail", "Read", "Calls (2)"]
+    (told,) = [part for part in sections(case) if part.title == "Read"]
+    assert told.fields[:2] == (("language", "en"), ("topic", "warranty"))
+    assert told.fields[2][0] == "serial number"
+    assert told.fields[2][1].startswith("SN12345, in 'Hi, I need to check")

@@ -12,6 +12,7 @@ from guarantee_email_agent.store.comparison import Comparison, compare_runs, fin
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Input, InputSet, NewResult
 from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.run_writer import RunEnd
 
 
 @pytest.fixture
@@ -65,6 +66,25 @@ def test_a_part_of_the_suite_has_removed_nothing(runs: StoredRuns) -> None:
     with RunStore(runs.file) as store:
         found = compare_runs(store, store.runs()[1], store.runs()[0])
     assert (found.removed, names(found.not_selected), found.regressions) == ((), ["valid_warranty_002"], [])
+
+
+@pytest.mark.parametrize(("outcome", "state"), [("interrupted", "interrupted"), (None, "going on")])
+def test_what_a_run_has_not_reached_is_not_gone(runs: StoredRuns, outcome: str | None, state: str) -> None:
+    runs.write(1, [result(1), result(2), result(3, "failed")], "failed", 4)
+    writer = runs.begin(2, at_once=True, planned=4)
+    writer.add(result(1))
+    if outcome == "interrupted":
+        writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
+    with RunStore(runs.file) as store:
+        found = compare_runs(store, store.runs()[1], store.runs()[0])
+        back = compare_runs(store, store.runs()[0], store.runs()[1])
+    assert (found.run.state, found.run.total) == (state, 1)
+    assert (found.removed, names(found.not_reached)) == ((), ["valid_warranty_002", "valid_warranty_003"])
+    assert (found.regressions, found.missing, found.shows_no_regression) == ([], 3, False)
+    assert (back.added, names(back.not_reached_before)) == ((), ["valid_warranty_002", "valid_warranty_003"])
+    assert back.shows_no_regression
+    if outcome is None:
+        writer.finish(RunEnd("interrupted", 130, "2026-01-18T10:00:01Z", 1.0))
 
 
 def test_other_replies_are_told_and_equal_ones_are_not(runs: StoredRuns) -> None:

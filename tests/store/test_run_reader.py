@@ -7,7 +7,8 @@ from stored_runs import StoredRuns, new_run, result
 
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import Input, InputSet
-from guarantee_email_agent.store.run_reader import ResultFilter, RunStore, StoredResult, SuiteKey
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, SuiteKey
 
 KEY = SuiteKey("eval", "evals/scenarios", llm="offline")
 

@@ -13,9 +13,11 @@ from stored_runs import StoredRuns, new_run, result
 
 from guarantee_email_agent.store import run_writer
 from guarantee_email_agent.store.database import StoreError
+from guarantee_email_agent.store.owners import RunOwners
 from guarantee_email_agent.store.records import Check, Input, InputSet, Usage
-from guarantee_email_agent.store.run_reader import RunStore, SuiteKey
+from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.store.run_writer import RunEnd, RunWriter
+from guarantee_email_agent.store.stored_records import SuiteKey
 
 END = RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.5, ("0123abc", True))
 
@@ -103,8 +105,7 @@ def test_results_that_are_paid_for_are_there_at_once(runs: StoredRuns) -> None:
     with RunStore(runs.file) as store:
         run = store.find_run("last")
         assert [each.position for each in store.results(run)] == [1]
-        assert run.outcome is None
-        assert store.is_going_on(run)
+        assert (run.outcome, run.state, store.with_counts(run).total) == (None, "going on", 1)
     writer.finish(END)
 
 
@@ -144,13 +145,41 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert died.returncode == -signal.SIGKILL
     with RunStore(runs.file) as store:
         killed = store.find_run("last")
-        assert killed.outcome is None
-        assert not store.is_going_on(killed)
+        assert (killed.outcome, killed.exit_code, killed.total, killed.passed) == ("interrupted", None, 1, 1)
         assert store.last_interrupted(killed.key) == killed
     runs.write(2, [])
     with RunStore(runs.file) as store:
         killed = store.find_run(killed.id)
         assert (killed.outcome, killed.exit_code, killed.total, killed.passed) == ("interrupted", None, 1, 1)
+
+
+def test_an_interrupted_run_goes_on_in_one_process_alone(runs: StoredRuns) -> None:
+    runs.write(1, [result(1)], "interrupted", 130, planned=2)
+
+    def resume() -> RunWriter:
+        return RunWriter(runs.file, new_run(1), runs.warnings.append, resume=(1, {1: 1}))
+
+    first = resume()
+    with pytest.raises(StoreError, match="another process has resumed or deleted the run just now") as caught:
+        resume()
+    assert (caught.value.code, caught.value.exit_code) == ("store_resumed_elsewhere", 2)
+    first.add(result(2))
+    first.finish(END)
+    with pytest.raises(StoreError, match="another process has resumed"):
+        resume()
+    with RunStore(runs.file) as store:
+        (run,) = store.runs()
+        assert (run.outcome, run.total) == ("passed", 2)
+
+
+def test_a_run_that_cannot_begin_leaves_its_number_to_the_next(runs: StoredRuns) -> None:
+    runs.write(1, [])
+    with pytest.raises(StoreError):
+        runs.begin(2, id=new_run(1).id)
+    assert not RunOwners.beside(runs.file).is_alive(2)
+    writer = runs.begin(3)
+    assert (writer.number, RunOwners.beside(runs.file).is_alive(2)) == (2, True)
+    writer.finish(END)
 
 
 def test_two_runs_at_once_do_not_get_in_each_others_way(runs: StoredRuns) -> None:

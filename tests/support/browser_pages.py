@@ -1,4 +1,4 @@
-"""Pages in a real browser, opened from disk: scripts run, sizes and colour schemes set, pictures taken."""
+"""Pages in a real browser, from disk or from a server: scripts run, sizes and colour schemes set, pictures taken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,8 @@ class Browser:
 
         return self._runner.run(answer())
 
-    def open(self, file: Path, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
-        """Returns once the page is loaded."""
+    def open(self, page: Path | str, *, width: int = 1280, dark: bool = False, scripts: bool = True) -> None:
+        """page: a file, or an address. Returns once it is loaded."""
         for domain in ("Page", "Log", "Runtime", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
@@ -59,13 +59,19 @@ class Browser:
         self.complaints.clear()
         self.requests.clear()
 
-        async def navigate() -> None:
-            self._loaded = asyncio.Event()
-            async with asyncio.timeout(_DEADLINE_S):
-                await self._tools.call("Page.navigate", self._session, url=file.absolute().as_uri())
-                await self._loaded.wait()
+        address = page if isinstance(page, str) else page.absolute().as_uri()
+        self.follow(lambda: self.call("Page.navigate", url=address))
 
-        self._runner.run(navigate())
+    def follow(self, act: Callable[[], object]) -> None:
+        """Do what leads to another page, and return once that is loaded."""
+        self._loaded = asyncio.Event()
+        act()
+
+        async def wait(loaded: asyncio.Event) -> None:
+            async with asyncio.timeout(_DEADLINE_S):
+                await loaded.wait()
+
+        self._runner.run(wait(self._loaded))
 
     def evaluate(self, expression: str) -> Any:
         """The value of JavaScript in the page, which its own policy does not forbid."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from scenario_folder import ROOT, ScenarioFolder
 
 from guarantee_email_agent.config.loader import load_config
-from guarantee_email_agent.eval import suite as suite_module
 from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.store.records import KeptRun
-from guarantee_email_agent.store.run_reader import RunStore, StoredResult
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.stored_records import StoredResult
 
 
 class KeptSuite(ScenarioFolder):
@@ -39,14 +41,12 @@ class KeptSuite(ScenarioFolder):
 
     def run_until(self, count: int, **options: Any) -> int:
         """A run that Ctrl-C stops after so many scenarios."""
-        whole = suite_module._run_one_by_one
+        whole = OfflineRun.one_by_one
 
-        def stopped(*arguments: Any) -> Iterator[EvalResult]:
-            results = whole(*arguments)
-            for _ in range(count):
-                yield next(results)
+        def stopped(run: OfflineRun, files: Sequence[str]) -> Iterator[EvalResult]:
+            yield from islice(whole(run, files), count)
             raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(suite_module, "_run_one_by_one", stopped)
+            patch.setattr(OfflineRun, "one_by_one", stopped)
             return self.run(**options)

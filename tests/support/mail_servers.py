@@ -304,6 +304,7 @@ class MailServers:
         for part in ("new", "cur"):
             for path in (self.root / "customers/Maildir" / part).glob("*"):
                 path.unlink()
+        self.remove_folder("guarantee-email-agent")  # whoever comes next has a ledger of its own
 
     def wait_until_sent(self, timeout_s: float = 30.0) -> None:
         """Wait until Postfix holds no mail any more."""

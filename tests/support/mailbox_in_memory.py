@@ -26,7 +26,7 @@ from guarantee_email_agent.integrations.ports import (
     SentState,
 )
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.utils.clock import SkippingClock
+from guarantee_email_agent.utils.clock import SkippingClock, count_wait
 from guarantee_email_agent.utils.errors import IntegrationError
 
 KEY = b"a key for tests"
@@ -164,9 +164,11 @@ class Warranties:
         self.errors: list[Exception] = []
         self.hangs = False
         self.calls = 0
+        self.held_back_s = 0.0  # as if a rate limit had held a call back for so long
 
     async def check_warranty(self, serial_number: str) -> Mapping[str, Any]:
         self.calls += 1
+        count_wait(self.held_back_s)
         if self.hangs:
             await asyncio.Event().wait()
         if self.errors:

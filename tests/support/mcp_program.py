@@ -13,6 +13,8 @@ from typing import Any, Self
 from anyio.from_thread import start_blocking_portal
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
+
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
@@ -119,9 +121,10 @@ class McpProgram:
     def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The structured content of a result. Raises CallError."""
         result = self._portal.call(self._session.call_tool, tool, arguments)
-        assert result.structured_content is not None
         if result.is_error:
-            raise CallError(result.structured_content["error"], result.content[0].text)
+            assert result.structured_content is None  # which clients hold against the schema of an answer
+            raise CallError(result.meta[ERROR_META_KEY], result.content[0].text)
+        assert result.structured_content is not None
         return dict(result.structured_content)
 
     def start_call(self, tool: str, /, **arguments: Any) -> Any:

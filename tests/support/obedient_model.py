@@ -34,7 +34,7 @@ class ObedientModel(ModelClient):
     topic: str = ""
 
     async def create(self, *, messages: Any, tools: Any, tool_choice: Any, **_: Any) -> Message:
-        (tool,) = tools
+        tool = next(each for each in tools if each["name"] == tool_choice["name"])
         answer = self._fill(
             tool["input_schema"],
             _pieces_of_mail(messages[0]["content"].partition("<mail>\n")[2].partition("\n</mail>")[0]),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from math import inf
 from typing import Any, Final, TypeAlias
 
@@ -17,7 +18,7 @@ from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, Wor
 from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
-from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,9 @@ PAGE_SIZE: Final = 500
 
 MAX_WAIT_S: Final = 3600.0
 """Limit of the mail server's tool."""
+
+OWNER_CHECK_S: Final = 15.0
+"""How long another ledger may have taken over before its predecessor's agents notice."""
 
 OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 """While the inbox, the ledger or a service is down."""
@@ -44,7 +48,8 @@ class Daemon:
     """The main loop. `finished` counts mails by how they ended; `unfinished` has those that did not, by their ids.
 
     stop: once it is set, no mail is started. on_result: called with the result of each mail. answer_since: when the
-    oldest mail that is answered may have come, in seconds since 1970.
+    oldest mail that is answered may have come, in seconds since 1970. require_ours: asked now and then; raises
+    ConfigurationError once the mailbox is served with another ledger, which ends the agent.
     """
 
     def __init__(
@@ -54,12 +59,14 @@ class Daemon:
         stop: asyncio.Event,
         on_result: ResultCallback | None = None,
         answer_since: float = 0.0,
+        require_ours: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.worker = worker
         self.finished: Counter[Disposition] = Counter()
         self.unfinished: dict[str, Disposition] = {}
         self._clock, self._stop, self._on_result = clock, stop, on_result
         self._answer_since = answer_since
+        self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
         self._poll_s = worker.settings.poll_interval_s
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -76,11 +83,9 @@ class Daemon:
         """
         self._draining = True
         async with self._cancelling_tasks():
-            # What was busy in the first round may have been so because of a second copy of the same mail.
-            for _ in range(2):
-                for mail, disposition in self.unfinished.items():
-                    if disposition == "busy":
-                        del self._not_before[mail]
+            for round_number in count():
+                if round_number and not self._free_for_another_round(with_busy=round_number == 1):
+                    break
                 try:
                     while await self._poll() and not self._stop.is_set():
                         await self._wait_for_slot(1)
@@ -92,6 +97,20 @@ class Daemon:
             logger.warning("A service is down; the mails that are left stay unprocessed")
         return not self.unfinished
 
+    def _free_for_another_round(self, *, with_busy: bool) -> bool:
+        """Let a drain try mails again, until MAX_OUTAGES in a row; whether there are any.
+
+        What was busy may have been so because of a second copy of the same mail. A service that was down for one mail
+        may answer the next, if only by the templates that stand in for a language model.
+        """
+        again = {"busy"} if with_busy else set()
+        if self._outages < MAX_OUTAGES:
+            again.add("outage")
+        mails = [mail for mail, disposition in self.unfinished.items() if disposition in again]
+        for mail in mails:
+            self._not_before.pop(mail, None)
+        return bool(mails) and not self._stop.is_set()
+
     async def run(self) -> None:
         """Process mails until stopped; those in progress then have SHUTDOWN_TIMEOUT_S to finish."""
         failed_polls = 0
@@ -101,6 +120,8 @@ class Daemon:
                     if not await self._poll_until_stopped():
                         await self._wait_for_work()
                     failed_polls = 0
+                except ConfigurationError:
+                    raise
                 except AgentError as error:
                     failed_polls += 1
                     pause_s = OUTAGE_BACKOFF.delay_s(failed_polls)
@@ -135,6 +156,9 @@ class Daemon:
         now = self._clock.monotonic()
         self._not_before = {mail: moment for mail, moment in self._not_before.items() if self._draining or moment > now}
         self._finished_ids.clear()
+        if self._require_ours is not None and now >= self._ours_until:
+            await self._require_ours()
+            self._ours_until = now + OWNER_CHECK_S
         listed_at = await asyncio.to_thread(self.worker.ledger.time)
         limit = min(PAGE_SIZE + 2 * len(self._not_before) + len(self._tasks), MAX_LISTED)
         entries = await self.worker.mailbox.list_unprocessed(limit, self._inbox_filter(listed_at))

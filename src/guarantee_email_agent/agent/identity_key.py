@@ -35,6 +35,17 @@ def identity_key(config: Config) -> bytes:
     return _key_from_file(Path(location))
 
 
+def known_identity_key(config: Config) -> bytes | None:
+    """The same, and nothing is written: None where it would be made."""
+    if config.secrets.ledger_key is None:
+        location = config.secrets.ledger_url or config.agent.ledger
+        ledger = Path(location)
+        can_be_made = "://" not in location and os.access(ledger.absolute().parent, os.W_OK)  # else it says why not
+        if can_be_made and not _key_file(ledger).exists() and not _has_content(ledger):
+            return None
+    return identity_key(config)
+
+
 def key_of_mailbox(mailbox_name: str, key: bytes) -> str:
     """What the ledger knows a mailbox by."""
     return content_identity(f"mailbox {mailbox_name}".encode(), key)
@@ -46,11 +57,11 @@ def key_of_location(mailbox_name: str, mail_id: str, key: bytes) -> str:
 
 
 def _key_from_file(ledger: Path) -> bytes:
-    file = ledger.with_name(f"{ledger.name}.key")
+    file = _key_file(ledger)
     try:
         if not file.exists():
             # Another agent that starts at this moment makes the key first, and then the ledger.
-            if ledger.exists() and ledger.stat().st_size > 0 and not file.exists():
+            if _has_content(ledger) and not file.exists():
                 raise ConfigurationError(
                     f"{file} is missing, without which every mail would look new. Restore it from a backup, set "
                     "LEDGER_KEY, or name another ledger",
@@ -69,6 +80,14 @@ def _key_from_file(ledger: Path) -> bytes:
     if len(key) != _KEY_BYTES:
         raise ConfigurationError(f"{file} holds no key. Restore it from a backup", "ledger_no_key")
     return key
+
+
+def _key_file(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.key")
+
+
+def _has_content(ledger: Path) -> bool:
+    return ledger.exists() and ledger.stat().st_size > 0
 
 
 def _create_key(file: Path) -> None:

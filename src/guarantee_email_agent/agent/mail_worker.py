@@ -10,8 +10,10 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
+from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
 from guarantee_email_agent.email.parsing.email import Email
@@ -21,7 +23,9 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, Outcome, SentState
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
+from guarantee_email_agent.ledger.tables import BY_TEMPLATE
 from guarantee_email_agent.llm.usage import MeteredModel
+from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -34,6 +38,9 @@ is deleted or dealt with by a person."""
 RETRY_BACKOFF = Backoff(30.0, longest_s=3600.0)
 AMBIGUOUS_RETRY_BACKOFF = Backoff(300.0, growth=12.0, longest_s=3600.0)
 """For a failure that may be a service's: if it is, that is known by the second retry."""
+
+NEIGHBOUR_CHECK_S = 5.0
+"""How often an agent on the same machine is looked after while it works on a mail that we were to process."""
 
 LARGE_BYTES = 2_000_000
 """Parsing takes fifteen times the size of a mail, so larger ones are processed one at a time."""
@@ -62,7 +69,8 @@ class MailWorker:
     copy_wait_s: seconds after which a reply not found counts as not sent; lease_s has to be longer than that and
     mail_budget_s together. mailbox_name: ids are unique in one mailbox only, and agents on several may share a ledger.
     owner: names this process in the ledger. exclusive: held for mails that could crash the process, large ones and
-    those that failed.
+    those that failed. has_live_model: then an answer without it is marked as one by template.
+    max_cost_usd: of the language model in a day.
     """
 
     mailbox: Mailbox
@@ -73,6 +81,8 @@ class MailWorker:
     mailbox_name: str
     owner: str
     exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
+    has_live_model: bool = False
+    max_cost_usd: float | None = None
 
     async def work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         """Process one mail; without an outcome it stays in the inbox as it was. Raises nothing that is an AgentError.
@@ -95,6 +105,8 @@ class MailWorker:
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
         state = await asyncio.to_thread(self.ledger.state, location_key)
+        if isinstance(state, Busy) and await self._free_if_ended(entry, state):
+            state = await asyncio.to_thread(self.ledger.state, location_key)
         if state is not None and not isinstance(state, Free):
             return await self._resume(entry, location_key, state, listed_at)
         risky = entry.size > LARGE_BYTES or (state is not None and state.attempts > 0)
@@ -119,14 +131,34 @@ class MailWorker:
                     await self._release(claim, "stopped", RETRY_BACKOFF.first_s, counts=False)
                 raise
 
+    async def _free_if_ended(self, entry: InboxEntry, state: Busy) -> bool:
+        """Whether the mail was freed since the agent that claimed it, on this machine, was killed.
+
+        A reply that its mail server may still be sending is waited for: its proof may come late.
+        """
+        if not has_ended(state.owner):
+            return False
+        sending = self.copy_wait_s == 0
+        if not await asyncio.to_thread(self.ledger.free, state.mail_key, state.owner, sending=sending):
+            return False
+        logger.warning("Email %s is free again: the agent that claimed it, %s, runs no more", entry.id, state.owner)
+        return True
+
     async def _resume(
         self, entry: InboxEntry, location_key: str, state: Busy | Waiting | Done, listed_at: float
     ) -> WorkResult:
         """The result of a mail that the ledger does not let us claim."""
-        if not isinstance(state, Done):
-            return WorkResult("busy" if isinstance(state, Busy) else "waiting", state.retry_in_s)
+        if isinstance(state, Busy):
+            # Whether an agent on this machine still runs can be seen before its lease is over.
+            retry_s = min(state.retry_in_s, NEIGHBOUR_CHECK_S) if is_on_this_machine(state.owner) else state.retry_in_s
+            return WorkResult("busy", retry_s)
+        if isinstance(state, Waiting):
+            return WorkResult("waiting", state.retry_in_s)
         # The agent died before it could set the mark, or the mail came twice, or staff removed the mark.
         if state.marked and state.outcome in ("handed_over", "quarantined", "unknown"):
+            # Times alone do not tell: an agent may stand still for long after it listed the mail, and clocks go back.
+            if not await self.mailbox.is_waiting(entry.id, self.settings.skip_seen):
+                return WorkResult(state.outcome)
             if not await asyncio.to_thread(self.ledger.reopen, location_key, listed_at=listed_at):
                 return WorkResult("waiting", RETRY_BACKOFF.first_s)  # the list may be older than the mark
             logger.info("Email %s is processed again: its mark was removed", entry.id)
@@ -203,7 +235,9 @@ class MailWorker:
         return await self._finish(entry, claim, "drafted" if is_draft else "answered", "proved")
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
-        model = MeteredModel(self.processor.llm)
+        live = self.processor.llm
+        limited = live if self.max_cost_usd is None else CostLimitedModel(live, self.ledger, self.max_cost_usd)
+        model = MeteredModel(limited)
         queued = MailInQueue(self.mailbox, entry.id, self.settings.skip_seen)
         processor = replace(
             self.processor,
@@ -213,21 +247,28 @@ class MailWorker:
             history=LedgerHistory(self.ledger, claim, self.settings.limits),
             opened_ticket_id=claim.ticket_id,
         )
-        try:
-            async with asyncio.timeout(self.settings.mail_budget_s):
-                result = await processor.process_email(mail, entry.received or None)
-        except TimeoutError:
-            where = f"after {self.settings.mail_budget_s:g} s"
-            return await self._retry_later(entry, claim, where, _OVER_BUDGET, counts=True)
+        budget_s = self.settings.mail_budget_s
+        with counted_waits() as held_back:
+            try:
+                async with asyncio.timeout(budget_s):
+                    result = await processor.process_email(mail, entry.received or None)
+            except TimeoutError:
+                # A mail is not to blame for what the model's rate limit took of its time.
+                is_slow = held_back.seconds < budget_s / 2
+                return await self._retry_later(entry, claim, f"after {budget_s:g} s", _OVER_BUDGET, counts=is_slow)
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
-            return await self._finish_processed(entry, claim, result)
+            by_template = self.has_live_model and model.offline_calls > 0
+            return await self._finish_processed(entry, claim, result, by_template=by_template)
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
         if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
+        if code == OVER_COST_LIMIT:
+            logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id)
+            return await self._finish(entry, claim, "handed_over", code)
         if code == NOT_WAITING:
             ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
             logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
@@ -237,7 +278,9 @@ class MailWorker:
         outage = step == "instructions" or result.error_details.get("outage")
         return await self._retry_later(entry, claim, f"in step {step}", code, counts=not outage)
 
-    async def _finish_processed(self, entry: InboxEntry, claim: Claim, result: ProcessingResult) -> WorkResult:
+    async def _finish_processed(
+        self, entry: InboxEntry, claim: Claim, result: ProcessingResult, *, by_template: bool
+    ) -> WorkResult:
         took_ms, would_be = result.processing_time_ms, "would be " if self._observes else ""
         scenario = str(result.scenario_used)
         if result.hand_over_reasons:
@@ -247,12 +290,13 @@ class MailWorker:
         if result.skip_reason:
             logger.info("Email %snot answered: %s (%s) in %d ms", would_be, entry.id, result.skip_reason, took_ms)
             return await self._finish(entry, claim, "not_answered", "no_reply")
+        told, code = (f"{scenario}, by template", f"{scenario}{BY_TEMPLATE}") if by_template else (scenario, scenario)
         if result.drafted:
-            logger.info("Reply drafted: %s (%s) in %d ms", entry.id, scenario, took_ms)
-            return await self._finish(entry, claim, "drafted", scenario)
+            logger.info("Reply drafted: %s (%s) in %d ms", entry.id, told, took_ms)
+            return await self._finish(entry, claim, "drafted", code)
         ticket = f", ticket {result.ticket_id}" if result.ticket_id else ", a ticket" if result.ticket_fields else ""
-        logger.info("Email %sanswered: %s (%s%s) in %d ms", would_be, entry.id, scenario, ticket, took_ms)
-        return await self._finish(entry, claim, "answered", scenario)
+        logger.info("Email %sanswered: %s (%s%s) in %d ms", would_be, entry.id, told, ticket, took_ms)
+        return await self._finish(entry, claim, "answered", code)
 
     async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""

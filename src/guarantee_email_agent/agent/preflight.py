@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, key_of_mailbox
+from guarantee_email_agent.agent.cost_limit import check_price
+from guarantee_email_agent.agent.file_owners import owned_by_their_folders
+from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox, known_identity_key
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
-from guarantee_email_agent.agent.startup import connection_problem, mailbox_name
+from guarantee_email_agent.agent.startup import connection_problem, mailbox_name, require_owner
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
@@ -28,7 +31,8 @@ from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
-from guarantee_email_agent.llm.provider import check_connection, language_model
+from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
+from guarantee_email_agent.llm.rate_limit_headers import LimitKind
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
@@ -74,12 +78,15 @@ def check_all(config_file: Path | None, out: TextStream, *, inbox: bool, mode: M
     if mode is not None:
         config = replace(config, agent=replace(config.agent, mode=mode))
     report.passed("Configuration", str(config.source or "built-in defaults"))
-    asyncio.run(_check(config, report, inbox))
+    with owned_by_their_folders(config):
+        asyncio.run(_check(config, report, inbox))
     return report.exit_code
 
 
 async def _check(config: Config, report: _Report, inbox: bool) -> None:
     _report_policy(config, report)
+    with report.checking("Language model"):
+        check_price(config.llm)
     if config.logging.file is not None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
@@ -96,15 +103,18 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.weak(part, sentence)
     with report.checking("Language model"):
         interpreter = InstructionInterpreter(lexicon_files(config).load)
-        async with aclosing(language_model(config, _CLOCK, interpreter)) as model:
+        limiter = mail_limiter(config, _CLOCK)
+        async with aclosing(language_model(config, _CLOCK, interpreter, limiter)) as model:
             await check_connection(model, config)
-        report.passed("Language model", "offline" if config.llm.provider == "offline" else config.llm.model)
+        _report_model(config, limiter.reported, report)
     key, ledger = b"", None
     with report.checking("Ledger"):
-        key = identity_key(config)
+        # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
         location = config.secrets.ledger_url or config.agent.ledger
-        ledger = open_ledger(location, key=key)
-        report.passed("Ledger", "LEDGER_URL" if config.secrets.ledger_url else location)
+        key = known_identity_key(config) or os.urandom(32)
+        ledger = open_ledger(location, key=key, create=False)
+        made = "" if ledger else " (the first run makes it)"
+        report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
     policy = AnswerPolicy.of(config)
     mail, warranty, ticketing = await asyncio.gather(
         _connect(
@@ -113,7 +123,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ),
         _connect(
             lambda: services.create_warranty_client(config, _CLOCK, os.environ),
-            lambda client: client.test_connection() if warranty_needed else _nothing_to_try(),
+            lambda client: _test_with_sample(client) if warranty_needed else _nothing_to_try(),
         ),
         _connect(
             lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
@@ -130,7 +140,10 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
             report.service(f"Look-up {name}", client, _describe(look_up.server, look_up.table))
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
         report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
-        if inbox and isinstance(mail, MailClient) and ledger is not None:
+        if config.agent.mode != "observe" and isinstance(mail, MailClient):
+            with report.checking("Mailbox"):
+                require_owner(await mail.find_owner(), await asyncio.to_thread(ledger.id) if ledger else "a new one")
+        if inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, key, report)
     finally:
         await asyncio.gather(
@@ -179,11 +192,15 @@ async def _connect_look_up(name: str, config: Config) -> services.LookUpClient |
     )
 
 
+async def _test_with_sample(client: services.WarrantyClient) -> bool:
+    return await client.test_connection() and await client.test_answer()
+
+
 async def _nothing_to_try() -> bool:
     return True
 
 
-async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
+async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, key: bytes, report: _Report) -> None:
     name = mailbox_name(config)
     try:
         inbox_filter = await asyncio.to_thread(_inbox_filter, config, ledger, key_of_mailbox(name, key))
@@ -194,6 +211,8 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger, key: by
     report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
         report.terminal.line(f"    {LABELS.get(outcome, outcome.replace('_', ' '))}: {count}")
+    if ledger is None:
+        return
     if handed_over := await asyncio.to_thread(ledger.count_handed_over):
         reasons = ", ".join(f"{reason or 'no reason'} {count}" for reason, count in handed_over.items())
         report.terminal.line(f"    handed over in the last 24 hours, by the first reason: {reasons}")
@@ -204,11 +223,24 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger, key: by
         report.terminal.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
-def _inbox_filter(config: Config, ledger: Ledger, mailbox_key: str) -> InboxFilter:
+def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> InboxFilter:
     """That of `run`; before the first start, that of a start now."""
-    now = ledger.time()
-    first_start = ledger.first_start_if_known(mailbox_key)
+    now = ledger.time() if ledger else datetime.now(UTC).timestamp()
+    first_start = ledger.first_start_if_known(mailbox_key) if ledger else None
     return inbox_filter(config.agent, answer_since(config.agent, now if first_start is None else first_start), now)
+
+
+def _report_model(config: Config, limits: Mapping[LimitKind, int], report: _Report) -> None:
+    """limits: a minute, as the API tells them."""
+    if config.llm.provider == "offline":
+        report.passed("Language model", "offline")
+        return
+    allows = f", {' and '.join(f'{limit:,} {kind}' for kind, limit in limits.items())} a minute" if limits else ""
+    report.passed("Language model", f"{config.llm.model}{allows}")
+    configured = {"requests": config.llm.requests_per_minute, "tokens": config.llm.tokens_per_minute}
+    for kind, limit in limits.items():
+        if (own := configured.get(kind)) is not None and own > limit:
+            report.weak("Language model", f"llm.{kind}_per_minute is {own:,.10g}, and the API allows {limit:,}")
 
 
 def _describe_mailbox(config: Config) -> str:

@@ -6,22 +6,24 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+from guarantee_email_agent.agent.cost_limit import check_price
 from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
 from guarantee_email_agent.email.processor import EmailProcessor
 from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
 from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
+from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.database import LedgerError
@@ -52,13 +54,16 @@ MODE_NOTES: Final[Mapping[Mode, str]] = {
 }
 
 
-def run_agent(config: Config, *, once: bool) -> int:
-    """The exit code. Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting."""
+def run_agent(config: Config, *, once: bool, take_over: bool = False) -> int:
+    """The exit code. take_over: serve the mailbox also where another ledger did.
+
+    Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting.
+    """
     _forbid_core_files()
-    return asyncio.run(_run(config, once))
+    return asyncio.run(_run(config, once, take_over))
 
 
-async def _run(config: Config, once: bool) -> int:
+async def _run(config: Config, once: bool, take_over: bool) -> int:
     stop, started = asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -71,7 +76,7 @@ async def _run(config: Config, once: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, on_sigterm)
     loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
     try:
-        async with open_daemon(config, stop) as (daemon, _):
+        async with open_daemon(config, stop, take_over=take_over) as (daemon, _):
             started.set()
             return await _watch(daemon, once)
     except asyncio.CancelledError:
@@ -119,7 +124,7 @@ async def _log_inbox(daemon: Daemon) -> None:
 
 @asynccontextmanager
 async def open_daemon(
-    config: Config, stop: asyncio.Event, on_result: ResultCallback | None = None
+    config: Config, stop: asyncio.Event, on_result: ResultCallback | None = None, *, take_over: bool = False
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
@@ -138,10 +143,18 @@ async def open_daemon(
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
         await _test_connections(services, AnswerPolicy.of(config), instructions.look_ups)
+        ledger_id = await asyncio.to_thread(ledger.id)
+
+        async def require_ours() -> None:
+            require_owner(await services.mail.find_owner(), ledger_id)
+
+        answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
+        if answers:
+            await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
         worker = _create_worker(config, services, model, ledger, key, clock)
         first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
         since = answer_since(config.agent, first_start)
-        yield Daemon(worker, clock, stop, on_result, since), services
+        yield Daemon(worker, clock, stop, on_result, since, require_ours if answers else None), services
 
 
 async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:
@@ -157,6 +170,26 @@ async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: 
         raise misconfigured[0]
     if problems:
         raise MCPConnectionError("\n".join(problem.message for problem in problems), problems[0].code)
+
+
+async def _claim_mailbox(mail: MailClient, ledger_id: str, *, take_over: bool) -> None:
+    """Raises ConfigurationError where the mailbox is served with another ledger."""
+    owner = await mail.claim(ledger_id)
+    if take_over and owner not in (None, ledger_id):
+        logger.warning("The mailbox was served with ledger %s; from now on it is served with %s", owner, ledger_id)
+        owner = await mail.claim(ledger_id, take_over=True)
+    require_owner(owner, ledger_id)
+
+
+def require_owner(owner: str | None, ledger_id: str) -> None:
+    """Raises ConfigurationError `mail_other_ledger` for an owner that is not this ledger."""
+    if owner not in (None, ledger_id):
+        raise ConfigurationError(
+            f"This mailbox is served with another ledger ({owner}; this one is {ledger_id}): each mail would be "
+            "answered twice. Use that ledger and its LEDGER_KEY (agent.ledger, LEDGER_URL), or, once its agents are "
+            "stopped for good, start once with `run --take-over`",
+            "mail_other_ledger",
+        )
 
 
 async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
@@ -185,6 +218,7 @@ def _create_worker(
             "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
             "config_invalid_value",
         )
+    check_price(config.llm)
     address = config.mailbox.from_address
     processor = EmailProcessor(
         mail=services.mail,
@@ -199,8 +233,18 @@ def _create_worker(
         identity_key=key,
         reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
     )
-    owner = f"{socket.gethostname()}:{os.getpid()}"
-    return MailWorker(services.mail, ledger, processor, config.agent, copy_wait_s, mailbox_name(config), owner)
+    name = mailbox_name(config)
+    return MailWorker(
+        services.mail,
+        ledger,
+        processor,
+        config.agent,
+        copy_wait_s,
+        name,
+        process_name(),
+        has_live_model=config.llm.provider != "offline",
+        max_cost_usd=config.llm.max_cost_per_day,
+    )
 
 
 def mailbox_name(config: Config) -> str:

@@ -27,7 +27,10 @@ from guarantee_email_agent.utils.errors import (
 
 logger = logging.getLogger(__name__)
 
-_COMMANDS: Final = ("eval", "run", "check", "grade", "solve", "answer", "capture", "init", "show", "compare", "stale")
+_COMMANDS: Final = (
+    *("eval", "run", "check", "grade", "solve", "answer", "capture", "init"),
+    *("show", "compare", "stale", "view"),
+)
 """As `--help` lists them; `add_NAME` in a module of that name says what each takes."""
 
 

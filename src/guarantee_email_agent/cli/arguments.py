@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -127,6 +128,23 @@ def add_report_options(parser: Parser, result: str) -> None:
             metavar="FILE",
             help=f"write {form.format(result=result)}; - is stdout",
         )
+
+
+def add_executor_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--executor",
+        type=_executor,
+        default="local",
+        metavar="EXECUTOR",
+        help="where the work is done: local, on this machine; ray, on the Ray cluster at $RAY_ADDRESS or running here; "
+        "ray://HOST:PORT, on one that is reached through Ray Client (default: local)",
+    )
+
+
+def _executor(text: str) -> str:
+    if text not in ("local", "ray") and not re.fullmatch(r"ray://[^/\s@]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is none. Write local, ray or ray://HOST:PORT")
+    return text
 
 
 def add_allow_option(parser: Parser) -> None:
@@ -284,6 +302,7 @@ def _number(convert: Callable[[str], float], is_good: Callable[[float], bool], w
 
 percentage = _number(float, lambda number: 0 < number <= 100, "a percentage above 0 and up to 100")
 count = _number(int, lambda number: 1 <= number <= 10_000, "a whole number from 1 to 10000")
+port = _number(int, lambda number: 0 <= number <= 65_535, "a port from 0 to 65535")
 seconds = _number(float, lambda number: 0 < number <= 86_400, "seconds above 0 and up to 86400")
 tokens = _number(int, lambda number: number >= 1, "a whole number of at least 1")
 dollars = _number(float, lambda number: 0 < number < float("inf"), "US dollars above 0")

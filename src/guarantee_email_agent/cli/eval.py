@@ -7,10 +7,17 @@ import os
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.gc_pause import gc_paused
 from guarantee_email_agent.utils.signals import sigterm_as_ctrl_c
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
+    from guarantee_email_agent.config.settings import Config
+    from guarantee_email_agent.eval.options import EvalOptions
+    from guarantee_email_agent.reporting.github_actions import GitHubStep
 
 LLM_MODES = ("offline", "live", "record", "replay")
 
@@ -43,6 +50,7 @@ def add_eval(commands: arguments.Commands) -> None:
         "threshold, too",
     )
     parser.add_argument("--jobs", type=arguments.count, default=1, metavar="N", help="scenarios at a time (default: 1)")
+    arguments.add_executor_option(parser)
     parser.add_argument(
         "--repeat", type=arguments.count, default=1, metavar="K", help="run each scenario K times; all must pass"
     )
@@ -105,6 +113,11 @@ def add_eval(commands: arguments.Commands) -> None:
         help="go on with an interrupted run, by its id or the beginning of one (default: the last run of this suite); "
         "what it has is taken over, but for what changed since",
     )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="go on until Ctrl-C: after each save run what depends on the file, and print what is different",
+    )
     arguments.add_store_option(parser)
     arguments.add_verbose_option(parser)
 
@@ -115,30 +128,47 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from datetime import datetime
-
     with gc_paused():
-        from guarantee_email_agent.eval.options import EvalOptions
         from guarantee_email_agent.eval.suite import evaluate
 
-    started = datetime.now(UTC)
     config = arguments.load_config_and_log(options.config, options.verbose)
     with arguments.shown_results(options) as (stream, github):
-        code = evaluate(
-            arguments.options_as(
-                EvalOptions,
-                options,
-                directory=options.eval_dir or config.eval.test_suite_path,
-                threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
-                only=tuple(options.only),
-                kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
-                run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
-                started=arguments.iso_time(started),
-                github=github,
-            ),
-            config,
-            stream,
-        )
+        if options.watch:
+            code = _watch(options, config, stream)
+        else:
+            code = evaluate(_eval_options(options, config, github), config, stream)
     suite = config.eval if options.eval_dir is None else replace(config.eval, test_suite_path=options.eval_dir)
     arguments.show_built_in_files(replace(config, eval=suite))
     return code
+
+
+def _watch(options: argparse.Namespace, config: Config, stream: BrokenPipeSafeStream) -> int:
+    from guarantee_email_agent.config.loader import load_config
+    from guarantee_email_agent.eval.watch.suite_watch import watch_suite
+
+    loaded = iter([config])
+
+    def load() -> tuple[EvalOptions, Config]:
+        config = next(loaded, None) or load_config(options.config)
+        return _eval_options(options, config, None), config
+
+    return watch_suite(load, stream, stream.reader_has_left)
+
+
+def _eval_options(options: argparse.Namespace, config: Config, github: GitHubStep | None) -> EvalOptions:
+    from datetime import datetime
+
+    from guarantee_email_agent.eval.options import EvalOptions
+
+    started = datetime.now(UTC)
+    return arguments.options_as(
+        EvalOptions,
+        options,
+        directory=options.eval_dir or config.eval.test_suite_path,
+        threshold=options.threshold if options.threshold is not None else config.eval.pass_threshold,
+        only=tuple(options.only),
+        kept=arguments.kept_run(config.store, config.source, keep=not options.no_store),
+        run_id=f"{started:%Y%m%dT%H%M%S}-{os.urandom(4).hex()}",
+        started=arguments.iso_time(started),
+        github=github,
+    )

@@ -45,15 +45,22 @@ def add_run(commands: arguments.Commands) -> None:
         help="answer: send replies; drafts: store them for a person to send; observe: only log what would be done "
         "(default: agent.mode)",
     )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="serve a mailbox that was served with another ledger so far; stop the agents of that one before",
+    )
     parser.add_argument("--verbose", action="store_true", help="log at level DEBUG")
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.demo is not None:
-        for option in ("config", "mode"):
-            if getattr(options, option) is not None:
+        given = {"--config": options.config, "--mode": options.mode, "--take-over": options.take_over}
+        for option, value in given.items():
+            if value:
                 raise ConfigurationError(
-                    f"--demo brings a configuration of its own. Leave out --{option}, or --demo", "cli_demo_config"
+                    f"--demo brings a configuration and a mailbox of its own. Leave out {option}, or --demo",
+                    "cli_demo_config",
                 )
         with gc_paused():
             from guarantee_email_agent.agent.demo import demonstrate
@@ -72,4 +79,4 @@ def _run(options: argparse.Namespace) -> int:
     configure_logging(level, level, config.logging.file, config.logging.json, split_console=True)
     if (notice := arguments.built_in_files_notice(config)) is not None:
         logger.info("%s", notice)
-    return run_agent(config, once=options.once)
+    return run_agent(config, once=options.once, take_over=options.take_over)

@@ -10,7 +10,8 @@ from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.utils.errors import EXIT_SUCCESS
 
 if TYPE_CHECKING:
-    from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun
+    from guarantee_email_agent.store.run_reader import RunStore
+    from guarantee_email_agent.store.stored_records import StoredResult, StoredRun
 
 _EXIT_CODES = """\
 exit codes:
@@ -29,7 +30,8 @@ def add_show(commands: arguments.Commands) -> None:
         _run,
         purpose="a run of eval, grade or solve, or one result of it with everything that happened",
         description="Show a scenario or task of a run: the mail, how it was read, the calls with their answers, the "
-        "reply, the ticket, every check with what was expected and what came, what it took, and each repetition. "
+        "reply, the ticket, every check with what was expected and what came, what it took, and each repetition; of a "
+        "task the messages and steps of its record, where that still stands, and what the judge said. "
         "Without ID: the run, and what of it failed.",
         exit_codes=_EXIT_CODES,
     )
@@ -47,6 +49,7 @@ def add_show(commands: arguments.Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from guarantee_email_agent.judging.kept_record import with_record
     from guarantee_email_agent.reporting.comparison_report import json_run
     from guarantee_email_agent.reporting.report_files import write_json_report
     from guarantee_email_agent.reporting.result_view import json_result, print_result
@@ -60,14 +63,14 @@ def _run(options: argparse.Namespace) -> int:
     terminal = Terminal(arguments.results_stream(options))
     with arguments.open_run_store(options) as store:
         if options.list:
-            runs = store.runs(limit=_LISTED)
-            print_runs(store, runs, terminal)
+            runs = [store.with_counts(run) for run in store.runs(limit=_LISTED)]
+            print_runs(runs, terminal)
             report: object = [json_run(run) for run in runs]
         else:
             run, results = _find(store, options.names)
             if results:
-                print_result(store, run, results, terminal)
-                report = [json_result(store, result) for result in results] if options.json_file else []
+                print_result(store, run, results, terminal, with_record)
+                report = [json_result(store, result, with_record) for result in results] if options.json_file else []
             else:
                 print_run(store, run, terminal)
                 report = json_run_report(store, run) if options.json_file else []

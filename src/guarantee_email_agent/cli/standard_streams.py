@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,14 @@ class BrokenPipeSafeStream:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.encoding = stream.encoding
+
+    def reader_has_left(self) -> bool:
+        """Whether it is a pipe or a terminal at whose other end nobody is any more."""
+        if not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._stream.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(0))
 
     def isatty(self) -> bool:
         return self._stream.isatty()

@@ -72,7 +72,7 @@ def load_config(path: Path | None = None, environ: Mapping[str, str] | None = No
         agent=replace(config.agent, ledger=ledger if "://" in ledger else str(_absolute(folder, Path(ledger)))),
         instructions=InstructionSettings(paths["main"], paths["scenarios_dir"]),
         eval=replace(config.eval, test_suite_path=paths["test_suite_path"]),
-        secrets=_secrets(config, environment),
+        secrets=read_secrets(config, environment),
         source=source.file,
     )
 
@@ -234,7 +234,8 @@ def _dotenv(cwd: Path, issues: list[_Issue]) -> dict[str, str]:
     return values
 
 
-def _secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
+def read_secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
+    """What a configuration needs of the environment."""
     mcp = config.mcp
     servers = (mcp.gmail, mcp.warranty_api, mcp.ticketing_system, *(each.server for each in config.look_ups.values()))
     names = [name for server in servers for name in server.env]

@@ -177,9 +177,27 @@ class Llm:
         "Whether the model is made to answer through our tools; `false` asks for it only, for models that refuse to be "
         "made.",
     )
+    max_cost_per_day: float | None = number(
+        None,
+        "US dollars that all agents on one ledger may spend in a day (UTC); mails beyond are handed over. `null`: no "
+        "limit.",
+        0,
+        1_000_000,
+        above=True,
+    )
     max_tokens: int = number(1024, "Most tokens of one answer.", 1, 100_000)
     timeout_s: float = number(15.0, "Seconds that one call may take.", 0, 600, above=True)
     max_attempts: int = number(3, "Tries of one call, the first included.", 1, 10)
+    requests_per_minute: float | None = number(
+        None, "Requests that may be sent in a minute; by default what the API's headers say.", 0, 1_000_000, above=True
+    )
+    tokens_per_minute: float | None = number(
+        None,
+        "Tokens, input and output, that may be used in a minute; by default what the API's headers say.",
+        0,
+        1_000_000_000,
+        above=True,
+    )
     when_down: Literal["wait", "template"] = setting(
         "wait",
         "What becomes of mail while the model is down: `wait` leaves it unprocessed, `template` answers with the "

@@ -37,10 +37,12 @@ class ModelRequests:
 
     model: LanguageModel
     settings: ModelSettings
+    writes_freely: bool = False
+    """Whether a draft is asked for after the triage, and no choice."""
 
     async def triage(self, email: Email, instructions: Instructions, asked_for: str | None) -> Mapping[str, Any]:
         """`topic`, the numbers of each look-up, `hand_over`: candidates, of which code decides what they are worth."""
-        request = triage_request(email, instructions, asked_for)
+        request = triage_request(email, instructions, asked_for, before_draft=self.writes_freely)
         return await self._ask(request, lambda answer: is_triage(answer, instructions.topics, instructions.look_ups))
 
     async def choose_sentences(

@@ -98,7 +98,7 @@ class EmailProcessor:
 
     @property
     def _requests(self) -> ModelRequests:
-        return ModelRequests(self.llm, self.model)
+        return ModelRequests(self.llm, self.model, self.policy.reply_mode != "approved")
 
     async def process_email(self, raw_email: RawEmail, arrived_at: float | None = None) -> ProcessingResult:
         """Answer one mail, or say why not. Never raises; a failed mail stays unprocessed for the next attempt.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.utils.clock import Clock
 
 _CONNECT_TIMEOUT_S = 30.0
+_MAX_WAIT_S = 60.0  # somebody sits there and sees nothing of it
 _UNWRITABLE = "answer_report_unwritable"
 
 
@@ -105,7 +106,7 @@ async def _run_with_services(
         clients: dict[str, Any] = {}
         model = None
         if services.live:
-            model = live_model(config, clock)
+            model = live_model(config, clock, max_wait_s=_MAX_WAIT_S)
             stack.push_async_callback(model.aclose)
         for look_up in services.look_ups if services.source.ask else ():
             client = clients[look_up.name] = _look_up_client(look_up, config, clock)

@@ -13,7 +13,8 @@ from guarantee_email_agent.reporting.comparison_report import json_comparison, p
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
 from guarantee_email_agent.store.comparison import Comparison, compare_runs
 from guarantee_email_agent.store.database import StoreError
-from guarantee_email_agent.store.run_reader import GREEN, LAST, CaseOutcome, RunStore, StoredRun, SuiteKey
+from guarantee_email_agent.store.run_reader import GREEN, LAST, RunStore
+from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str])
         problem = None
         if run.command != "eval":
             problem = f"is one of {run.command}. Name a run of eval"
-        elif store.is_going_on(run):
+        elif run.outcome is None:
             problem = "still goes on. Name one that is over"
         elif run.total < run.planned:
             problem = f"was not finished: {run.total} of {run.planned} scenarios ran. Name a whole run"

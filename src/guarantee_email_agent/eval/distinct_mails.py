@@ -22,6 +22,7 @@ _NUMBER_PARTS: Final = re.compile(r"([0-9]+)|([a-z]+)|[!-/:-@\[-`{-~]+")
 _WORDS: Final = re.compile(r"\w+")
 _IGNORED_HEADERS: Final = frozenset({"date", "message-id", "received"})
 _MAX_NAME_WORDS: Final = 3
+_FINGERPRINT_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +41,40 @@ class DistinctMails:
 
 
 class MailCounter:
-    """Counts distinct mails as results come; it keeps 16 bytes of each."""
+    """Counts distinct mails as results come; it keeps 17 bytes of each result, not an object."""
 
     def __init__(self) -> None:
-        self._passed: dict[bytes, bool] = {}
+        # By the first byte, so that what is counted at a time is small, too.
+        self._results: dict[int, bytearray] = {}
+        self._counted: DistinctMails | None = None
 
     def add(self, result: EvalResult) -> None:
         mail = mail_fingerprint(result)
-        self._passed[mail] = result.passed and self._passed.get(mail, True)
+        results = self._results.setdefault(mail[0], bytearray())
+        results += mail
+        results.append(result.passed)
+        self._counted = None
 
     def count(self) -> DistinctMails:
-        return DistinctMails(len(self._passed), sum(self._passed.values()))
+        if self._counted is None:
+            total = passed = 0
+            for results in self._results.values():
+                mails: dict[bytes, bool] = {}
+                for start in range(0, len(results), _FINGERPRINT_BYTES + 1):
+                    end = start + _FINGERPRINT_BYTES
+                    mail = bytes(results[start:end])
+                    mails[mail] = bool(results[end]) and mails.get(mail, True)
+                total += len(mails)
+                passed += sum(mails.values())
+            self._counted = DistinctMails(total, passed)
+        return self._counted
 
 
 def mail_fingerprint(result: EvalResult) -> bytes:
     """16 bytes that are the same for copies; a file that cannot be used is a copy of none."""
     scenario = result.test_case
     met = ("invalid", scenario.file) if isinstance(scenario, InvalidScenario) else _what_the_agent_meets(scenario.input)
-    return hashlib.blake2b(repr(met).encode(errors="backslashreplace"), digest_size=16).digest()
+    return hashlib.blake2b(repr(met).encode(errors="backslashreplace"), digest_size=_FINGERPRINT_BYTES).digest()
 
 
 def _what_the_agent_meets(met: EvalInput) -> tuple[object, ...]:

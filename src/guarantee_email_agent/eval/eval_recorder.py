@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, without_password
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
@@ -35,7 +36,7 @@ class EvalRecorder:
         kept: KeptRun,
         run: NewRun,
         inputs: VerdictInputs,
-        files: Sequence[str],
+        files: ScenarioFiles,
         git: GitQuestion,
         *,
         at_once: bool,
@@ -43,7 +44,7 @@ class EvalRecorder:
     ) -> None:
         """files: of the scenarios, in the order of the run. earlier: of the run that goes on. Raises StoreError."""
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
-        self._positions = {file: position for position, file in enumerate(files, 1)}
+        self._files = files
         self._git: GitQuestion = git
         self._writer = RunWriter(
             kept.file,
@@ -95,7 +96,7 @@ class EvalRecorder:
             judgement["checks"] = list_checks(case, result)
         return NewResult(
             name=result.name,
-            position=self._positions.get(case.file or "", 0),
+            position=self._files.position(case.file or ""),
             repetition=repetition,
             verdict="invalid" if result.invalid else "passed" if result.passed else "failed",
             category=case.category,

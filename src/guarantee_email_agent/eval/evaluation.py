@@ -13,25 +13,31 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, get_args
 
 from guarantee_email_agent.config.loader import load_config
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
-from guarantee_email_agent.eval.gate import Gate, decide_gate
+from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.reporter import EvalReporter
 from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.eval.selection import select_scenarios
+from guarantee_email_agent.reporting.run_report import GateOutcome
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound, threshold_fraction
 from guarantee_email_agent.reporting.totals import Totals
 from guarantee_email_agent.utils.errors import ConfigurationError, EvalError
+from guarantee_email_agent.utils.text import printable
 
 logging.getLogger("guarantee_email_agent").addHandler(logging.NullHandler())  # Python would print what nobody handles
 
+if TYPE_CHECKING:
+    from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory
+
 Entry = EvalTestCase | InvalidScenario
+EvaluatedModel = Literal["offline", "live", "replay"]
 _CTRL_C_S: Final = 0.2
 
 
@@ -74,7 +80,7 @@ class Evaluation:
         return self.gate == "passed"
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> GateOutcome:
         mails = DistinctMails.of(self.results)
         return decide_gate(self.totals, mails, self.threshold, require_proof=self.require_proof).gate
 
@@ -93,34 +99,41 @@ class Evaluation:
         return stream.getvalue()
 
 
-def evaluate(
-    scenarios: str | Path | Iterable[Entry] | None = None,
-    *,
-    agent: str | Callable[[dict[str, Any]], object] | None = None,
-    config: Config | str | Path | None = None,
-    only: Sequence[str] = (),
-    threshold: float | None = None,
-    require_proof: bool = False,
-    repeat: int = 1,
-    jobs: int = 1,
-    agent_timeout_s: float = 60.0,
-) -> Evaluation:
+class EvaluateOptions(TypedDict, total=False):
+    """What `evaluate` and `evaluate_async` take by name; each may be left out.
+
+    agent: who is judged in place of ours: a function, `async` or not, that gets `email` and `mcp_servers`, or what
+    `--agent` takes. llm: who answers as our agent's language model: `offline` (the default), `live`, or `replay` of
+    what was recorded beside the folder. config: a file or what is loaded; None as for `eval`. only: as `--only`, of a
+    folder. threshold: percent; None for the configured one. require_proof: whether the bound has to reach it, too.
+    repeat: runs of each scenario, all of which have to pass. jobs: scenarios at a time, of an agent that is not ours or
+    a live model. agent_timeout_s: seconds that such an agent has for a scenario.
+    """
+
+    agent: str | Callable[[dict[str, Any]], object] | None
+    llm: EvaluatedModel
+    config: Config | str | Path | None
+    only: Sequence[str]
+    threshold: float | None
+    require_proof: bool
+    repeat: int
+    jobs: int
+    agent_timeout_s: float
+
+
+def evaluate(scenarios: str | Path | Iterable[Entry] | None = None, **options: Unpack[EvaluateOptions]) -> Evaluation:
     """Run a suite and judge it as `eval` does.
 
-    scenarios: a folder, a file, or scenarios; None for the folder of the configuration. agent: who is judged in place
-    of ours: a function, `async` or not, that gets `email` and `mcp_servers`, or what `--agent` takes. config: a file or
-    what is loaded; None as for `eval`. only: as `--only`, of a folder. threshold: percent; None for the configured one.
-    repeat: runs of each scenario, all of which have to pass. jobs: scenarios at a time of an agent that is not ours.
-    agent_timeout_s: seconds that such an agent has for a scenario.
+    scenarios: a folder, a file, or scenarios; None for the folder of the configuration. options: `EvaluateOptions`.
 
     Where an event loop runs it is blocked meanwhile: there, `await evaluate_async(…)`.
 
     Raises ConfigurationError, InstructionError and EvalError (no such folder, nothing selected) before a scenario runs,
     and ValueError for a number that makes no sense. What a scenario or an agent does is a result, never an exception.
     """
-    suite = _suite(scenarios, agent, config, only, threshold, require_proof, repeat, jobs, agent_timeout_s)
+    suite = _suite(scenarios, **options)
     stopping = threading.Event()
-    if suite.agent is None:
+    if suite.agent is None and suite.llm != "live":
         return suite.run(stopping, None)
     with ThreadPoolExecutor(1) as pool:  # its thread has no event loop yet, and gets no signals
         running = pool.submit(asyncio.run, _run(suite, stopping))
@@ -134,20 +147,10 @@ def evaluate(
 
 
 async def evaluate_async(
-    scenarios: str | Path | Iterable[Entry] | None = None,
-    *,
-    agent: str | Callable[[dict[str, Any]], object] | None = None,
-    config: Config | str | Path | None = None,
-    only: Sequence[str] = (),
-    threshold: float | None = None,
-    require_proof: bool = False,
-    repeat: int = 1,
-    jobs: int = 1,
-    agent_timeout_s: float = 60.0,
+    scenarios: str | Path | Iterable[Entry] | None = None, **options: Unpack[EvaluateOptions]
 ) -> Evaluation:
     """As `evaluate`, while the event loop goes on. An `async` agent runs in it; once cancelled, nothing more begins."""
-    suite = _suite(scenarios, agent, config, only, threshold, require_proof, repeat, jobs, agent_timeout_s)
-    return await _run(suite, threading.Event())
+    return await _run(_suite(scenarios, **options), threading.Event())
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ class _Suite:
     config: Config
     scenarios: str | tuple[Entry, ...]
     agent: str | Callable[[dict[str, Any]], object] | None
+    llm: EvaluatedModel
     only: Sequence[str]
     threshold: float
     require_proof: bool
@@ -178,12 +182,19 @@ class _Suite:
     def _results(
         self, stopping: threading.Event, loop: asyncio.AbstractEventLoop | None
     ) -> Generator[EvalResult, None, None]:
-        runner = EvalRunner(self.config)
+        make_model = self._replayed_model() if self.llm == "replay" else None
+        runner = EvalRunner(self.config, make_model=make_model)
         if self.agent is None or self.agent == "own":
             loader = EvalLoader(known=KnownNames.of(runner.check_instructions()))
         else:
             loader = EvalLoader(any_agent=True)
         entries = self._entries(loader)
+        if self.llm == "live":
+            from guarantee_email_agent.eval.live import LiveEvaluation  # an event loop, and the SDK
+
+            live = LiveEvaluation(self.config, None, repeat=self.repeat)
+            yield from live.results(entries, len(entries), jobs=self.jobs, repeat=self.repeat, records_dir=None)
+            return
         if self.agent is None:
             for entry in entries:
                 yield run_without_event_loop(runner.run_entry(entry, self.repeat))
@@ -195,6 +206,20 @@ class _Suite:
         agent = self.agent if isinstance(self.agent, str) else CallableAgent(self.agent, loop)
         outside = AgentEvaluation(self.config, AgentOptions(agent, timeout_s=self.agent_timeout_s), stopping)
         yield from outside.results(entries, len(entries), jobs=self.jobs, repeat=self.repeat, records_dir=None)
+
+    def _replayed_model(self) -> ScenarioModelFactory:
+        from guarantee_email_agent.eval.scenario_model import ReplayedModel, SuiteRecordings
+
+        if not isinstance(self.scenarios, str):
+            problem = "llm='replay' needs a folder or a file of scenarios: recordings stand beside it"
+            raise ConfigurationError(problem, "eval_recordings_not_found")
+        folder = Path(self.scenarios)
+        command = f"eval --llm record --eval-dir {printable(str(folder))}"
+        recordings = SuiteRecordings(
+            folder.parent if folder.is_file() else folder, force_tool=self.config.llm.force_tool, command=command
+        )
+        recordings.check_recorded()
+        return lambda case: ReplayedModel(recordings.of_scenario(case))
 
     def _entries(self, loader: EvalLoader) -> Sequence[Entry]:
         if not isinstance(self.scenarios, str):
@@ -220,18 +245,25 @@ async def _run(suite: _Suite, stopping: threading.Event) -> Evaluation:
 
 def _suite(
     scenarios: str | Path | Iterable[Entry] | None,
-    agent: str | Callable[[dict[str, Any]], object] | None,
-    config: Config | str | Path | None,
-    only: Sequence[str],
-    threshold: float | None,
-    require_proof: bool,
-    repeat: int,
-    jobs: int,
-    agent_timeout_s: float,
+    *,
+    agent: str | Callable[[dict[str, Any]], object] | None = None,
+    llm: EvaluatedModel = "offline",
+    config: Config | str | Path | None = None,
+    only: Sequence[str] = (),
+    threshold: float | None = None,
+    require_proof: bool = False,
+    repeat: int = 1,
+    jobs: int = 1,
+    agent_timeout_s: float = 60.0,
 ) -> _Suite:
     judged: object = agent
     if judged is not None and not isinstance(judged, str) and not callable(judged):
         problem = f"an agent of type {type(judged).__name__} cannot be called. Pass a function, or what --agent takes"
+        raise ConfigurationError(problem, "eval_bad_agent")
+    if llm not in get_args(EvaluatedModel):
+        raise ValueError(f"llm is {llm!r}. Pass one of {', '.join(get_args(EvaluatedModel))}")
+    if agent is not None and llm != "offline":
+        problem = "llm is for our own agent in this process, and agent for others. Remove one"
         raise ConfigurationError(problem, "eval_bad_agent")
     for name, number in (("repeat", repeat), ("jobs", jobs), ("agent_timeout_s", agent_timeout_s)):
         if not number > 0:
@@ -242,7 +274,7 @@ def _suite(
     given = loaded.eval.test_suite_path if scenarios is None else scenarios
     found = os.fspath(given) if isinstance(given, str | os.PathLike) else _checked(given)
     names = (only,) if isinstance(only, str) else tuple(only)
-    return _Suite(loaded, found, agent, names, percent, require_proof, repeat, jobs, agent_timeout_s)
+    return _Suite(loaded, found, agent, llm, names, percent, require_proof, repeat, jobs, agent_timeout_s)
 
 
 def _checked(scenarios: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -91,11 +91,11 @@ def json_report(
     }
 
 
-def json_rows(results: Sequence[EvalResult], run_id: str) -> Iterator[dict[str, Any]]:
-    """Every repetition of every result, as `json_report` has it, with the run's id and the repetition's number."""
+def json_rows(results: Sequence[EvalResult]) -> Iterator[dict[str, Any]]:
+    """Every repetition of every result, as `json_report` has it, with the repetition's number."""
     for result in results:
         for number, each in enumerate(result.repetitions or (result,), 1):
-            yield {"run_id": run_id, "repetition": number, **_json_result(each)}
+            yield {"repetition": number, **_json_result(each)}
 
 
 def _causes(results: Sequence[EvalResult]) -> list[dict[str, Any]]:
@@ -117,6 +117,7 @@ def _json_result(result: EvalResult) -> dict[str, Any]:
         "file": scenario.file,
         "description": scenario.description,
         "category": scenario.category,
+        "language": result.language,
         "passed": result.passed,
         "needs_review": result.needs_review,
         **({"runs": len(result.repetitions), "runs_passed": _passed_runs(result)} if result.repetitions else {}),

@@ -17,6 +17,7 @@ _PUNCTUATION: Final = ".,:;!?\"'()"
 _MAX_REPLY_CHARS: Final = 4_000
 _MANY: Final = 3
 _MAX_IDS: Final = 8
+_MAX_CAUSES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +70,36 @@ def describe_nearest(nearest: NearestSentence) -> str:
 class SharedCauses:
     """Which scenarios fail for one and the same cause: the first line of a failure, check and reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, summary: bool = False) -> None:
+        """summary: keep no more than `lines` shows, so that memory does not grow with the run."""
+        self._summary = summary
         self._scenarios: dict[str, list[str]] = {}
+        self._counts: dict[str, int] = {}
 
     def add(self, result: EvalResult) -> bool:
         """Whether each of the result's causes was seen twice before, so that its details would say nothing new."""
         causes = dict.fromkeys(failure.partition("\n")[0] for failure in result.failures)
         is_new = False
         for cause in causes:
-            ids = self._scenarios.setdefault(cause, [])
-            is_new = is_new or len(ids) < _MANY - 1
-            ids.append(result.test_case.scenario_id)
+            count = self._counts.get(cause, 0)
+            is_new = is_new or count < _MANY - 1
+            if not count and self._summary and len(self._counts) >= _MAX_CAUSES:
+                continue
+            self._counts[cause] = count + 1
+            if not self._summary or count < _MAX_IDS:
+                self._scenarios.setdefault(cause, []).append(result.test_case.scenario_id)
         return bool(causes) and not is_new
 
     def counts(self) -> list[tuple[str, Sequence[str]]]:
         """Causes with the ids of their scenarios, the most frequent first."""
-        return sorted(self._scenarios.items(), key=lambda item: -len(item[1]))
+        return sorted(self._scenarios.items(), key=lambda item: -self._counts[item[0]])
 
     def lines(self) -> Iterator[str]:
         """For people: every cause that many scenarios share, with their ids."""
         for cause, ids in self.counts():
-            if len(ids) >= _MANY:
-                yield f"Same cause in {len(ids)} scenarios: {cause}"
-                more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+            if (count := self._counts[cause]) >= _MANY:
+                yield f"Same cause in {count} scenarios: {cause}"
+                more = f" and {count - _MAX_IDS} more" if count > _MAX_IDS else ""
                 yield f"    {', '.join(ids[:_MAX_IDS])}{more}"
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.reporting.run_report import GateOutcome
 from guarantee_email_agent.reporting.statistics import Threshold, clean_runs_needed, meets_threshold, threshold_text
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.reporting.totals import Totals
-
-Gate = Literal["passed", "failed", "inconclusive"]
-"""inconclusive: the rate is reached, and only the proof that was asked for is missing; more scenarios may give it."""
 
 
 class GateDecision(NamedTuple):
     """why: in a few words, such as `<99% threshold`."""
 
-    gate: Gate
+    gate: GateOutcome
     why: str
 
     @property

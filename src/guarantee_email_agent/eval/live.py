@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import islice
+from math import ceil
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.checks import FailedCheck
@@ -16,12 +17,16 @@ from guarantee_email_agent.eval.cost_limit import CostLimit
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase, InvalidScenario
 from guarantee_email_agent.eval.runner import EvalRunner, OnResult
 from guarantee_email_agent.eval.scenario_model import LiveModel, RecordedModel, ScenarioModelFactory, SuiteRecordings
+from guarantee_email_agent.llm.anthropic_client import MAX_WAIT_S
+from guarantee_email_agent.llm.port import LanguageModel, ModelClient
 from guarantee_email_agent.llm.provider import live_model
+from guarantee_email_agent.llm.rate_limit import RECHECK_S, RateLimiter
 from guarantee_email_agent.llm.usage import MeteredModel
-from guarantee_email_agent.reporting.progress import Progress
+from guarantee_email_agent.reporting.progress import Progress, duration
 from guarantee_email_agent.reporting.run_report import RunStoppedError
 from guarantee_email_agent.reporting.terminal import pluralize
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import LLMError
 from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
@@ -30,6 +35,8 @@ _GRACE_S: Final = 5.0
 _TICK_S: Final = 0.5
 _QUEUED_PER_JOB: Final = 16
 """Scenarios begun or waiting for each job, so that a slow one at the head does not hold up the others."""
+_SHOWN_WAIT_S: Final = 1.0
+_REFUSALS: Final = ("llm_rate_limited", "llm_overloaded")
 
 
 class LiveEvaluation:
@@ -44,10 +51,14 @@ class LiveEvaluation:
         on a model whose price is not known.
         """
         self._config = config
-        self._model = live_model(config, SystemClock())
-        self.meter = MeteredModel(self._model)
+        clock = SystemClock()
+        self._limiter = RateLimiter.of(config.llm, clock)
+        self._model = live_model(config, clock, self._limiter)
+        self.meter = MeteredModel(_ModelOfRun(self._model, self._stop))
         self._limit = CostLimit(self.meter, max_cost_usd, repeat, config.llm.model)
         self._progress: Progress | None = None
+        self._stopped_by_api: str | None = None
+        self._is_kept = False
         self._grace_given = False
         self._begun: set[asyncio.Task[EvalResult | None]] = set()
         self._make_model: ScenarioModelFactory
@@ -71,11 +82,13 @@ class LiveEvaluation:
         """One result an entry, in their order.
 
         Where the caller stops or Ctrl-C comes, scenarios that have begun get a few seconds to end, since their answers
-        are paid for; what came of them is given before KeyboardInterrupt. A second Ctrl-C gives them up. Raises
-        RunStoppedError where the next one could pass the cost limit.
+        are paid for; what came of them is given before KeyboardInterrupt. A second Ctrl-C gives them up, and so does a
+        rate limit that they would have to wait for. Raises RunStoppedError where the next one could pass the cost
+        limit, and where the API asks for a longer wait than a run is worth.
 
         planned: how many entries there are. on_result, earlier: as `EvalRunner` has them.
         """
+        self._is_kept = on_result is not None
         runner = EvalRunner(
             self._config,
             records_dir=records_dir,
@@ -90,9 +103,9 @@ class LiveEvaluation:
             gate = asyncio.Semaphore(jobs)
 
             async def run(number: int, entry: EvalTestCase | InvalidScenario) -> EvalResult | None:
-                """None where the cost limit lets no scenario begin any more."""
+                """None where no scenario is to begin any more."""
                 async with gate:
-                    if not await self._limit.may_begin():
+                    if self._stopped_by_api is not None or not await self._limit.may_begin():
                         return None
                     self._begun.add(_current_task())
                     logger.info("Executing %d/%d: %s", number, planned, entry.scenario_id)
@@ -107,16 +120,19 @@ class LiveEvaluation:
 
             ticker = loop.get_loop().create_task(self._tick())
             try:
-                while self._limit.stop_reason is None or under_way:
-                    if self._limit.stop_reason is None:
+                while self._stop_reason is None or under_way:
+                    if self._stop_reason is None:
                         for number, entry in islice(numbered, _QUEUED_PER_JOB * jobs - len(under_way)):
                             under_way.append(loop.get_loop().create_task(run(number, entry)))
                     if not under_way:
                         return
                     loop.run(_wait_for(under_way[0]))
-                    if (result := under_way.popleft().result()) is not None:
+                    task = under_way.popleft()
+                    if task.cancelled() and self._stop_reason is not None:
+                        continue  # it would have to wait for an API that the run does not wait for
+                    if (result := task.result()) is not None:
                         yield result
-                raise RunStoppedError(self._limit.stop_reason)
+                raise RunStoppedError(self._stop_reason)
             except KeyboardInterrupt:
                 loop.run(self._let_end(under_way))
                 while under_way:
@@ -126,6 +142,16 @@ class LiveEvaluation:
                 raise
             finally:
                 loop.run(self._end(under_way, ticker))
+
+    @property
+    def _stop_reason(self) -> str | None:
+        return self._stopped_by_api or self._limit.stop_reason
+
+    def _stop(self, wait_s: float) -> None:
+        """The API asks for a wait that is too long. What is under way may end; what is not there can be resumed."""
+        then = ". Go on with --resume then" if self._is_kept else ""
+        self._stopped_by_api = f"the model API asks to wait {duration(wait_s)} before the next request{then}"
+        self._limiter.close()
 
     def show_progress(self, progress: Progress) -> None:
         """Tell there what fails, as soon as it does."""
@@ -161,16 +187,22 @@ class LiveEvaluation:
         price = "cost not known" if dollars is None else f"${dollars:.4f}"
         return f"{self._config.llm.model}: {pluralize(self.meter.calls, 'answer')}, {tokens}, {price}"
 
-    def cost_so_far(self) -> str:
-        """US dollars, for the progress line; empty where they are not known."""
-        return "" if self.meter.cost_usd is None else f"${self.meter.cost_usd:.4f}"
+    def progress_detail(self) -> str:
+        """For the progress line: US dollars where they are known, and what the run waits for."""
+        parts = [] if self.meter.cost_usd is None else [f"${self.meter.cost_usd:.4f}"]
+        if (wait_s := self._limiter.held_back_s()) >= _SHOWN_WAIT_S:
+            parts.append(f"waiting {duration(ceil(wait_s))} for the rate limit")
+        return ", ".join(parts)
 
     async def _let_end(self, under_way: Sequence[asyncio.Task[EvalResult | None]]) -> None:
-        """Begin nothing more; after the grace, give up what is still under way."""
+        """Begin nothing more; after the grace, give up what is still under way, and what waits for its turn at once."""
         begun = set(self._begun)
         for task in under_way:
             if task not in begun:
                 task.cancel()
+        self._limiter.close()
+        if begun and not self._grace_given:
+            _, begun = await asyncio.wait(begun, timeout=2 * RECHECK_S)
         if begun and not self._grace_given:
             self._grace_given = True
             if self._progress is not None:
@@ -185,6 +217,28 @@ class LiveEvaluation:
         await self._let_end(under_way)
         ticker.cancel()
         await self._model.aclose()
+
+
+class _ModelOfRun(ModelClient):
+    """A LanguageModel that ends the run where its API asks for too long a wait, instead of failing scenario after
+    scenario.
+    """
+
+    def __init__(self, model: LanguageModel, stop: Callable[[float], None]) -> None:
+        """stop: gets the seconds that the API asks for."""
+        self._model = model
+        self._stop = stop
+
+    async def create(self, **request: Any) -> Any:
+        """Raises CancelledError for the call that ends the run: its scenario has not failed."""
+        try:
+            return await self._model.messages.create(**request)
+        except LLMError as error:
+            wait_s = error.details.get("retry_after_s", 0.0)
+            if error.code not in _REFUSALS or wait_s <= MAX_WAIT_S:
+                raise
+            self._stop(wait_s)
+        raise asyncio.CancelledError
 
 
 async def _wait_for(task: asyncio.Task[EvalResult | None]) -> None:

@@ -15,6 +15,7 @@ from guarantee_email_agent.eval.models import (
     MockResponses,
     MockWarrantyAnswer,
 )
+from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import (
     KnownNames,
     find_contradictions,
@@ -112,13 +113,15 @@ class EvalLoader:
         Every `*.yaml` and `*.yml` counts, whatever it turns out to be, except for names that begin with '.' or '_'.
         Raises EvalError as `discover_test_cases` does.
         """
+        return list(self.packed_files(directory))
+
+    def packed_files(self, directory: str | Path) -> ScenarioFiles:
+        """As `scenario_files`, in less memory than a list takes."""
         folder = os.fspath(directory)
         try:
-            names = os.listdir(folder)
+            return ScenarioFiles(folder, _scenario_names(folder))
         except OSError as error:
             raise _folder_error(folder, error) from None
-        scenarios = [name for name in names if name[0] not in "._" and name.lower().endswith((".yaml", ".yml"))]
-        return [os.path.join(folder, name) for name in sorted(scenarios, key=os.fsencode)]
 
     def iter_entries(self, files: Iterable[str]) -> Iterator[EvalTestCase | InvalidScenario]:
         """The scenarios in `files`, one at a time, so that memory stays flat; an unusable file is logged at ERROR."""
@@ -129,6 +132,14 @@ class EvalLoader:
                 entry = _invalid_scenario(path, error)
                 logger.error("%s", entry.message)
             yield entry
+
+
+def _scenario_names(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for entry in found:
+            name = entry.name
+            if name[0] not in "._" and name.lower().endswith((".yaml", ".yml")):
+                yield name
 
 
 def _build_test_case(

@@ -61,7 +61,7 @@ class MockMailStore:
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         return "sent" if self._keep(reply, self._client.sent_emails) else "already_sent"
 
-    def find_sent(self, message_id: str) -> SentState:
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:  # noqa: ARG002 - one place has all
         return "sent" if _is_among(message_id, self._client.sent_emails) else "not_sent"
 
     def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.agents.command_agent import McpTransport
     from guarantee_email_agent.eval.scenario_model import LlmMode
     from guarantee_email_agent.store.records import KeptRun
-    from guarantee_email_agent.store.run_reader import SuiteKey
+    from guarantee_email_agent.store.stored_records import SuiteKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def suite_key(config: Config, options: EvalOptions) -> SuiteKey:
     """What runs have in common that can be compared with one of these options."""
     from guarantee_email_agent.eval.eval_recorder import suite_name
     from guarantee_email_agent.eval.verdict_inputs import without_password
-    from guarantee_email_agent.store.run_reader import SuiteKey
+    from guarantee_email_agent.store.stored_records import SuiteKey
 
     suite, agent = suite_name(options.directory, config), without_password(options.agent or "")
     return SuiteKey("eval", suite, options.only, agent, options.llm)

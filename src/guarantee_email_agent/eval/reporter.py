@@ -13,7 +13,7 @@ from guarantee_email_agent.eval.failure_details import SharedCauses, explain
 from guarantee_email_agent.eval.gate import GateDecision, decide_gate
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
-from guarantee_email_agent.reporting.run_report import RunReporter
+from guarantee_email_agent.reporting.run_report import GateOutcome, RunReporter
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     clean_runs_needed,
@@ -74,7 +74,7 @@ class EvalReporter(RunReporter[EvalResult]):
         self._needing_review = 0
         self._require_proof = require_proof
         self._mails = MailCounter()
-        self._causes = SharedCauses()
+        self._causes = SharedCauses(summary=True)
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:
         """Percent of results that passed; 0.0 for none."""
@@ -93,7 +93,7 @@ class EvalReporter(RunReporter[EvalResult]):
         causes = SharedCauses()
         for result in results:
             if not result.passed:
-                self._terminal.outcome(_describe_failure(result, causes, self._terminal))
+                self._terminal.outcome(describe_failure(result, causes, self._terminal))
 
     def print_summary(self, results: Sequence[EvalResult], duration_s: float) -> None:
         """Pass rate, counts, duration, the gate, and what the suite proves. duration_s: wall time in seconds."""
@@ -102,7 +102,7 @@ class EvalReporter(RunReporter[EvalResult]):
         self.totals = _totals(results)
         self._needing_review = sum(result.needs_review for result in results)
         self._mails = MailCounter()
-        self._causes = SharedCauses()
+        self._causes = SharedCauses(summary=True)
         self._statistics = SuiteStatistics(deterministic=self._deterministic)
         for result in results:
             self._mails.add(result)
@@ -118,7 +118,7 @@ class EvalReporter(RunReporter[EvalResult]):
         self._statistics.add(result)
         if self._baseline is not None:
             self._baseline.add(result)
-        text = result.format_for_display() if result.passed else _describe_failure(result, self._causes, self._terminal)
+        text = result.format_for_display() if result.passed else describe_failure(result, self._causes, self._terminal)
         self._add(result.outcome, text)
 
     def finish(self, duration_s: float, planned: int | None = None) -> None:
@@ -144,8 +144,8 @@ class EvalReporter(RunReporter[EvalResult]):
                 f"{pluralize(count, 'scenario')} {verb} review: look at what is expected, then remove 'review: true'."
             )
 
-    def passes_gate(self) -> bool:
-        return self._decide().passes
+    def gate(self) -> GateOutcome:
+        return self._decide().gate
 
     def _decide(self, planned: int | None = None) -> GateDecision:
         baseline = self._baseline if self._no_regressions else None
@@ -209,7 +209,7 @@ def describe_confidence(passed: int, total: int, threshold: Threshold) -> list[s
     return sentences
 
 
-def _describe_failure(result: EvalResult, causes: SharedCauses, terminal: Terminal) -> str:
+def describe_failure(result: EvalResult, causes: SharedCauses, terminal: Terminal) -> str:
     """A failed result with its reply; where two others failed for the same causes, only what failed."""
     if causes.add(result):
         return replace(

@@ -14,7 +14,8 @@ from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import InputSet
-from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun, SuiteKey
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 LAST_INTERRUPTED = ""
@@ -73,17 +74,17 @@ def find_earlier_results(
             run = store.last_interrupted(key)
         else:
             run = store.find_run(wanted, key)
-            _refuse_what_cannot_go_on(store, run, key)
+            _refuse_what_cannot_go_on(run, key)
         return None if run is None else _results_of(store, run, files, inputs, loader, repeat)
 
 
-def _refuse_what_cannot_go_on(store: RunStore, run: StoredRun, key: SuiteKey) -> None:
+def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
     problem = None
     if run.key != key:
         problem = "is of another suite, selection, agent or model. Resume it with the options that it was begun with"
-    elif store.is_going_on(run):
+    elif run.outcome is None:
         problem = "still goes on"
-    elif run.outcome not in (None, "interrupted"):
+    elif run.outcome != "interrupted":
         problem = f"is complete ({run.outcome}). Leave --resume away to run anew"
     if problem is not None:
         raise ConfigurationError(f"The run {run.id} {problem}", "eval_cannot_resume")

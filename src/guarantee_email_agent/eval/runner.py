@@ -42,7 +42,7 @@ from guarantee_email_agent.instructions.lexicon import Lexicon, LexiconSource
 from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
 from guarantee_email_agent.integrations.look_ups import instruction_files, tool_of
 from guarantee_email_agent.integrations.ports import ReplyHistory
-from guarantee_email_agent.utils.clock import Clock, SkippingClock
+from guarantee_email_agent.utils.clock import Clock, SkippingClock, counted_waits
 
 if TYPE_CHECKING:
     from guarantee_email_agent.eval.scenario_model import ScenarioModel, ScenarioModelFactory
@@ -173,8 +173,9 @@ class EvalRunner:
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
         arrival = {} if previous is None else {"arrived_at": ARRIVED_AT}
         raw_email = test_case.input.email.raw or build_raw_email(test_case)
-        report = await processor.process_email(raw_email, **arrival)
-        elapsed_ms = round((clock.monotonic() - started) * 1000)
+        with counted_waits() as held_back:
+            report = await processor.process_email(raw_email, **arrival)
+        elapsed_ms = round((clock.monotonic() - started - held_back.seconds) * 1000)
         actual = observed_output(services, report) | {"processing_time_ms": elapsed_ms}
         actual |= self.language_of_reply(test_case, actual)
         sender = test_case.expected_output.sent_to or next(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from shlex import quote
 from typing import Literal, Protocol
@@ -97,14 +98,25 @@ class ReplayedModel:
         """An unused recording does no harm; the next recording of the scenario removes it."""
 
 
+def recordings_folder(suite: Path) -> Path:
+    """Where the recordings of a suite are, each scenario's in a folder of its own."""
+    return Path(os.path.abspath(suite)).parent / "recordings"
+
+
 class SuiteRecordings:
     """The recordings of a suite: a folder for each scenario in `recordings`, beside the suite's folder."""
 
     def __init__(self, suite: Path, *, force_tool: bool, command: str) -> None:
         """command: what records the whole suite, as an error tells it to the user."""
-        self.folder = Path(os.path.abspath(suite)).parent / "recordings"
+        self.folder = recordings_folder(suite)
         self.force_tool = force_tool
         self._command = command
+
+    def at(self, place: Callable[[Path], Path]) -> SuiteRecordings:
+        """The same where their folder is at another place."""
+        other = copy(self)
+        other.folder = place(self.folder)
+        return other
 
     def of_scenario(self, test_case: EvalTestCase) -> Recordings:
         name = Path(test_case.file or test_case.scenario_id).stem

@@ -12,11 +12,13 @@ from guarantee_email_agent.utils.errors import EvalError
 from guarantee_email_agent.utils.text import printable
 
 
-def select_scenarios(files: Sequence[str], patterns: Sequence[str], directory: Path) -> list[str]:
+def select_scenarios(
+    files: Sequence[str], patterns: Sequence[str], directory: Path, *, none_is_fine: bool = False
+) -> list[str]:
     """Those of a suite's files that any pattern matches, in their order.
 
     patterns: globs over scenario ids, file names with or without `.yaml`, paths, and categories (`hand-over`).
-    Raises EvalError(code="eval_nothing_selected") where one of them matches nothing.
+    Raises EvalError(code="eval_nothing_selected") where one of them matches nothing, unless none_is_fine.
     """
     names = {file: list(_names(file)) for file in files}
     selected: set[str] = set()
@@ -26,7 +28,7 @@ def select_scenarios(files: Sequence[str], patterns: Sequence[str], directory: P
             matching = [file for file in files if fnmatchcase(os.path.abspath(file), wanted)]
         else:
             matching = [file for file in files if any(fnmatchcase(name, pattern) for name in names[file])]
-        if not matching:
+        if not matching and not none_is_fine:
             raise _nothing_selected(pattern, names, directory)
         selected.update(matching)
     return [file for file in files if file in selected]

@@ -11,12 +11,13 @@ from typing import Any
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.eval_recorder import suite_name
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
-from guarantee_email_agent.eval.verdict_inputs import VerdictInputs
+from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.reporting.comparison_report import describe_run
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.store.records import InputSet
-from guarantee_email_agent.store.run_reader import LAST, RunStore, StoredRun
+from guarantee_email_agent.store.run_reader import LAST, RunStore
+from guarantee_email_agent.store.stored_records import StoredRun
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
@@ -80,7 +81,7 @@ def find_stale(store: RunStore, name: str, config: Config, directory: Path) -> S
 def _find(store: RunStore, name: str, suite: str) -> StoredRun:
     if name == LAST:
         runs = (run for run in store.runs(command="eval", limit=1_000) if run.suite == suite)
-        run = next(runs, None)
+        run = next(map(store.with_counts, runs), None)
         if run is None:
             raise ConfigurationError(f"No run of {printable(suite)} is kept yet. Run eval first", "eval_no_run")
         return run
@@ -98,12 +99,8 @@ def _changed_inputs(store: RunStore, input_set: int | None, now: InputSet) -> It
         return
     if store.input_set_digest(input_set) == now.digest:
         return
-    before = {(each.kind, each.name): each.digest for each in store.inputs(input_set)}
-    after = {(each.kind, each.name): each.digest for each in now.inputs}
-    for kind, name in sorted(before.keys() | after.keys()):
-        old, new = before.get((kind, name)), after.get((kind, name))
-        if old != new:
-            yield f"{'added' if old is None else 'removed' if new is None else 'changed'} {kind}: {name}"
+    for change, kind, name in changed_inputs(store.inputs(input_set), now.inputs):
+        yield f"{change} {kind}: {name}"
 
 
 def _changed_source(case: str, file: str | None, source_hash: bytes | None) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.loader import EvalLoader
-from guarantee_email_agent.eval.models import EvalResult, InvalidScenario
+from guarantee_email_agent.eval.models import EvalResult
+from guarantee_email_agent.eval.offline_run import OfflineRun
 from guarantee_email_agent.eval.options import EvalOptions, suite_key
 from guarantee_email_agent.eval.reporter import EvalReporter
-from guarantee_email_agent.eval.runner import EvalRunner, run_without_event_loop
+from guarantee_email_agent.eval.runner import EvalRunner
+from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
+from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.overlooked import find_overlooked
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report
@@ -32,37 +35,44 @@ if TYPE_CHECKING:
     from guarantee_email_agent.eval.eval_recorder import EvalRecorder
     from guarantee_email_agent.eval.live import LiveEvaluation
     from guarantee_email_agent.eval.resume import EarlierResults
-    from guarantee_email_agent.eval.scenario_model import ScenarioModelFactory, SuiteRecordings
+    from guarantee_email_agent.eval.scenario_model import SuiteRecordings
+    from guarantee_email_agent.executors.executor import Executor
 
 logger = logging.getLogger(__name__)
-
-MAX_CHUNK = 200
-"""Runs handed to a worker at a time: few enough to keep all workers busy and to stop soon after Ctrl-C, and enough to
-make the hand-over cheap."""
 
 _OFFLINE_QUIET_S = 5.0
 _UNWRITABLE = "eval_report_unwritable"
 _Results = Generator[EvalResult, None, None]
 
 
-def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
-    """Run the suite and print its outcome to `stream`; the exit code.
+def evaluate(
+    options: EvalOptions, config: Config, stream: TextStream, on_result: Callable[[EvalResult], None] | None = None
+) -> int:
+    """Run the suite and print its outcome to `stream`; the exit code. on_result: gets each result, in order.
 
     Raises EvalError for a suite folder that cannot be read, InstructionError for bad instruction files, and
-    ConfigurationError for a report or a recording that cannot be written, for a suite of which nothing is recorded, and
-    for a model whose key is missing.
+    ConfigurationError for a report or a recording that cannot be written, for a suite of which nothing is recorded, for
+    a model whose key is missing, and for a cluster that cannot be used.
     """
+    with ExitStack() as resources:
+        return _evaluate(options, config, stream, resources, on_result)
+
+
+def _evaluate(
+    options: EvalOptions,
+    config: Config,
+    stream: TextStream,
+    resources: ExitStack,
+    on_result: Callable[[EvalResult], None] | None,
+) -> int:
     logger.info("Running in eval mode - using mocks")
     logger.info("Using mocked integrations for eval")
     began = time.perf_counter()
     outside = _agent_evaluation(config, options)
-    if outside is None or outside.is_own:
-        instructions = EvalRunner(config).check_instructions()
+    if instructions := _checked_instructions(config, outside):
         for part, sentence in find_overlooked(instructions, config.instructions.scenarios_dir):
             logger.warning("%s: %s", part, sentence)
-        loader = EvalLoader(known=KnownNames.of(instructions))
-    else:
-        loader = EvalLoader(any_agent=True)
+    loader = _loader(instructions)
     if options.report_files:
         from guarantee_email_agent.reporting.report_files import check_report_paths
 
@@ -75,16 +85,17 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
             from guarantee_email_agent.judging.record import refuse_misplaced_reports
 
             refuse_misplaced_reports(options.report_files.values(), folder=options.records_dir)
-    files: Sequence[str] = _scenario_files(options)
+    files = _scenario_files(options)
     baseline = None
     if options.baseline is not None or options.no_regressions or options.last_failed:
         from guarantee_email_agent.eval.baseline import baseline_of, select_last_failed
 
         key = suite_key(config, options)
         baseline = baseline_of(options, key, files)
-        files, only = select_last_failed(options, key, files)
-        options = replace(options, only=only)
+        chosen, only = select_last_failed(options, key, files)
+        files, options = ScenarioFiles.of(chosen), replace(options, only=only)
     logger.info("Discovered %d eval test cases", len(files))
+    cluster = _cluster(options, resources)
     live = _live_evaluation(config, options)
     recorder, earlier = _recorder(config, options, files, loader, at_once=(outside or live) is not None)
     if earlier is not None:
@@ -111,17 +122,46 @@ def evaluate(options: EvalOptions, config: Config, stream: TextStream) -> int:
     write = partial(_write_reports, config, options, live, baseline, len(files)) if options.wants_reports else None
     todo = files if earlier is None else [file for file in files if file not in earlier.whole]
     begun = None if earlier is None else earlier.begun
-    results = _results(config, todo, options, outside or live, loader, recorder, begun)
+    results = _results(config, todo, options, outside or live, cluster, loader, recorder, begun)
     if earlier is not None:
         results = _merged(files, earlier.whole, results)
     if options.fail_fast:
         results = _until_failure(results)
+    if on_result is not None:
+        results = _passed_on(results, on_result)
     code = run_and_report(
         title, results, len(files), reporter, write, progress=progress, began=began, recorder=recorder
     )
     if baseline is not None:
         baseline.print_comparison(options.run_id, len(files), stream)
     return code
+
+
+def run_again(config: Config, options: EvalOptions, files: Sequence[str]) -> _Results:
+    """The results of these files of the suite, in their order, as `evaluate` has them; nothing is printed or kept.
+
+    Raises InstructionError for bad instruction files.
+    """
+    outside = _agent_evaluation(config, options)
+    loader = _loader(_checked_instructions(config, outside))
+    yield from _results(config, files, replace(options, kept=None), outside, None, loader)
+
+
+def _checked_instructions(config: Config, outside: AgentEvaluation | None) -> Instructions | None:
+    """Of our own agent; None for one that is not ours. Raises InstructionError."""
+    return EvalRunner(config).check_instructions() if outside is None or outside.is_own else None
+
+
+def _loader(instructions: Instructions | None) -> EvalLoader:
+    """instructions: None for an agent that is not ours."""
+    return EvalLoader(any_agent=True) if instructions is None else EvalLoader(known=KnownNames.of(instructions))
+
+
+def _passed_on(results: _Results, on_result: Callable[[EvalResult], None]) -> _Results:
+    with closing(results):
+        for result in results:
+            on_result(result)
+            yield result
 
 
 def _until_failure(results: _Results) -> _Results:
@@ -164,13 +204,13 @@ def _progress(planned: int, live: LiveEvaluation | None) -> Progress:
     """On stderr; offline only for runs of many thousand scenarios, since others are over at once."""
     if live is None:
         return Progress(sys.stderr, planned, "run", quiet_s=_OFFLINE_QUIET_S)
-    progress = Progress(sys.stderr, planned, "run", detail=live.cost_so_far)
+    progress = Progress(sys.stderr, planned, "run", detail=live.progress_detail)
     live.show_progress(progress)
     return progress
 
 
 def _recorder(
-    config: Config, options: EvalOptions, files: Sequence[str], loader: EvalLoader, *, at_once: bool
+    config: Config, options: EvalOptions, files: ScenarioFiles, loader: EvalLoader, *, at_once: bool
 ) -> tuple[EvalRecorder | None, EarlierResults | None]:
     """Who keeps the run, and what it has already; neither where it is not kept.
 
@@ -193,7 +233,7 @@ def _recorder(
     try:
         if options.resume is not None:
             from guarantee_email_agent.eval.resume import find_earlier_results
-            from guarantee_email_agent.store.run_reader import SuiteKey
+            from guarantee_email_agent.store.stored_records import SuiteKey
 
             key = SuiteKey(run.command, run.suite, run.selection, run.agent, run.llm)
             earlier = find_earlier_results(
@@ -217,13 +257,13 @@ def _merged(files: Sequence[str], earlier: Mapping[str, EvalResult], results: _R
             yield earlier[file] if file in earlier else next(results)
 
 
-def _scenario_files(options: EvalOptions) -> list[str]:
-    files = EvalLoader().scenario_files(options.directory)
+def _scenario_files(options: EvalOptions) -> ScenarioFiles:
+    files = EvalLoader().packed_files(options.directory)
     if not options.only:
         return files
     from guarantee_email_agent.eval.selection import select_scenarios
 
-    return select_scenarios(files, options.only, options.directory)
+    return ScenarioFiles.of(select_scenarios(files, options.only, options.directory))
 
 
 def _agent_evaluation(config: Config, options: EvalOptions) -> AgentEvaluation | None:
@@ -275,11 +315,26 @@ def _recordings(config: Config, options: EvalOptions) -> SuiteRecordings:
     return SuiteRecordings(options.directory, force_tool=config.llm.force_tool, command=text)
 
 
+def _cluster(options: EvalOptions, resources: ExitStack) -> Executor | None:
+    """None where the run stays on this machine. Raises ConfigurationError for a cluster that cannot be used."""
+    if options.executor == "local":
+        return None
+    if options.agent is not None or options.llm in ("live", "record"):
+        # One process keeps the limits of the API and the cost; and an agent is a program of this machine.
+        what = "--agent" if options.agent is not None else f"--llm {options.llm}"
+        problem = f"{what} runs on this machine, with --jobs. Remove --executor {options.executor}"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    from guarantee_email_agent.executors.executor import connected
+
+    return resources.enter_context(connected(options.executor, options.jobs))
+
+
 def _results(
     config: Config,
     files: Sequence[str],
     options: EvalOptions,
     other: AgentEvaluation | LiveEvaluation | None,
+    cluster: Executor | None,
     loader: EvalLoader,
     recorder: EvalRecorder | None = None,
     begun: Mapping[str, Sequence[EvalResult]] | None = None,
@@ -294,68 +349,12 @@ def _results(
             on_result=None if recorder is None else recorder.on_result,
             earlier=begun,
         )
-    jobs = min(options.jobs, len(files))
-    if jobs > 1:
-        return _run_in_processes(config, files, options, jobs, loader)
-    return _run_one_by_one(config, options, loader, files, options.kept is not None)
+    recordings = _recordings(config, options) if options.llm == "replay" else None
+    run = OfflineRun(config, options, loader, keep_traces=options.kept is not None, recordings=recordings)
+    if cluster is not None:
+        return run.in_chunks(cluster, files, ship=True)
+    if (jobs := min(options.jobs, len(files))) > 1:
+        from guarantee_email_agent.executors.local_processes import LocalProcesses
 
-
-def _run_one_by_one(
-    config: Config, options: EvalOptions, loader: EvalLoader, files: Sequence[str], keep_traces: bool
-) -> _Results:
-    """One result a file, as it is ready."""
-    make_model = _replayed_model_factory(config, options) if options.llm == "replay" else None
-    runner = EvalRunner(config, records_dir=options.records_dir, make_model=make_model, keep_traces=keep_traces)
-    for number, entry in enumerate(loader.iter_entries(files), 1):
-        logger.info("Executing %d/%d: %s", number, len(files), entry.scenario_id)
-        yield run_without_event_loop(runner.run_entry(entry, options.repeat))
-
-
-def _replayed_model_factory(config: Config, options: EvalOptions) -> ScenarioModelFactory:
-    from guarantee_email_agent.eval.scenario_model import ReplayedModel
-
-    recordings = _recordings(config, options)
-    return lambda case: ReplayedModel(recordings.of_scenario(case))
-
-
-def _run_in_processes(
-    config: Config, files: Sequence[str], options: EvalOptions, jobs: int, loader: EvalLoader
-) -> _Results:
-    """The same results in the same order as `_run_one_by_one`, from `jobs` processes."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    size = max(1, min(MAX_CHUNK // options.repeat, len(files) // (jobs * 4)))
-    chunks = [files[start : start + size] for start in range(0, len(files), size)]
-    pool = ProcessPoolExecutor(jobs, initializer=_init_worker)
-    try:
-        number = 0
-        run = partial(_run_chunk, config, replace(options, kept=None, github=None), loader, options.kept is not None)
-        for chunk in pool.map(run, chunks):
-            for result in chunk:
-                number += 1
-                logger.info("Executing %d/%d: %s", number, len(files), result.test_case.scenario_id)
-                if isinstance(result.test_case, InvalidScenario):  # workers log nothing
-                    logger.error("%s", result.test_case.message)
-                yield result
-    except BrokenProcessPool:
-        raise AgentError(
-            "A worker process died before its scenarios were done. Run again with --jobs 1 to see where",
-            "eval_worker_died",
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _init_worker() -> None:
-    import signal
-
-    # Ctrl-C reaches every process of the terminal's group; only the first one is to act on it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.disable(logging.CRITICAL)
-
-
-def _run_chunk(
-    config: Config, options: EvalOptions, loader: EvalLoader, keep_traces: bool, files: Sequence[str]
-) -> list[EvalResult]:
-    return list(_run_one_by_one(config, options, loader, files, keep_traces))
+        return run.in_chunks(LocalProcesses(jobs), files, ship=False)
+    return run.one_by_one(files)

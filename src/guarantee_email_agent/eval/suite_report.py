@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
 from guarantee_email_agent.eval.distinct_mails import DistinctMails
 from guarantee_email_agent.eval.export import json_report, json_rows
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r"\(line (\d+)\)|, line (\d+)|:(\d+):")
 
+_MAX_CHANGES = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteFacts:
@@ -47,7 +50,7 @@ class SuiteFacts:
 
     history: earlier runs of the same suite with this one, the oldest first. deterministic, fail_fast: as `EvalReporter`
     takes them. baseline: the id of the run that it is held against; regressions: what is worse than there;
-    no_regressions: whether the gate rests on them.
+    no_regressions: whether the gate rests on them; comparison: with it, as `json_comparison` has it.
     """
 
     suite: str
@@ -70,6 +73,7 @@ class SuiteFacts:
     baseline: str = ""
     regressions: Sequence[str] = ()
     no_regressions: bool = False
+    comparison: Mapping[str, Any] | None = None
 
 
 def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
@@ -122,9 +126,22 @@ def _known(facts: SuiteFacts, statistics: SuiteStatistics) -> list[tuple[str, st
         ("Runs of each", str(facts.repeat) if facts.repeat > 1 else ""),
         *statistics.repetition_facts(facts.threshold),
         ("Baseline", facts.baseline),
+        *_changes(facts.comparison or {}),
         ("Regressions", ", ".join(facts.regressions)),
         ("Version", __version__),
     ]
+
+
+def _changes(comparison: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is not as it was in the baseline: files and settings by name, and how many replies."""
+    files = [f"{each['kind']} {each['name']} ({each['change']})" for each in comparison.get("changed_contents", ())]
+    settings = [each["name"].replace("_", " ") for each in comparison.get("changed_settings", ())]
+    changed = [*files, *settings]
+    more = f" and {len(changed) - _MAX_CHANGES} more" if len(changed) > _MAX_CHANGES else ""
+    yield "Changed since", f"{', '.join(changed[:_MAX_CHANGES])}{more}"
+    replies = [each["name"] for each in comparison.get("changed_replies", ())]
+    more = f" and {len(replies) - _MAX_CHANGES} more" if len(replies) > _MAX_CHANGES else ""
+    yield "Other replies", f"{len(replies)}: {', '.join(replies[:_MAX_CHANGES])}{more}" if replies else ""
 
 
 def _case(result: EvalResult) -> Case:
@@ -137,14 +154,14 @@ def _case(result: EvalResult) -> Case:
         misses=_misses(result),
         hints="" if result.passed else "\n".join(map(describe_nearest, nearest_sentences(result))),
         group=scenario.category,
-        language=(known.expected_output.reply_language or "") if known else "",
+        language=result.language,
         description=" ".join(scenario.description.split()),
         file=relative_to(scenario.file) if scenario.file else "",
         locate=partial(_line_of, known.text if known else None),
         request=build_raw_email(known) if known else None,
         response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"} or None,
-        trace=result.trace,
-        judgement=result.judgement,
+        trace={"read": result.reading, **(result.trace or {})} if result.reading or result.trace else None,
+        judgement={**(result.judgement or {}), "checks": list_checks(known, result)} if known else result.judgement,
     )
 
 
@@ -188,6 +205,7 @@ def write_suite_reports(
     """
     model = OFFLINE_MODEL if options.llm == "offline" else config.llm.model
     regressions = () if baseline is None else baseline.regressions()
+    comparison = None if baseline is None else baseline.json_comparison(options.run_id, planned)
     facts = SuiteFacts(
         suite=os.path.relpath(options.directory),
         run_id=options.run_id,
@@ -209,6 +227,7 @@ def write_suite_reports(
         baseline="" if baseline is None else baseline.run.id,
         regressions=regressions,
         no_regressions=options.no_regressions,
+        comparison=comparison,
     )
 
     def whole_run() -> Mapping[str, Any]:
@@ -228,12 +247,10 @@ def write_suite_reports(
             fail_fast=options.fail_fast,
             planned=planned,
             regressions=regressions if options.no_regressions else (),
-            comparison=None if baseline is None else baseline.json_comparison(options.run_id, planned),
+            comparison=comparison,
         )
 
-    write_report_files(
-        options, error_code, suite_report(results, facts), whole_run, lambda: json_rows(results, options.run_id)
-    )
+    write_report_files(options, error_code, suite_report(results, facts), whole_run, lambda: json_rows(results))
 
 
 def _past_runs(options: EvalOptions) -> Sequence[PastRun]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.llm.port import OFFLINE_MODEL
 from guarantee_email_agent.store.records import Input, InputSet
 
-_Signature = tuple[tuple[str, int, int, int], ...]
+FileSignature = tuple[str, int, int, int, int]
 
 
 class VerdictInputs:
@@ -28,8 +28,8 @@ class VerdictInputs:
     def __init__(self, config: Config, suite: Path, llm: str, agent: str | None) -> None:
         """agent: as `--agent` has it; None for our own in this process."""
         self._config, self._suite, self._agent = config, suite, agent
-        self._is_own = agent is None or agent.partition(":")[0] == "own"
-        self._files = dict(self._named_files())
+        self._is_own = _is_own(agent)
+        self._files = dict(input_files(config, suite, agent))
         self._signature = self._read_signature()
         self.model = OFFLINE_MODEL if llm == "offline" else config.llm.model
         self.parameters = self._model_parameters() if llm != "offline" else {}
@@ -37,40 +37,13 @@ class VerdictInputs:
 
     def unchanged(self) -> bool:
         """Whether no file was added, removed or written since."""
-        return dict(self._named_files()) == self._files and self._read_signature() == self._signature
+        return (
+            dict(input_files(self._config, self._suite, self._agent)) == self._files
+            and self._read_signature() == self._signature
+        )
 
-    def _named_files(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Kind and name, and the path."""
-        main, scenarios = self._config.instructions.main, self._config.instructions.scenarios_dir
-        if self._is_own:
-            yield ("instruction", main.name), str(main)
-            for name in _names(scenarios, ".md"):
-                yield ("instruction", f"scenarios/{name}"), os.path.join(scenarios, name)
-        for name in _names(main.parent / "lexicon", ".md"):
-            yield ("lexicon", name), os.path.join(main.parent, "lexicon", name)
-        for name in _names(self._suite, ".py"):
-            yield ("judge", name), os.path.join(self._suite, name)
-        for path in self._files_of_agent():
-            yield ("agent", os.path.basename(path)), path
-
-    def _files_of_agent(self) -> list[str]:
-        """What of an agent's command line is a file here, and the module of a function."""
-        if self._agent is None:
-            return []
-        kind, _, place = self._agent.partition(":")
-        if kind == "python":
-            words = [f"{place.partition(':')[0].replace('.', '/')}.py"]
-        else:
-            import shlex  # for those who judge another agent
-
-            try:
-                words = shlex.split(place) if kind == "command" else []
-            except ValueError:
-                words = []
-        return [word for word in words if os.path.isfile(word)]
-
-    def _read_signature(self) -> _Signature:
-        return tuple(map(_signature, self._files.values()))
+    def _read_signature(self) -> tuple[FileSignature, ...]:
+        return tuple(map(file_signature, self._files.values()))
 
     def _file_inputs(self) -> Iterator[Input]:
         for (kind, name), path in self._files.items():
@@ -98,6 +71,51 @@ class VerdictInputs:
         return {"max_tokens": llm.max_tokens, "temperature": llm.temperature, "force_tool": llm.force_tool}
 
 
+def input_files(config: Config, suite: Path, agent: str | None) -> Iterator[tuple[tuple[str, str], str]]:
+    """Kind and name, and the path, of each file that verdicts depend on beside the scenarios."""
+    main, scenarios = config.instructions.main, config.instructions.scenarios_dir
+    if _is_own(agent):
+        yield ("instruction", main.name), str(main)
+        for name in _names(scenarios, ".md"):
+            yield ("instruction", f"scenarios/{name}"), os.path.join(scenarios, name)
+    for name in _names(main.parent / "lexicon", ".md"):
+        yield ("lexicon", name), os.path.join(main.parent, "lexicon", name)
+    for name in _names(suite, ".py"):
+        yield ("judge", name), os.path.join(suite, name)
+    for path in _files_of_agent(agent):
+        yield ("agent", os.path.basename(path)), path
+
+
+def changed_inputs(before: Iterable[Input], after: Iterable[Input]) -> Iterator[tuple[str, str, str]]:
+    """What is not the same in two sets of inputs: `added`, `removed` or `changed`, kind and name."""
+    old, new = ({(each.kind, each.name): each.digest for each in inputs} for inputs in (before, after))
+    for key in sorted(old.keys() | new.keys()):
+        was, now = old.get(key), new.get(key)
+        if was != now:
+            yield "added" if was is None else "removed" if now is None else "changed", *key
+
+
+def _is_own(agent: str | None) -> bool:
+    return agent is None or agent.partition(":")[0] == "own"
+
+
+def _files_of_agent(agent: str | None) -> list[str]:
+    """What of an agent's command line is a file here, and the module of a function."""
+    if agent is None:
+        return []
+    kind, _, place = agent.partition(":")
+    if kind == "python":
+        words = [f"{place.partition(':')[0].replace('.', '/')}.py"]
+    else:
+        import shlex  # for those who judge another agent
+
+        try:
+            words = shlex.split(place) if kind == "command" else []
+        except ValueError:
+            words = []
+    return [word for word in words if os.path.isfile(word)]
+
+
 def without_password(text: str) -> str:
     """A command line or URL without the user and password of URLs in it."""
     return re.sub(r"://[^/\s@]*@", "://…@", text)
@@ -118,9 +136,10 @@ def _names(folder: Path, ending: str) -> list[str]:
         return []
 
 
-def _signature(path: str) -> tuple[str, int, int, int]:
+def file_signature(path: str) -> FileSignature:
+    """What is not the same once a file was written, replaced, renamed or given other rights."""
     try:
         status = os.stat(path)
     except OSError:
-        return path, 0, 0, 0
-    return path, status.st_mtime_ns, status.st_size, status.st_ino
+        return path, 0, 0, 0, 0
+    return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

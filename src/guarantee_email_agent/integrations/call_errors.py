@@ -12,6 +12,8 @@ from guarantee_email_agent.utils.errors import IntegrationError
 from guarantee_email_agent.utils.text import printable
 
 MAX_MESSAGE_CHARS: Final = 400
+ERROR_META_KEY: Final = "guarantee-email-agent/error"
+"""In the `_meta` of a tool's result: the error that our servers declare."""
 
 _CODE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OUTAGES: Final = (
@@ -88,8 +90,10 @@ def service_error(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
 
 
 def malformed_error(name: str, tool: str, problem: str) -> IntegrationError:
-    """problem: of the tool's answer, as a verb phrase."""
-    return integration_error(name, MALFORMED, f"the answer of {tool} {problem}. Check the server's version")
+    """problem: of the tool's answer, as a verb phrase. It is one of the `details`, too."""
+    error = integration_error(name, MALFORMED, f"the answer of {tool} {problem}. Check the server's version")
+    error.details["problem"] = problem
+    return error
 
 
 def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationError:
@@ -97,13 +101,14 @@ def integration_error(name: str, kind: ErrorKind, message: str) -> IntegrationEr
     return IntegrationError(f"{name}: {message}", f"{name}_{kind.type}", kind.details)
 
 
-def declared_error(name: str, structured: Any) -> IntegrationError | None:
+def declared_error(name: str, declared: Any) -> IntegrationError | None:
     """The error that a server declares as `{"error": {"code", "message", "retryable", "uncertain", "outage"}}`.
 
-    All our servers do; one of the user's own may. `message` is shown and logged, so it must not quote a customer.
+    All our servers do, in `_meta`; one of the user's own may, there or as structured content. `message`
+    is shown and logged, so it must not quote a customer.
     Without `outage`, the code decides: what is unavailable, refuses us or has no more room is down for every call.
     """
-    match structured:
+    match declared:
         case {"error": {"code": str(code), "message": str(message), **flags}} if _CODE.fullmatch(code):
             code = code if code.startswith(f"{name}_") else f"{name}_{code}"
             flags.setdefault("outage", code.endswith(_OUTAGES))

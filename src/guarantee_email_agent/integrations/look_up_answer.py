@@ -110,4 +110,5 @@ def _owner_email(value: object) -> str | None:
 
 
 def _malformed_error(look_up: LookUp, problem: str) -> IntegrationError:
-    return IntegrationError(f"The answer of {look_up.name} {problem}. Check the service", f"{look_up.name}_malformed")
+    message = f"The answer of {look_up.name} {problem}. Check the service"
+    return IntegrationError(message, f"{look_up.name}_malformed", {"problem": problem})

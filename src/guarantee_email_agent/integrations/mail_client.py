@@ -75,6 +75,16 @@ class MailClient:
         """Not through the circuit: as the one probe of a service that was down it would hold up all the others."""
         return await (await self._connected()).wait_for_mail(timeout_s)
 
+    async def find_owner(self) -> str | None:
+        """The ledger that the mailbox is served with; None where it has none, or bears no such mark."""
+        mailbox = await self._connected()
+        return await mailbox.find_owner() if isinstance(mailbox, McpMailbox) else None
+
+    async def claim(self, ledger: str, *, take_over: bool = False) -> str | None:
+        """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as above."""
+        mailbox = await self._connected()
+        return await mailbox.claim(ledger, take_over=take_over) if isinstance(mailbox, McpMailbox) else None
+
     async def test_connection(self, drafts: bool = False) -> bool:
         return await (await self._connected()).test_connection(drafts)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.http_transport import http_transport, record_error_statuses
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.stdio_transport import StdioTransport
@@ -18,6 +19,7 @@ from guarantee_email_agent.utils.gc_pause import gc_paused
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
+    from mcp_types import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +28,15 @@ MAX_TOOL_PAGES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answered. text: its text content, the blocks joined by line breaks."""
+    """What a tool answered. text: its text content, the blocks joined by line breaks.
+
+    declared: what it says of a failure, for programs (see `declared_error`).
+    """
 
     failed: bool
     structured: Any
     text: str
+    declared: Any = None
 
 
 @dataclass(eq=False)
@@ -74,6 +80,8 @@ class McpConnection:
         self._stdio: StdioTransport | None = None
         self.parameters: Mapping[str, frozenset[str] | None] = {}
         """The tools, each with the names of its arguments; None where it takes any."""
+        self.answer_types: Mapping[str, Mapping[str, frozenset[str]]] = {}
+        """The fields of each tool's answer with their types, as far as it declares them plainly."""
         self.last_stderr_line = ""
         """The last line of the server's stderr, printable."""
         self.reason: BaseException | None = None
@@ -145,12 +153,17 @@ class McpConnection:
                 raise CallFailedError("the connection has ended", ended=True) from None
             raise ValueError(str(error)) from None
         text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-        return ToolAnswer(bool(result.is_error), result.structured_content, text)
+        structured = result.structured_content
+        told = (result.meta or {}).get(ERROR_META_KEY)
+        declared = structured if told is None else {"error": told}
+        return ToolAnswer(bool(result.is_error), structured, text, declared)
 
     async def _run(self, opened: asyncio.Event) -> None:
         try:
             async with self._create_client() as self._client:
-                self.parameters = await _list_tools(self._client)
+                tools = await _list_tools(self._client)
+                self.parameters = {tool.name: _argument_names(tool) for tool in tools}
+                self.answer_types = {tool.name: _declared_types(tool) for tool in tools}
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
@@ -184,17 +197,33 @@ class McpConnection:
             logger.log(level, "%s: %s", self._name, self._launch.with_setting_names(line))
 
 
-async def _list_tools(client: Client) -> dict[str, frozenset[str] | None]:
-    tools: dict[str, frozenset[str] | None] = {}
+async def _list_tools(client: Client) -> list[Tool]:
+    tools: list[Tool] = []
     cursor: str | None = None
     for _ in range(MAX_TOOL_PAGES):
         page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            properties = tool.input_schema.get("properties")
-            tools[tool.name] = frozenset(properties) if isinstance(properties, Mapping) else None
+        tools += page.tools
         if (cursor := page.next_cursor) is None:
             break
     return tools
+
+
+def _argument_names(tool: Tool) -> frozenset[str] | None:
+    properties = tool.input_schema.get("properties")
+    return frozenset(properties) if isinstance(properties, Mapping) else None
+
+
+def _declared_types(tool: Tool) -> dict[str, frozenset[str]]:
+    """Of the fields with a plain `type`; what is put together of other schemas is known by the answers alone."""
+    properties = (tool.output_schema or {}).get("properties")
+    found: dict[str, frozenset[str]] = {}
+    for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+        match schema:
+            case {"type": str(one)}:
+                found[name] = frozenset({one})
+            case {"type": [*several]}:
+                found[name] = frozenset(map(str, several))
+    return found
 
 
 def _root_cause(error: BaseException) -> BaseException:

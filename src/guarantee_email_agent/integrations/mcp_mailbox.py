@@ -72,6 +72,19 @@ class McpMailbox:
             raise self._malformed("find_mail", "id")
         return found
 
+    async def find_owner(self) -> str | None:
+        """The ledger that the mailbox is served with; None where it has none, or the server cannot tell."""
+        if not await self._session.offers("find_owner", frozenset(), self._timeout_s):
+            return None
+        return self._owner("find_owner", await self._call("find_owner", {}))
+
+    async def claim(self, ledger: str, *, take_over: bool) -> str | None:
+        """Mark the mailbox as served with a ledger, unless another has it; whose it is then. None: as `find_owner`."""
+        arguments = {"ledger": ledger, "take_over": take_over}
+        if not await self._session.offers("claim_mailbox", arguments.keys(), self._timeout_s):
+            return None
+        return self._owner("claim_mailbox", await self._call("claim_mailbox", arguments))
+
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         """True for a server without this tool."""
         await self._session.start()  # one that ended has no tools to show
@@ -142,6 +155,12 @@ class McpMailbox:
                 received = others.get("received")
                 return InboxEntry(mail_id, size, float(received) if isinstance(received, int | float) else 0.0)
         raise self._malformed("list_unprocessed", "message")
+
+    def _owner(self, tool: str, answer: Mapping[str, Any]) -> str | None:
+        owner = answer.get("ledger")
+        if owner is not None and not isinstance(owner, str):
+            raise self._malformed(tool, "ledger")
+        return owner
 
     def _malformed(self, tool: str, field: str) -> IntegrationError:
         return malformed_error(self._session.name, tool, f"has no usable {field}")

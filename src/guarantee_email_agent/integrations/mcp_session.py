@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.integrations.call_errors import (
     INVALID_ARGUMENT,
@@ -35,6 +35,9 @@ from guarantee_email_agent.utils.text import printable
 
 logger = logging.getLogger(__name__)
 
+AnswerTypes: TypeAlias = Mapping[str, AbstractSet[str]]
+"""By the name of a field of an answer, types of JSON."""
+
 START_TIMEOUT_S: Final = 20.0
 RESTART: Final = Backoff(0.5, longest_s=30.0)
 MAX_MISSED_DEADLINES: Final = 2
@@ -42,7 +45,7 @@ MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
 EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
 
-_DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True)
+_DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True, outage=True)
 _NOT_RUNNING: Final = ErrorKind("unavailable", retryable=True, outage=True)
 _NOT_STARTED: Final = ErrorKind("timeout", retryable=True, outage=True)
 
@@ -100,6 +103,20 @@ class McpSession:
                 f"(docs/mcp-servers.md){self.launch.other_remedy}",
                 f"{self.name}_tools_missing",
             )
+
+    def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
+        """Raises MCPConnectionError where a tool declares a field of its answer with types that we cannot read."""
+        declared = self._connection.answer_types if self._connection else {}
+        for tool, fields in answers.items():
+            for field, readable in fields.items():
+                types = declared.get(tool, {}).get(field)
+                if types and types.isdisjoint(readable):
+                    raise MCPConnectionError(
+                        f"{self.name}: {tool} declares {field} as {' or '.join(sorted(types))}, which has to be "
+                        f"{' or '.join(sorted(readable))}. Set {self.launch.setting} to a server with such answers "
+                        f"(docs/mcp-servers.md)",
+                        f"{self.name}_tools_missing",
+                    )
 
     async def offers(self, tool: str, arguments: AbstractSet[str], timeout_s: float) -> bool:
         """Whether the server has this tool, and it takes these arguments; it is started where it does not run.
@@ -174,7 +191,7 @@ class McpSession:
         self._not_before = 0.0
 
     def _tool_error(self, answer: ToolAnswer, tool: str) -> IntegrationError:
-        if error := declared_error(self.name, answer.structured):
+        if error := declared_error(self.name, answer.declared):
             error.message = self.launch.with_setting_names(error.message)
             return error
         self.log_response(tool, answer.text)
@@ -190,7 +207,9 @@ class McpSession:
             return service_error(self.name, tool, kind)
         await connection.ended_within(EXIT_WAIT_S)
         if isinstance(connection.reason, AnswerTooLargeError):
-            return self._error(MALFORMED, f"{tool}: the server {connection.reason}")
+            error = self._error(MALFORMED, f"{tool}: the server {connection.reason}")
+            error.details["problem"] = "is too large"
+            return error
         kind = _DIED if failure.was_sent else _NOT_RUNNING
         return self._error(kind, f"{tool}: {self._describe_end(connection)}")
 

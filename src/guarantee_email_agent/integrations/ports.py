@@ -220,7 +220,8 @@ def parse_ticket_id(raw: object) -> str:
     """Raises IntegrationError `ticketing_malformed` for an answer without a usable ticket number."""
     value = raw.get("ticket_id") if isinstance(raw, Mapping) else None
     if not isinstance(value, str) or not TICKET_ID.fullmatch(value):
+        problem = "has no usable ticket_id"
         raise IntegrationError(
-            "The answer of ticketing has no usable ticket_id. Check the service", "ticketing_malformed"
+            f"The answer of ticketing {problem}. Check the service", "ticketing_malformed", {"problem": problem}
         )
     return value

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.integrations.look_ups import tool_of
+from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
+from guarantee_email_agent.integrations.bad_answers import MALFORMED_SUFFIX, BadAnswers
+from guarantee_email_agent.integrations.look_up_answer import parse_look_up_answer
+from guarantee_email_agent.integrations.look_ups import configured_look_ups, tool_of
 from guarantee_email_agent.integrations.mail_client import MailClient
-from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, McpSession
+from guarantee_email_agent.integrations.mcp_session import MAX_ANSWER_BYTES, AnswerTypes, McpSession
+from guarantee_email_agent.integrations.ports import parse_ticket_id
 from guarantee_email_agent.integrations.server_launch import (
     look_up_launch,
     mail_launch,
@@ -19,6 +23,11 @@ from guarantee_email_agent.integrations.server_launch import (
 )
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import IntegrationError
+
+SAMPLE_NUMBER: Final = "CHECK-00000000"
+_TEXT: Final = frozenset({"string"})
+_NUMBER_OR_TEXT: Final = frozenset({"string", "number", "integer"})
 
 
 class _Client:
@@ -26,6 +35,9 @@ class _Client:
 
     calls: Mapping[str, frozenset[str]]
     """The tools that the server has to offer, each with the arguments that we pass."""
+
+    answer_types: Mapping[str, AnswerTypes]
+    """For each tool the fields of its answer, with the types that we can read."""
 
     def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
         self._session = session
@@ -35,6 +47,11 @@ class _Client:
     async def test_connection(self) -> bool:
         """True, or MCPConnectionError."""
         await self._session.require(self.calls)
+        self._session.require_answers(self.answer_types)
+        return True
+
+    async def test_answer(self) -> bool:
+        """True, or the IntegrationError of a sample answer that cannot be read, where a sample has no effect."""
         return True
 
     async def close(self) -> None:
@@ -44,26 +61,54 @@ class _Client:
         return await self._circuit.call(lambda: self._session.call(tool, arguments, self._timeout_s))
 
 
-class WarrantyClient(_Client):
-    """A WarrantyApi. Its connection test looks nothing up: not every service takes a made-up number kindly."""
-
-    calls: Mapping[str, frozenset[str]] = {"check_warranty": frozenset({"serial_number"})}
-
-    async def check_warranty(self, serial_number: str) -> dict[str, Any]:
-        return await self._call("check_warranty", {"serial_number": serial_number})
-
-
 class LookUpClient(_Client):
-    """A LookUpService. Like that of warranties it looks nothing up to test the connection."""
+    """A LookUpService, whose answers can be read by `look_up`.
 
-    def __init__(self, session: McpSession, clock: Clock, timeout_s: float, tool: str, argument: str) -> None:
+    Its connection test looks nothing up: not every service takes a made-up number kindly.
+    """
+
+    def __init__(
+        self, session: McpSession, clock: Clock, timeout_s: float, tool: str, argument: str, look_up: LookUp
+    ) -> None:
         super().__init__(session, clock, timeout_s)
         self._tool = tool
         self._argument = argument
+        self._look_up = look_up
+        self._bad_answers = BadAnswers(session.name, tool)
         self.calls = {tool: frozenset({argument})}
+        forms = {fact.name: _NUMBER_OR_TEXT if fact.form == "amount" else _TEXT for fact in look_up.facts}
+        self.answer_types = {tool: {look_up.status_key: _TEXT, **forms}}
 
     async def look_up(self, number: str) -> dict[str, Any]:
-        return await self._call(self._tool, {self._argument: number})
+        """Raises `{name}_malformed` for what cannot be read, an `outage` where that is no fault of this number."""
+        arguments = {self._argument: number}
+        return await self._circuit.call(
+            lambda: self._bad_answers.check(
+                arguments,
+                lambda: self._session.call(self._tool, arguments, self._timeout_s),
+                lambda raw: parse_look_up_answer(raw, self._look_up),
+            )
+        )
+
+
+class WarrantyClient(LookUpClient):
+    """A WarrantyApi."""
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
+        super().__init__(session, clock, timeout_s, "check_warranty", "serial_number", WARRANTY)
+
+    async def check_warranty(self, serial_number: str) -> dict[str, Any]:
+        """As `look_up`."""
+        return await self.look_up(serial_number)
+
+    async def test_answer(self) -> bool:
+        """Asks for a number that nobody has; a service that refuses it has its reasons, and is not to blame."""
+        try:
+            await self.look_up(SAMPLE_NUMBER)
+        except IntegrationError as error:
+            if error.code.endswith(MALFORMED_SUFFIX):
+                raise
+        return True
 
 
 class TicketingClient(_Client):
@@ -76,8 +121,17 @@ class TicketingClient(_Client):
         )
     }
 
+    answer_types: Mapping[str, AnswerTypes] = {"create_ticket": {"ticket_id": _TEXT}}
+
+    def __init__(self, session: McpSession, clock: Clock, timeout_s: float) -> None:
+        super().__init__(session, clock, timeout_s)
+        self._bad_answers = BadAnswers(session.name, "create_ticket")
+
     async def create_ticket(self, ticket_data: Mapping[str, Any]) -> dict[str, Any]:
-        """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that."""
+        """`{"ticket_id", "status": "created"|"existing"}`. Harmless to repeat: the key in the data sees to that.
+
+        Raises `ticketing_malformed` for an answer without a usable number, an `outage` where others have the same.
+        """
         known = self.calls["create_ticket"]
 
         async def create() -> dict[str, Any]:
@@ -88,7 +142,7 @@ class TicketingClient(_Client):
                 fields = {name: value for name, value in fields.items() if name in known} | {"details": further}
             return await self._session.call("create_ticket", fields, self._timeout_s)
 
-        return await self._circuit.call(create)
+        return await self._circuit.call(lambda: self._bad_answers.check(ticket_data, create, parse_ticket_id))
 
     async def add_note(self, ticket_id: str, note: str, idempotency_key: str) -> bool:
         """False, and nothing happens, where the server's `add_note` takes other arguments, or it has none."""
@@ -162,7 +216,8 @@ def create_look_up_client(name: str, config: Config, clock: Clock, environ: Mapp
     """As `create_services`. name: of the look-up."""
     settings = config.look_ups[name]
     session = McpSession(name, look_up_launch(name, config, environ), clock)
-    return LookUpClient(session, clock, settings.server.timeout_s, *tool_of(settings))
+    (look_up,) = (look_up for look_up in configured_look_ups(config) if look_up.name == name)
+    return LookUpClient(session, clock, settings.server.timeout_s, *tool_of(settings), look_up)
 
 
 def create_ticketing_client(config: Config, clock: Clock, environ: Mapping[str, str]) -> TicketingClient:

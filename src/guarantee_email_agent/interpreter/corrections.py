@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from guarantee_email_agent.instructions.lexicon import CorrectionKind, LabelKind, Lexicon
-from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.interpreter.number_spans import NumberSpan, NumberSpanReader, have_similar_shape
+from guarantee_email_agent.instructions.lexicon import CorrectionKind
+from guarantee_email_agent.instructions.phrases import PhraseMatch
+from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpan, have_similar_shape
 
 MAX_WORDS_TO_NUMBER = 4
 MAX_WORDS_TO_LABEL = 6
@@ -18,21 +18,12 @@ _CLAUSE_END = re.compile(r"[?!;]|[.](?=\s)|\n[ \t]*\n")
 
 
 class CorrectionReader:
-    """Reads the corrections of one text. `labels`: its labels by their first words."""
+    """Reads the corrections of one text."""
 
-    def __init__(
-        self,
-        words: TokenizedText,
-        lexicon: Lexicon,
-        labels: Mapping[int, PhraseMatch[LabelKind]],
-        reader: NumberSpanReader,
-    ) -> None:
-        self._words = words
-        self._lexicon = lexicon
-        self._labels = labels
-        self._reader = reader
+    def __init__(self, text: LabelledText) -> None:
+        self._words, self._lexicon, self._labels, self._reader = text
         # Each is read within a few words; a hostile text shall not buy more time with more of them.
-        self._marks = lexicon.corrections.find(words)[:MAX_CORRECTIONS]
+        self._marks = text.lexicon.corrections.find(text.words)[:MAX_CORRECTIONS]
 
     def apply(self, found: Mapping[int, NumberSpan]) -> dict[int, NumberSpan]:
         """`found` (each number by its first word) without what is taken back, and with what replaces it.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
 
-from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
-from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
-from guarantee_email_agent.interpreter.number_spans import NumberSpan, NumberSpanReader, is_distinctive
+from guarantee_email_agent.instructions.lexicon import LabelKind
+from guarantee_email_agent.instructions.phrases import PhraseMatch
+from guarantee_email_agent.interpreter.number_spans import LabelledText, NumberSpan, is_distinctive
 
 MAX_WORDS_TO_VALUE = 25
 MAX_WORDS_FROM_OTHER_LABEL = 5
@@ -25,19 +24,10 @@ _DIGIT = re.compile(r"[0-9]")
 
 
 class LabelReader:
-    """Reads the numbers of the labels of one text. `labels`: its labels by their first words."""
+    """Reads the numbers of the labels of one text."""
 
-    def __init__(
-        self,
-        words: TokenizedText,
-        lexicon: Lexicon,
-        labels: Mapping[int, PhraseMatch[LabelKind]],
-        reader: NumberSpanReader,
-    ) -> None:
-        self._words = words
-        self._lexicon = lexicon
-        self._labels = labels
-        self._reader = reader
+    def __init__(self, text: LabelledText) -> None:
+        self._words, self._lexicon, self._labels, self._reader = text
 
     def number_after(self, label: PhraseMatch[LabelKind]) -> NumberSpan | None:
         """The number that a label announces: "S/N 4711-A", "serial number on the back of the fan reads: 4711-A".

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from guarantee_email_agent.instructions.lexicon import Lexicon
-from guarantee_email_agent.instructions.phrases import TokenizedText
+from guarantee_email_agent.instructions.lexicon import LabelKind, Lexicon
+from guarantee_email_agent.instructions.phrases import PhraseMatch, TokenizedText
 
 MAX_WORDS_IN_NUMBER = 6
 MAX_GROUPS = 6
@@ -184,3 +185,12 @@ class NumberSpanReader:
     def ends_line(self, number: NumberSpan) -> bool:
         words = self._words
         return number.end == len(words.folded) or "\n" in words.gap_before(number.end)
+
+
+class LabelledText(NamedTuple):
+    """A text whose numbers are read. labels: those in it, by their first words. reader: of the numbers between them."""
+
+    words: TokenizedText
+    lexicon: Lexicon
+    labels: Mapping[int, PhraseMatch[LabelKind]]
+    reader: NumberSpanReader

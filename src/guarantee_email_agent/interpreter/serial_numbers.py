@@ -18,6 +18,7 @@ from guarantee_email_agent.interpreter.corrections import CorrectionReader
 from guarantee_email_agent.interpreter.label_numbers import MIN_LENGTH_BEFORE_LABEL, SENTENCE_END, LabelReader
 from guarantee_email_agent.interpreter.number_spans import (
     HYPHENS,
+    LabelledText,
     NumberSpan,
     NumberSpanReader,
     find_address_words,
@@ -94,8 +95,9 @@ class _Extractor:
         examples = (label for label in self._labels.values() if label.payload == "example")
         self._after_example = frozenset(index for label in examples for index in _words_of_example(words, label.end))
         self._reader = NumberSpanReader(words, lexicon, self._after_example)
-        self._label_reader = LabelReader(words, lexicon, self._labels, self._reader)
-        self._corrections = CorrectionReader(words, lexicon, self._labels, self._reader)
+        text = LabelledText(words, lexicon, self._labels, self._reader)
+        self._label_reader = LabelReader(text)
+        self._corrections = CorrectionReader(text)
         self._combined = dict(self._find_combined_labels())
 
     def extract(self) -> ExtractedNumbers:

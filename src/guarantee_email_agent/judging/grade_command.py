@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
+from guarantee_email_agent.executors.executor import Executor, connected
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
-from guarantee_email_agent.judging.grading import grade_task, validate_task
+from guarantee_email_agent.judging.kept_record import INSPECT, converter
+from guarantee_email_agent.judging.pending import Pending, Terms, ToJudge
 from guarantee_email_agent.judging.record import (
     MAX_RECORD_BYTES,
     RECORD_ENDING,
@@ -21,7 +24,6 @@ from guarantee_email_agent.judging.record import (
     refuse_misplaced_reports,
 )
 from guarantee_email_agent.judging.record_files import (
-    Convert,
     Extent,
     RecordIndex,
     RecordPlace,
@@ -47,26 +49,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STDIN: Final = "-"
-INSPECT: Final = "inspect"
 ReadStdin = Callable[[int], bytes]
 """At most so many bytes of stdin."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A verdict that is still to be given. index, of: as `Graded` has them."""
-
-    task_name: str
-    judge: Callable[[], Verdict]
-    index: int = 1
-    of: int = 1
-
-
-class _Terms(TypedDict):
-    """What holds for every judge."""
-
-    timeout_s: float | None
-    allowed: TaskAllowance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +89,18 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
         options.report_files.values(), folder=folder, file=None if file == STDIN else file, tasks=options.directory
     )
     count, pending = _pending_verdicts(options, read_stdin)
+    with connected(options.executor, options.jobs) as executor:
+        return _judge_all(options, pending, count, executor, stream, console)
+
+
+def _judge_all(
+    options: GradeOptions,
+    pending: Iterator[Pending],
+    count: int,
+    executor: Executor | None,
+    stream: TextStream,
+    console: TextStream,
+) -> int:
     recorder = _recorder(options, count)
     write = (
         partial(write_task_reports, "grade", options, count, recorder, not options.validate)
@@ -113,7 +109,7 @@ def grade_command(options: GradeOptions, stream: TextStream, console: TextStream
     )
     return run_and_report(
         f"Validating {pluralize(count, 'task')}..." if options.validate else f"Grading {pluralize(count, 'result')}...",
-        _results(pending, options.jobs),
+        _results(pending, count, options, executor),
         count,
         GradeReporter(stream, measures_agent=not options.validate),
         write,
@@ -127,27 +123,33 @@ def _recorder(options: GradeOptions, planned: int) -> GradeRecorder | None:
         return None
     from guarantee_email_agent.judging.grade_recorder import grade_recorder  # SQLite
 
-    file = options.result_file
-    records = options.results or (Path(file) if file is not None and file != STDIN else None)
     shown = {"transcript": options.transcript, "timeout_s": options.timeout_s, "jobs": options.jobs}
-    return grade_recorder(options.kept, options.directory, records, command="grade", planned=planned, options=shown)
+    return grade_recorder(
+        options.kept, options.directory, options.transcript or "", command="grade", planned=planned, options=shown
+    )
 
 
-def _results(pending: Iterator[_Pending], jobs: int) -> Generator[Graded, None, None]:
-    def judge(each: _Pending) -> Graded:
-        return Graded(each.task_name, each.judge(), each.index, each.of)
+def _results(
+    pending: Iterator[Pending], count: int, options: GradeOptions, executor: Executor | None
+) -> Generator[Graded, None, None]:
+    terms = Terms(timeout_s=options.timeout_s, allowed=options.allowed)
+    if executor is None:
+        results = map_in_order(lambda each: each.judge(terms), pending, options.jobs)
+    else:
+        from guarantee_email_agent.judging.shipped_grading import map_shipped
 
-    for graded in map_in_order(judge, pending, jobs):
-        logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
-        yield graded
+        results = map_shipped(terms, executor, pending, count)
+    with closing(results):
+        for graded in results:
+            logger.info("Judged %s: %s", graded.name, graded.verdict.verdict)
+            yield graded
 
 
-def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[_Pending]]:
+def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int, Iterator[Pending]]:
     """How many verdicts there will be, and each as it is wanted."""
-    terms = _Terms(timeout_s=options.timeout_s, allowed=options.allowed)
     if options.validate:
         loaded = load_tasks(options.directory)
-        return len(loaded), (_Pending(task.name, partial(_validate, task, terms)) for task in loaded)
+        return len(loaded), (Pending(task.name, partial(_to_validate, task)) for task in loaded)
     if options.results is not None:
         tasks = {task.name: task for task in discover_tasks(options.directory, options.results)}
         if options.transcript == INSPECT:
@@ -155,17 +157,15 @@ def _pending_verdicts(options: GradeOptions, read_stdin: ReadStdin) -> tuple[int
 
             index = find_inspect_samples(options.results)
         else:
-            index = find_records(options.results, tasks, _converter(options.transcript))
+            index = find_records(options.results, tasks, converter(options.transcript))
         missing = sum(not index.count_of(name) for name in tasks)
-        return index.count + len(index.problems) + missing, _pending_records(tasks, index, options.results, terms)
+        return index.count + len(index.problems) + missing, _pending_records(tasks, index, options.results)
     task = load_task(options.directory)
-    record = _read_single_record(options, read_stdin)
-    return 1, iter([_Pending(task.name, partial(grade_task, task, record, **terms))])
+    record, place = _read_single_record(options, read_stdin)
+    return 1, iter([Pending(task.name, partial(ToJudge, task, record), place=place)])
 
 
-def _pending_records(
-    tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path, terms: _Terms
-) -> Iterator[_Pending]:
+def _pending_records(tasks: dict[str, Task | InvalidTask], index: RecordIndex, results: Path) -> Iterator[Pending]:
     """Every record of every task, in the order of the tasks' names; then the records that name no task."""
     for name in sorted({*tasks, *index.task_names}, key=lambda name: name.encode("utf-8", "surrogatepass")):
         of = index.count_of(name)
@@ -175,23 +175,21 @@ def _pending_records(
                 problem = f"there is no record of this task in {printable(str(results))}"
             task = tasks[name]
             error = task.message if isinstance(task, InvalidTask) else problem
-            yield _Pending(name, partial(Verdict, "error", error=error))
+            yield Pending(name, partial(Verdict, "error", error=error))
         for number, place in enumerate(index.places(name), 1):
-            yield _Pending(name, partial(_grade, tasks, name, place, terms), number, of)
+            yield Pending(name, partial(_to_judge, tasks, name, place), number, of, place)
     for place in index.places(None):
-        yield _Pending(place.name, partial(_grade, tasks, None, place, terms))
+        yield Pending(place.name, partial(_to_judge, tasks, None, place), place=place)
     for name, problem in index.problems.items():
-        yield _Pending(name, partial(Verdict, "error", error=problem))
+        yield Pending(name, partial(Verdict, "error", error=problem))
 
 
-def _validate(task: Task | InvalidTask, terms: _Terms) -> Verdict:
-    if isinstance(task, InvalidTask):
-        return Verdict("error", error=task.message)
-    return validate_task(task, **terms)
+def _to_validate(task: Task | InvalidTask) -> Verdict | ToJudge:
+    return Verdict("error", error=task.message) if isinstance(task, InvalidTask) else ToJudge(task, None)
 
 
-def _grade(tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace, terms: _Terms) -> Verdict:
-    """The verdict on one record of many; a record without a task is an error."""
+def _to_judge(tasks: dict[str, Task | InvalidTask], task_name: str | None, place: RecordPlace) -> Verdict | ToJudge:
+    """One record of many; a record without a task is an error."""
     task = None if task_name is None else tasks.get(task_name)
     if isinstance(task, InvalidTask):
         return Verdict("error", error=task.message)
@@ -203,40 +201,28 @@ def _grade(tasks: dict[str, Task | InvalidTask], task_name: str | None, place: R
         return Verdict("error", error=error.message)
     if task is None:
         return Verdict("error", error=f"{printable(place.name)}: the file was changed while it was judged")
-    return grade_task(task, record, **terms)
+    return ToJudge(task, record)
 
 
-def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> Record:
+def _read_single_record(options: GradeOptions, read_stdin: ReadStdin) -> tuple[Record, RecordPlace | None]:
+    """The record, and where it lies; None where that is no file."""
     if options.answer is not None:
         if options.answer != STDIN:
-            return record_of_answer(options.answer)
+            return record_of_answer(options.answer), None
         # As the shell's $(…) does it: the line break that ends a program's output is not part of its answer.
-        return record_of_answer(_text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r"))
+        answer = _text_of_stdin(read_stdin).removesuffix("\n").removesuffix("\r")
+        return record_of_answer(answer), None
     if options.result_file == STDIN:
-        return converted(parse_json(_text_of_stdin(read_stdin), "stdin"), _converter(options.transcript), "stdin")
+        data = parse_json(_text_of_stdin(read_stdin), "stdin")
+        return converted(data, converter(options.transcript), "stdin"), None
     file = Path(options.result_file or "")
     if options.transcript == INSPECT:
-        from guarantee_email_agent.judging.inspect_log import read_single_sample
+        from guarantee_email_agent.judging.inspect_log import single_sample
 
-        return read_single_sample(file)
-    return RecordPlace(SingleRecordFile(file, "", _converter(options.transcript)), Extent()).read()
-
-
-def _converter(transcript: str | None) -> Convert | None:
-    """What makes a record of a transcript; None where it is one."""
-    if transcript is None:
-        return None
-    if transcript == "openai":
-        from guarantee_email_agent.judging.openai_transcript import record_from_openai
-
-        return record_from_openai
-    if transcript == "langchain":
-        from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
-
-        return record_from_langchain
-    from guarantee_email_agent.judging.inspect_log import record_from_inspect
-
-    return record_from_inspect
+        place = single_sample(file)
+    else:
+        place = RecordPlace(SingleRecordFile(file, "", converter(options.transcript)), Extent())
+    return place.read(), place
 
 
 def _text_of_stdin(read_stdin: ReadStdin) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.judging.kept_record import RecordReference, refer_to
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.run_report import RunOutcome
 from guarantee_email_agent.reporting.terminal import warn_on_stderr
@@ -24,13 +25,10 @@ _MAX_BYTES: Final = 1 << 20
 class GradeRecorder:
     """One run; `add` is called in the order of the results."""
 
-    def __init__(self, kept: KeptRun, run: NewRun, tasks: Path, record_of: Path | None) -> None:
-        """tasks: a task's folder, or a folder of them. record_of: the record that is judged, or a folder of records.
-
-        Raises StoreError.
-        """
+    def __init__(self, kept: KeptRun, run: NewRun, tasks: Path, form: str) -> None:
+        """tasks: a task's folder, or a folder of them. form: of the records, as `--from` has it. Raises StoreError."""
         self.file, self.run = kept.file, run
-        self._kept, self._tasks, self._record_of = kept, tasks, record_of
+        self._kept, self._tasks, self._form = kept, tasks, form
         self._git = GitQuestion(tasks)
         self._position = 0
         try:
@@ -44,6 +42,7 @@ class GradeRecorder:
         self._position += result.index == 1
         verdict = result.verdict
         reason = verdict.error or verdict.feedback
+        record = None if result.place is None else refer_to(result.place, self._form)
         self._writer.add(
             NewResult(
                 name=result.task_name,
@@ -52,8 +51,9 @@ class GradeRecorder:
                 verdict=verdict.verdict,
                 category="tasks",
                 duration_ms=verdict.duration_ms,
-                inputs=InputSet(self._inputs(result)),
+                inputs=InputSet(self._inputs(result, record)),
                 checks=() if verdict.verdict == "passed" else (Check("test", reason),),
+                trace=None if record is None else {"record": record._asdict()},
                 judgement=verdict.as_dict(),
             )
         )
@@ -61,7 +61,7 @@ class GradeRecorder:
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
         self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
 
-    def _inputs(self, result: Graded) -> Iterator[Input]:
+    def _inputs(self, result: Graded, record: RecordReference | None) -> Iterator[Input]:
         """The files of the task, and the record."""
         yield Input.of("package", "version", __version__.encode())
         own = self._tasks / result.task_name
@@ -69,16 +69,15 @@ class GradeRecorder:
         for path in _files(folder):
             kind = "judge" if path.suffix == ".py" else "task"
             yield from _input(kind, path.name, path)
-        if self._record_of is not None:
-            is_folder = self._record_of.is_dir()
-            path = self._record_of / f"{result.task_name}.json" if is_folder else self._record_of
-            yield from _input("record", path.name, path, keep=False)
+        if record is not None:
+            number = f", {record.number}" if record.number else ""
+            yield Input("record", f"{os.path.basename(record.file)}{number}", bytes.fromhex(record.sha256))
 
 
-def grade_recorder(kept: KeptRun | None, tasks: Path, records: Path | None, **run: Any) -> GradeRecorder | None:
+def grade_recorder(kept: KeptRun | None, tasks: Path, form: str, **run: Any) -> GradeRecorder | None:
     """None where the run is not kept: as that was asked for, or as the store cannot be used, which no gate rests on.
 
-    records: the record that is judged, or the folder of them. run: what `NewRun` has beside the suite.
+    form: of the records, as `--from` has it. run: what `NewRun` has beside the suite.
     """
     if kept is None:
         return None
@@ -86,7 +85,7 @@ def grade_recorder(kept: KeptRun | None, tasks: Path, records: Path | None, **ru
     run_id = f"{''.join(character for character in started if character not in '-:Z')}-{os.urandom(4).hex()}"
     new = NewRun(id=run_id, suite=tasks.absolute().as_posix(), started=started, package_version=__version__, **run)
     try:
-        return GradeRecorder(kept, new, tasks, records)
+        return GradeRecorder(kept, new, tasks, form)
     except StoreError as error:
         warn_on_stderr(f"This run is not kept: {error.message}")
         return None
@@ -99,7 +98,7 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _input(kind: str, name: str, path: Path, *, keep: bool = True) -> Iterator[Input]:
+def _input(kind: str, name: str, path: Path) -> Iterator[Input]:
     """Nothing where it cannot be read: the verdict says so."""
     try:
         # Not blocking, since a named pipe would wait for a writer for ever.
@@ -111,5 +110,5 @@ def _input(kind: str, name: str, path: Path, *, keep: bool = True) -> Iterator[I
     except OSError:
         return
     if size > _MAX_BYTES:
-        content, keep = b"%d " % size + content, False
-    yield Input.of(kind, name, content, keep=keep)
+        content = b"%d " % size + content
+    yield Input.of(kind, name, content, keep=size <= _MAX_BYTES)

@@ -102,8 +102,10 @@ def format_graded(graded: Graded) -> str:
     return "\n".join(lines)
 
 
-def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict[str, Any]:
+def json_report(results: Sequence[Graded], *, interrupted: bool = False, planned: int | None = None) -> dict[str, Any]:
     """The results as JSON holds them. duration_ms: wall time of the judge. interrupted: whether some are missing.
+
+    planned: how many a whole run has; as many as there are if None.
 
     Where a task has several records, each result says which it is about, and `tasks` sums them up: a task passed
     where every one of its records did.
@@ -116,6 +118,7 @@ def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict
     ]
     return {
         "schema_version": SCHEMA_VERSION,
+        "planned": totals.total if planned is None else planned,
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
         "interrupted": interrupted,
         **({"tasks": tasks} if len(tasks) < totals.total else {}),
@@ -123,10 +126,10 @@ def json_report(results: Sequence[Graded], *, interrupted: bool = False) -> dict
     }
 
 
-def json_rows(results: Sequence[Graded], run_id: str) -> Iterator[dict[str, Any]]:
-    """Each result as `json_report` has it, with the run's id and the number of the task's record."""
+def json_rows(results: Sequence[Graded]) -> Iterator[dict[str, Any]]:
+    """Each result as `json_report` has it, with the number of the task's record."""
     for graded in results:
-        yield {"run_id": run_id, "repetition": graded.index, **_json_result(graded)}
+        yield {"repetition": graded.index, **_json_result(graded)}
 
 
 def write_task_reports(
@@ -155,6 +158,7 @@ def write_task_reports(
         planned,
         interrupted=interrupted,
         measures_agent=measures_agent,
+        with_records=options.html_file is not None,
     )
     if recorder is not None:
         from guarantee_email_agent.store.run_reader import past_runs
@@ -165,8 +169,8 @@ def write_task_reports(
         options,
         UNWRITABLE,
         report,
-        lambda: json_report(results, interrupted=interrupted),
-        lambda: json_rows(results, report.run_id),
+        lambda: json_report(results, interrupted=interrupted, planned=planned),
+        lambda: json_rows(results),
     )
 
 

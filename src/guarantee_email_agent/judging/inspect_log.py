@@ -18,6 +18,7 @@ from guarantee_email_agent.judging.record_files import (
     Extent,
     RecordFile,
     RecordIndex,
+    RecordPlace,
     check_regular_file,
     converted,
     list_records_folder,
@@ -87,8 +88,8 @@ def find_inspect_samples(place: Path) -> RecordIndex:
     return RecordIndex([inspect_log(place / name) for name in list_records_folder(place, _LOG_ENDINGS)])
 
 
-def read_single_sample(path: Path) -> Record:
-    """The record of the one sample in a log. Raises TaskError where it has none, or several."""
+def single_sample(path: Path) -> RecordPlace:
+    """Where the one sample in a log lies. Raises TaskError where it has none, or several."""
     index = RecordIndex([inspect_log(path)])
     for problem in index.problems.values():
         raise TaskError(problem, "task_transcript_invalid")
@@ -96,7 +97,7 @@ def read_single_sample(path: Path) -> Record:
         problem = f"the log has {index.count} samples. Grade them with --results, against a folder of tasks"
         raise record_error(str(path), problem, "task_transcript_invalid")
     [place] = (place for name in index.task_names for place in index.places(name))
-    return place.read()
+    return place
 
 
 def inspect_log(path: Path) -> RecordFile:

@@ -179,6 +179,11 @@ def write_record(path: str | Path, record: Mapping[str, Any]) -> None:
         raise record_error(
             str(path), f"the record cannot be written as JSON ({error})", "task_record_unwritable"
         ) from None
+    write_content(path, content)
+
+
+def write_content(path: str | Path, content: bytes) -> None:
+    """The same for a record as bytes. Raises TaskError(code="task_record_unwritable")."""
     try:
         write_whole(path, content)
     except (OSError, ValueError) as error:

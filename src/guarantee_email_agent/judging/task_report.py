@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.judging.grade_report import (
@@ -12,11 +13,18 @@ from guarantee_email_agent.judging.grade_report import (
     solved_share,
     totals_by_task,
 )
+from guarantee_email_agent.judging.kept_record import transcript_parts
+from guarantee_email_agent.judging.record_files import RecordPlace
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
 from guarantee_email_agent.reporting.report import Case, Miss, Report, Run, relative_to
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.totals import Totals
+from guarantee_email_agent.reporting.transcript import MAX_TEXT
+from guarantee_email_agent.utils.errors import TaskError
+from guarantee_email_agent.utils.text import truncate
+
+_MAX_ENTRIES: Final = 100
 
 
 def task_report(
@@ -28,10 +36,12 @@ def task_report(
     *,
     interrupted: bool,
     measures_agent: bool,
+    with_records: bool = False,
 ) -> Report:
     """command: `grade` or `solve`. directory: of the tasks. duration_s: seconds. planned: results of a whole run.
 
-    measures_agent: whether the results say how good an agent is, so that a rate is due.
+    measures_agent: whether the results say how good an agent is, so that a rate is due. with_records: whether anybody
+    looks at what the agent did.
     """
     totals = Totals.of(graded.verdict.verdict for graded in results)
     passes = totals.passed == totals.total > 0
@@ -49,7 +59,7 @@ def task_report(
         verdict=f"{command.capitalize()} {verdict}",
         totals=totals,
         planned=planned,
-        cases=[_case(graded, directory) for graded in results],
+        cases=[_case(graded, directory, with_records) for graded in results],
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
         bound="" if bound is None else f"{bound}%",
         proven=[] if bound is None else [describe_solved_share(bound, repeated=len(results) > len(by_task))],
@@ -57,7 +67,7 @@ def task_report(
     )
 
 
-def _case(graded: Graded, directory: Path) -> Case:
+def _case(graded: Graded, directory: Path, with_record: bool) -> Case:
     verdict = graded.verdict
     misses = () if verdict.verdict == "passed" else (Miss("", verdict.error or verdict.feedback or verdict.verdict),)
     said = {"feedback": verdict.feedback if not misses else "", "details": dict(verdict.details)}
@@ -70,7 +80,32 @@ def _case(graded: Graded, directory: Path) -> Case:
         file=_judge_of(directory, graded.task_name),
         output=verdict.output,
         judgement={name: value for name, value in said.items() if value} or None,
+        **(_work(graded.place) if with_record and graded.place is not None else {}),
     )
+
+
+def _work(place: RecordPlace) -> dict[str, Any]:
+    """What the agent did, as far as a page shows it: many records of any size make one page."""
+    try:
+        parts = transcript_parts(place.read())
+        trace = {name: _shown(entries) for name, entries in parts["trace"].items()}
+    except (TaskError, ValueError, RecursionError):  # the verdict says so
+        return {}
+    return {**parts, "trace": trace}
+
+
+def _shown(entries: list[Any]) -> list[Any]:
+    """As many as before, since they are counted; those that no page shows without their content."""
+    return [_cut(entry) for entry in entries[:_MAX_ENTRIES]] + [None] * (len(entries) - _MAX_ENTRIES)
+
+
+def _cut(entry: Any) -> Any:
+    """A message or a step with texts that are no longer than a page shows."""
+    if isinstance(entry, str):
+        return truncate(entry, MAX_TEXT)
+    if isinstance(entry, dict):
+        return {name: _cut(value) for name, value in entry.items()}
+    return [_cut(each) for each in entry[:_MAX_ENTRIES]] if isinstance(entry, list) else entry
 
 
 def _judge_of(directory: Path, task_name: str) -> str:

@@ -7,10 +7,13 @@ import math
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from guarantee_email_agent.judging.judge_process import CHANNEL_CLOSED, DEEPEST, IN_THE_WAY
 from guarantee_email_agent.judging.judge_protocol import NOT_STARTED, JudgeLimits
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.judging.record_files import RecordPlace
 
 _NO_NETWORK = ("Network is unreachable", "gaierror")
 # The reply's `end`, where the judge gave no answer and was not the one who ended its process.
@@ -61,13 +64,15 @@ class Verdict:
 class Graded:
     """The verdict on the work on one task.
 
-    index, of: which of the task's records it is about, from 1, and how many there are.
+    index, of: which of the task's records it is about, from 1, and how many there are. place: where that record lies;
+    None where there is none, or in no file.
     """
 
     task_name: str
     verdict: Verdict
     index: int = 1
     of: int = 1
+    place: RecordPlace | None = None
 
     @property
     def name(self) -> str:

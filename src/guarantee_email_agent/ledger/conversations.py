@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, fu
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission, Limit, Thread
-from guarantee_email_agent.ledger.tables import NOT_ADMITTED, in_literals, mails
+from guarantee_email_agent.ledger.tables import BY_TEMPLATE, NOT_ADMITTED, in_literals, mails
 
 MAX_THREAD_IDS: Final = 100
 """Message-IDs that are looked up for one mail: a sender may write as many as fit into it."""
@@ -113,7 +113,7 @@ def describe_thread(connection: Connection, mail_key: str, answered: Row[Any]) -
     counts = connection.execute(_MAILS_OF_THREAD, at_thread).one()
     return Thread(
         key=answered.thread_key,
-        scenario=answered.reason,
+        scenario=answered.reason.removesuffix(BY_TEMPLATE),
         ticket_id=connection.execute(_TICKET_OF_THREAD, at_thread).scalar_one_or_none(),
         reply_message_id=answered.reply_message_id,
         replied_at=answered.replied_at,

@@ -6,6 +6,7 @@ all who share the ledger (`tables.NOW`), and an end to every wait.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -199,13 +200,38 @@ class Database:
         self._engine.dispose()
 
 
-def open_database(location: str, now: Callable[[], float], lock_timeout_s: float) -> Database:
+def open_database(
+    location: str, now: Callable[[], float], lock_timeout_s: float, *, read_only: bool = False
+) -> Database:
     """location: a file, or a URL that starts with `sqlite:` or `postgresql:`. now: the wall clock, for SQLite.
 
+    read_only: a file is neither made nor changed; only `read_transaction` may be used.
     Raises ConfigurationError for a location that can never work. Nothing is connected yet.
     """
+    place = _place(location)
+    if isinstance(place, Path):
+        return _open_sqlite(place, now, lock_timeout_s, read_only)
+    return _open_postgresql(place.set(drivername="postgresql+psycopg"), lock_timeout_s)
+
+
+def sqlite_file(location: str) -> Path | None:
+    """The file of a location; None where it is none. Raises as `open_database` does."""
+    place = _place(location)
+    return place if isinstance(place, Path) else None
+
+
+def check_sqlite_place(file: Path) -> None:
+    """Raises ConfigurationError where no ledger can be made, in the words of `open_database`. Nothing is made."""
+    file = file.absolute()
+    if not file.parent.is_dir():
+        raise _folder_missing(file)
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise _cannot_open(file, os.strerror(errno.EACCES))
+
+
+def _place(location: str) -> Path | URL:
     if "://" not in location:
-        return _open_sqlite(Path(location), now, lock_timeout_s)
+        return Path(location)
     try:
         url = make_url(location)
     except (exc.ArgumentError, ValueError):  # their messages may hold the password
@@ -217,17 +243,21 @@ def open_database(location: str, now: Callable[[], float], lock_timeout_s: float
             raise _invalid_location(
                 "names no file. Write it like ledger.db; a ledger in memory would not survive a crash"
             )
-        return _open_sqlite(Path(url.database), now, lock_timeout_s)
+        return Path(url.database)
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise _invalid_location(f"asks for {url.get_backend_name()!r}. Use a file (SQLite) or a postgresql:// URL")
-    return _open_postgresql(url.set(drivername="postgresql+psycopg"), lock_timeout_s)
+    return url
 
 
-def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float) -> Database:
+def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, read_only: bool) -> Database:
     path = path.absolute()
-    _create_private_file(path)
+    if read_only:
+        place = URL.create("sqlite", database=f"{path.as_uri()}?mode=ro", query={"uri": "true"})
+    else:
+        _create_private_file(path)
+        place = URL.create("sqlite", database=str(path))
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
+        place,
         connect_args={"timeout": lock_timeout_s, "isolation_level": None},
         # Writers wait for each other in any case: on our own lock they get the file at once, in SQLite they poll.
         pool_size=1,
@@ -238,6 +268,8 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float) ->
     @event.listens_for(engine, "connect")
     def _configure_connection(connection: Any, _record: object) -> None:
         connection.create_function(SQLITE_CLOCK_FUNCTION, 0, now)
+        if read_only:
+            return
         if not enable_wal(connection, lock_timeout_s):
             raise ConfigurationError(
                 f"The ledger {path} lies on a file system without shared memory. Put it on a local disk",
@@ -260,16 +292,24 @@ def _create_private_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except FileNotFoundError:
-        raise ConfigurationError(
-            f"The ledger {path} has no folder to lie in. Make {path.parent}, or correct agent.ledger",
-            "ledger_folder_missing",
-        ) from None
+        raise _folder_missing(path) from None
     except OSError as error:
-        raise ConfigurationError(
-            f"The ledger {path} cannot be opened for writing ({error.strerror}). Name another file in agent.ledger, "
-            "or give the agent's user write access to it and its folder",
-            "ledger_cannot_open",
-        ) from None
+        raise _cannot_open(path, error.strerror) from None
+
+
+def _folder_missing(path: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"The ledger {path} has no folder to lie in. Make {path.parent}, or correct agent.ledger",
+        "ledger_folder_missing",
+    )
+
+
+def _cannot_open(path: Path, reason: str | None) -> ConfigurationError:
+    return ConfigurationError(
+        f"The ledger {path} cannot be opened for writing ({reason}). Name another file in agent.ledger, or give the "
+        "agent's user write access to it and its folder",
+        "ledger_cannot_open",
+    )
 
 
 def _open_postgresql(url: URL, lock_timeout_s: float) -> Database:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, overload
 
 from sqlalchemy import Connection, Row, Select, Update
 
@@ -23,9 +23,10 @@ from guarantee_email_agent.ledger.conversations import (
     describe_thread,
     limit_reached,
 )
-from guarantee_email_agent.ledger.database import Database, LedgerError, open_database
+from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
 from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
-from guarantee_email_agent.ledger.schema import prepare_schema
+from guarantee_email_agent.ledger.model_cost import model_cost, save_model_cost
+from guarantee_email_agent.ledger.schema import LEDGER_ID, is_new, prepare_schema
 from guarantee_email_agent.ledger.tables import Delivery, LedgerEntry, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
@@ -190,6 +191,15 @@ class Ledger:
         reason, uncounted = _checked("reason", reason, _REASON), 0 if count_attempt else 1
         self._write(claim, tables.RELEASE, "open", reason=reason, span_s=retry_after_s, uncounted=uncounted)
 
+    def free(self, mail_key: str, owner: str, *, sending: bool) -> bool:
+        """End the lease of an owner that is known to run no more; whether it had it still.
+
+        The mail's stage and tries stay as they are. sending: also where its reply may be on its way.
+        """
+        values = {"at_mail": _checked("mail_key", mail_key, _HASH), "at_owner": _checked("owner", owner, _TOKEN)}
+        with self._database.write_transaction() as connection:
+            return connection.execute(tables.FREE, {**values, "sending": sending}).rowcount == 1
+
     def find_thread(self, claim: Claim, reply_message_ids: Sequence[str]) -> Thread | None:
         """The conversation in which one of these Message-IDs was a reply of ours; the mail joins it.
 
@@ -269,6 +279,22 @@ class Ledger:
         """Seconds since 1970 on the clock of all who share this ledger."""
         with self._database.read_transaction() as connection:
             return float(connection.execute(tables.CURRENT_TIME).scalar_one())
+
+    def id(self) -> str:
+        """16 hexadecimal digits, the same for all who share this ledger, and in its back-ups."""
+        with self._database.read_transaction() as connection:
+            return str(connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one())
+
+    def model_cost_today(self) -> float:
+        """US dollars that everybody on this ledger spent on the language model since 0:00 UTC."""
+        with self._database.read_transaction() as connection:
+            return model_cost(connection)
+
+    def add_model_cost(self, usd: float) -> None:
+        """Count what an answer of the language model cost."""
+        with self._database.write_transaction() as connection:
+            self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
+            save_model_cost(connection, self._database.dialect, usd)
 
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
@@ -369,18 +395,34 @@ def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
     return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
 
 
+@overload
 def open_ledger(
-    location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
-) -> Ledger:
+    location: str, *, key: bytes, now: Callable[[], float] = ..., lock_timeout_s: float = ...
+) -> Ledger: ...
+@overload
+def open_ledger(
+    location: str, *, key: bytes, now: Callable[[], float] = ..., lock_timeout_s: float = ..., create: Literal[False]
+) -> Ledger | None: ...
+def open_ledger(
+    location: str,
+    *,
+    key: bytes,
+    now: Callable[[], float] = time.time,
+    lock_timeout_s: float = LOCK_TIMEOUT_S,
+    create: bool = True,
+) -> Ledger | None:
     """Open the ledger, and create it where there is none.
 
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
     with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
     lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
+    create: False to have None, and nothing written, where there is none.
     Raises ConfigurationError for what the user has to correct, LedgerError for what may pass.
     """
     if not key:
         raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
+    if not create and _is_missing(location):
+        return None
     database = open_database(location, now, lock_timeout_s)
     try:
         with database.write_transaction() as connection:
@@ -391,6 +433,26 @@ def open_ledger(
             raise ConfigurationError(error.message, error.code) from None
         raise
     return Ledger(database)
+
+
+def _is_missing(location: str) -> bool:
+    """Whether `open_ledger` would make a new one. Raises ConfigurationError where it could not."""
+    file = sqlite_file(location)
+    if file is not None:
+        if file.exists() and file.stat().st_size > 0:
+            return False
+        check_sqlite_place(file)
+        return True
+    database = open_database(location, time.time, LOCK_TIMEOUT_S)
+    try:
+        with database.read_transaction() as connection:
+            return is_new(connection)
+    except LedgerError as error:
+        if error.code in _CONFIGURATION:
+            raise ConfigurationError(error.message, error.code) from None
+        raise
+    finally:
+        database.close()
 
 
 def _mail_state(row: Row[Any]) -> MailState:

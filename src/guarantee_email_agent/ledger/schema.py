@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from typing import Final
 
 from sqlalchemy import CheckConstraint, Connection, inspect, select, update
@@ -16,8 +17,16 @@ from guarantee_email_agent.utils.errors import ConfigurationError
 
 SCHEMA_VERSION: Final = 2
 
+LEDGER_ID: Final = "ledger_id"
+"""A fact: what a mailbox is marked with that is served with this ledger."""
+
 _ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
+
+
+def is_new(connection: Connection) -> bool:
+    """Whether there are no tables of a ledger yet."""
+    return facts.name not in inspect(connection).get_table_names()
 
 
 def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
@@ -33,7 +42,7 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
                 "ledger_not_ours",
             )
         metadata.create_all(connection)
-        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": fingerprint}
+        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": fingerprint, LEDGER_ID: _new_id()}
         connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
         return
     known = {row.name: row.value for row in connection.execute(select(facts))}
@@ -54,8 +63,15 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
         )
     if int(version) < 2:
         _add_conversations(database, connection)
+    if LEDGER_ID not in known:  # made before mailboxes bore a mark of their ledger
+        connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
     # A disk without room and a user without rights show here, and not with the first mail.
     connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+
+
+def _new_id() -> str:
+    """Neither secret nor personal: it stands in the mailbox."""
+    return secrets.token_hex(8)
 
 
 def _add_conversations(database: Database, connection: Connection) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ColumnElement,
@@ -30,6 +31,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -45,6 +47,9 @@ Stage: TypeAlias = Literal["claimed", "ticketing", "ticketed", "sending", "sent"
 
 Delivery: TypeAlias = Literal["send", "draft"]
 """What a reply was written for. The mode may have changed since, and its proof lies elsewhere."""
+
+BY_TEMPLATE: Final = "_by_template"
+"""Ends the reason of a mail that a template answered while the language model was down; the scenario stands before."""
 
 PRUNE_BATCH_SIZE: Final = 1000
 SETTLED_S: Final = 60.0  # how old a mark has to be before its absence in the mailbox means something
@@ -218,6 +223,15 @@ FINISH: Final[dict[Outcome, Update]] = {  # reason
     "quarantined": _finish_without_reply("quarantined"),
     "unknown": _finish("unknown", *_BEFORE_SENDING, "sending"),
 }
+FREE: Final = (  # at_mail, at_owner, sending
+    update(mails)
+    .where(
+        mails.c.mail_key == bindparam("at_mail"),
+        mails.c.owner == bindparam("at_owner"),
+        or_(mails.c.stage != literal_column("'sending'"), bindparam("sending", type_=Boolean) == true()),
+    )
+    .values(owner=None, span_s=0.0, since=NOW, changed_at=NOW)
+)
 CURRENT_CLAIM: Final = select(mails.c.stage, mails.c.fence, mails.c.owner, mails.c.outcome).where(
     mails.c.mail_key == bindparam("at_mail")
 )

@@ -1,8 +1,8 @@
 """The Anthropic API, or any server that speaks `/v1/messages`, behind the port.
 
-The official SDK does the talking. Ours are the retries, so that a wait can be bounded and tests need not wait, the
-errors, so that each says what to do, and what differs between models: some take a temperature, some may be forced to
-use a tool, newer ones refuse both.
+The official SDK does the talking. Ours are the rate limit and the retries, so that all calls of a run share them, waits
+are bounded and tests need not wait, the errors, so that each says what to do, and what differs between models: some
+take a temperature, some may be forced to use a tool, newer ones refuse both.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.llm.port import ModelClient
-from guarantee_email_agent.llm.request import wire_request
+from guarantee_email_agent.llm.rate_limit import RateLimiter
+from guarantee_email_agent.llm.rate_limit_headers import retry_after_s
+from guarantee_email_agent.llm.request import canonical_json, wire_request
+from guarantee_email_agent.llm.usage import usage_of
 from guarantee_email_agent.utils.clock import Clock, SystemClock
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.retry import Backoff
@@ -25,8 +27,8 @@ from guarantee_email_agent.utils.text import printable
 PUBLIC_ADDRESS: Final = "https://api.anthropic.com"
 """Given to the SDK by name: without an address it would read the environment itself, and take a blank one as it is."""
 
-MAX_WAIT_S: Final = 60.0
-"""The longest that we wait because the API asks us to, if nobody says otherwise."""
+MAX_WAIT_S: Final = 300.0
+"""The longest that a call waits in all because the API asks it to, if nobody says otherwise."""
 
 BACKOFF: Final = Backoff(0.5, longest_s=8.0)
 _MAX_API_MESSAGE: Final = 300
@@ -34,6 +36,7 @@ _MAX_API_MESSAGE: Final = 300
 _VERSION_WITH_TEMPERATURE: Final = "2023-06-01"
 _LONG_WAIT_S: Final = 10.0
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
+_REFUSED_STATUSES: Final = frozenset({429, 529})  # for now, whatever the request is
 _STATUS_ERRORS: Final = {
     401: ("llm_authentication", "Check ANTHROPIC_API_KEY"),
     403: ("llm_authentication", "Check ANTHROPIC_API_KEY"),
@@ -49,12 +52,18 @@ _NO_CREDIT: Final = frozenset(
 
 
 def anthropic_model(
-    config: Config, *, timeout_s: float | None = None, max_wait_s: float = MAX_WAIT_S, clock: Clock | None = None
+    config: Config,
+    *,
+    timeout_s: float | None = None,
+    max_wait_s: float = MAX_WAIT_S,
+    clock: Clock | None = None,
+    limiter: RateLimiter | None = None,
 ) -> AnthropicModel:
     """A client of the API with key, address, timeouts and retries as configured. Use it from one event loop.
 
     timeout_s: seconds for one attempt, all of its bytes included, if not those of `llm.timeout_s`.
-    max_wait_s: the longest wait between two attempts that the API may ask for; where it asks for more, the call fails.
+    max_wait_s: the longest that a call waits in all because the API asks it to; where it asks for more, the call fails.
+    limiter: shared with other clients; one of its own if None.
 
     Raises ConfigurationError where the SDK is not installed, without a key, and for an environment that no connection
     can be made with: a bad address, certificates that cannot be read, a bad proxy.
@@ -75,7 +84,9 @@ def anthropic_model(
         max_retries=0,
         open_telemetry=False,  # what customers write goes to the API and nowhere else
     )
-    return AnthropicModel(client, config.llm, timeout_s or config.llm.timeout_s, max_wait_s, clock or SystemClock())
+    clock = clock or SystemClock()
+    limiter = limiter or RateLimiter.of(config.llm, clock)
+    return AnthropicModel(client, config.llm, timeout_s or config.llm.timeout_s, max_wait_s, clock, limiter)
 
 
 def deprecated_from(model: str) -> str | None:
@@ -138,6 +149,12 @@ def _http_client(sdk: Any) -> Any:
         ) from None
 
 
+class RefusedError(LLMError):
+    """The API takes no request for now: it is overloaded, or has had too many. `headers`: of its answer."""
+
+    headers: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class AnthropicModel(ModelClient):
     """A LanguageModel of the port. `create` raises LLMError and nothing else; its `details` hold `retryable`."""
@@ -147,33 +164,56 @@ class AnthropicModel(ModelClient):
     timeout_s: float
     max_wait_s: float
     clock: Clock
+    limiter: RateLimiter
 
     async def create(self, **request: Any) -> Any:
-        """The API's answer. Raises LLMError once no attempt is left, or where another one could not help."""
+        """The API's answer. Raises LLMError once no attempt is left, or where another one could not help.
+
+        A call that is refused for now (HTTP 429, 529) waits, as all others do, and is sent again. That is no attempt:
+        it ends where more than `max_wait_s` would have been waited for refusals.
+        """
         sent = wire_request(request, force_tool=self.llm.force_tool)
         if (temperature := sent.pop("temperature", None)) is not None:
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
-        for attempt in range(1, self.llm.max_attempts + 1):
+        characters = len(canonical_json(sent))
+        attempt, refused_s, place = 1, 0.0, None
+        while True:
+            asked_at = self.clock.monotonic()
+            permit = await self.limiter.acquire(characters, sent["max_tokens"], place)
+            refused_s += 0.0 if place is None else permit.at - asked_at
             try:
-                return await self._attempt(sent)
+                answer, headers = await self._attempt(sent)
+            except RefusedError as error:
+                error.details["attempts"] = attempt
+                over_limit = error.code == "llm_rate_limited"
+                asks_s = error.details.get("retry_after_s")
+                pause_s = self.limiter.refused(permit, error.headers, asks_s, over_limit=over_limit)
+                if refused_s + pause_s > self.max_wait_s:
+                    raise
+                place = permit.number
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
                 if not error.details["retryable"] or attempt == self.llm.max_attempts or wait_s > self.max_wait_s:
                     raise
-            await self.clock.sleep(wait_s)
-        raise AssertionError("there is at least one attempt")
+                await self.clock.sleep(wait_s)
+                attempt, place = attempt + 1, None
+            else:
+                self.limiter.answered(permit, headers, usage_of(answer))
+                return answer
 
-    async def _attempt(self, request: Mapping[str, Any]) -> Any:
+    async def _attempt(self, request: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
+        """The answer and its headers."""
         import anthropic  # loaded already, or there would be no client
 
         try:
             # The SDK's own timeout starts anew with every byte that trickles in.
             async with asyncio.timeout(self.timeout_s):
-                answer = await self.client.messages.create(**request)
+                response = await self.client.messages.with_raw_response.create(**request)
+                answer = await response.parse()
             if _is_message(answer):
-                return answer
+                return answer, response.headers
         except (TimeoutError, anthropic.APITimeoutError):
             raise _api_error("llm_timeout", f"gave no answer within {self.timeout_s:g} s", retryable=True) from None
         except anthropic.APIConnectionError as error:
@@ -214,11 +254,16 @@ def _status_error(error: Any, request: Mapping[str, Any]) -> LLMError:
     details: dict[str, Any] = {"status": status}
     if error.request_id:
         details["request_id"] = error.request_id
-    if (wait_s := _retry_after_s(headers)) is not None:
+    if (wait_s := retry_after_s(headers)) is not None:
         details["retry_after_s"] = wait_s
         if wait_s > _LONG_WAIT_S:
             remedy = f"It asks to wait {wait_s:g} s; try again then"
-    return _api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **details)
+    problem = _api_error(code, f"answered HTTP {status}: {api_message}. {remedy}", retryable=retryable, **details)
+    if not retryable or status not in _REFUSED_STATUSES:
+        return problem
+    refused = RefusedError(problem.message, problem.code, problem.details)
+    refused.headers = headers
+    return refused
 
 
 def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -> tuple[str, str]:
@@ -236,14 +281,6 @@ def _code_and_remedy(error: Any, api_message: str, request: Mapping[str, Any]) -
     if status >= 500 or status in _RETRYABLE_STATUSES:
         return "llm_unavailable", "Try again later"
     return "llm_bad_request", "Check the section llm of the configuration"
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(ValueError):  # absent, or a date: then our own delay has to do
-            if (wait_s := float(headers.get(name, "")) * factor) >= 0:
-                return wait_s
-    return None
 
 
 def _api_error(code: str, what: str, *, retryable: bool = False, **details: Any) -> LLMError:

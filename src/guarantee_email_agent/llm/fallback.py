@@ -6,7 +6,7 @@ import logging
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
-from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitOpenError
+from guarantee_email_agent.utils.circuit_breaker import OPEN_S, CircuitBreaker, CircuitOpenError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import LLMError
 
@@ -15,8 +15,10 @@ logger = logging.getLogger(__name__)
 # No mail can cause these.
 _SERVICE_ERRORS: Final = frozenset(
     {"llm_authentication", "llm_forced_tool_refused", "llm_model_not_found", "llm_no_credit", "llm_overloaded"}
-    | {"llm_rate_limited", "llm_temperature_refused", "llm_unreachable"}
+    | {"llm_temperature_refused", "llm_unreachable"}
 )
+# A service that has had too many requests is not down, but neither is the mail to blame.
+_RATE_LIMITED: Final = "llm_rate_limited"
 # One mail may cause these, or the service; whether it answered lately tells.
 _AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unavailable"})
 
@@ -27,7 +29,9 @@ class ModelWithFallback(ModelClient):
     Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
     Meanwhile `fallback` answers; where there is none, every call is an error. `details["outage"]` of an error tells
     whether the mail should wait, since the service is to blame and not perhaps this one request. An error that either
-    may cause is an outage once the service has answered nothing for ten minutes.
+    may cause is an outage once the service has answered nothing for ten minutes. A rate limit opens no circuit: what
+    would have to wait for it too long waits as in an outage. Only one that lasts longer than an open circuit does is
+    one for `fallback`, too.
     """
 
     def __init__(self, model: ClosableModel, clock: Clock, fallback: ClosableModel | None) -> None:
@@ -44,8 +48,10 @@ class ModelWithFallback(ModelClient):
             when = f"It is asked again in {left_s:.0f} s" if left_s else "One call is finding out whether it is back"
             problem = LLMError(f"The language model is down: {when}", "llm_circuit_open", error.details)
         except LLMError as error:
-            error.details.setdefault("outage", error.code in _SERVICE_ERRORS)
-            if not (_may_be_outage(error) and self._breaker.is_open) or self._fallback is None:
+            error.details.setdefault("outage", error.code in _SERVICE_ERRORS | {_RATE_LIMITED})
+            is_used_up = error.code == _RATE_LIMITED and error.details.get("retry_after_s", 0.0) > OPEN_S
+            is_down = is_used_up or (_may_be_outage(error) and self._breaker.is_open)
+            if not is_down or self._fallback is None:
                 raise
             problem = error
         else:

@@ -147,10 +147,13 @@ class MailText(Protocol):
     def signature_text(self) -> str: ...
 
 
-def triage_request(email: MailText, instructions: Instructions, asked_for: str | None = None) -> dict[str, Any]:
+def triage_request(
+    email: MailText, instructions: Instructions, asked_for: str | None = None, *, before_draft: bool = False
+) -> dict[str, Any]:
     """The parts of a request that are ours to say; the caller adds model, temperature and max_tokens.
 
-    asked_for: what the reply of ours asked for that the mail answers.
+    asked_for: what the reply of ours asked for that the mail answers. before_draft: a draft will be asked for next,
+    whose tools and first instructions are the same then, so that it finds them in the prompt cache.
     """
     content = _mail_element(email)
     if formats := [_format_data(look_up) for look_up in instructions.look_ups if look_up.format is not None]:
@@ -160,10 +163,14 @@ def triage_request(email: MailText, instructions: Instructions, asked_for: str |
     return _request(
         [instructions.main_body],
         content,
-        _triage_tool(
-            instructions.topics, instructions.hand_over.reasons, instructions.look_ups, instructions.languages
-        ),
+        _triage_tool_of(instructions),
+        *((_DRAFT_TOOL_DEFINITION,) if before_draft else ()),
     )
+
+
+def _triage_tool_of(instructions: Instructions) -> Mapping[str, Any]:
+    reasons = instructions.hand_over.reasons
+    return _triage_tool(instructions.topics, reasons, instructions.look_ups, instructions.languages)
 
 
 def _format_data(look_up: LookUp) -> dict[str, Any]:
@@ -239,7 +246,8 @@ def draft_request(
     texts = [instructions.main_body, scenario.body]
     if language in scenario.translations:
         texts.append(scenario.translations[language])
-    return _request(texts, content, _DRAFT_TOOL_DEFINITION)
+    request = _request(texts, content, _triage_tool_of(instructions), _DRAFT_TOOL_DEFINITION)
+    return {**request, "tool_choice": {"type": "tool", "name": DRAFT_TOOL}}
 
 
 def with_objection(request: Mapping[str, Any], objection: str) -> dict[str, Any]:
@@ -256,11 +264,14 @@ def element_in(content: str, name: str) -> Any:
     return json.loads(text) if closing else None
 
 
-def _request(instructions: list[str], content: str, tool: Mapping[str, Any]) -> dict[str, Any]:
+def _request(
+    instructions: list[str], content: str, tool: Mapping[str, Any], *others: Mapping[str, Any]
+) -> dict[str, Any]:
+    """tool: the one that the model has to answer through. others: behind it in the list."""
     return {
         "system": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}} for text in instructions],
         "messages": [{"role": "user", "content": content}],
-        "tools": [tool],
+        "tools": [tool, *others],
         "tool_choice": {"type": "tool", "name": tool["name"]},
     }
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
 from guarantee_email_agent.utils.clock import Clock
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.llm.rate_limit import RateLimiter
 
 logger = logging.getLogger(__name__)
 
@@ -19,34 +22,50 @@ _TEST_TOOL: Final = {
 }
 
 
-def language_model(config: Config, clock: Clock, interpreter: ClosableModel) -> ClosableModel:
+def mail_limiter(config: Config, clock: Clock) -> RateLimiter:
+    """Of a process that answers mail: it lets no call wait for longer than a mail has time for."""
+    from guarantee_email_agent.llm.rate_limit import RateLimiter
+
+    return RateLimiter.of(config.llm, clock, max_wait_s=config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET)
+
+
+def language_model(
+    config: Config, clock: Clock, interpreter: ClosableModel, limiter: RateLimiter | None = None
+) -> ClosableModel:
     """The model of `llm.provider`, and while that is down what `llm.when_down` says.
 
     One for the whole process, used from one event loop; `llm.usage` counts what each mail takes of it. interpreter:
-    answers offline.
+    answers offline. limiter: a `mail_limiter`, for whoever looks at it.
 
     Raises ConfigurationError where the key or the SDK is missing.
     """
     if config.llm.provider == "offline":
         return interpreter
     fallback = interpreter if config.llm.when_down == "template" else None
-    # An API that asks for a long wait would use up the time of a mail that can as well be tried later.
-    return _live(config, clock, fallback, max_wait_s=config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET)
+    # A long wait would use up the time of a mail that can as well be tried later.
+    max_wait_s = config.agent.mail_budget_s / _WAITS_PER_MAIL_BUDGET
+    return _live(config, clock, fallback, limiter or mail_limiter(config, clock), max_wait_s=max_wait_s)
 
 
-def live_model(config: Config, clock: Clock) -> ClosableModel:
+def live_model(
+    config: Config, clock: Clock, limiter: RateLimiter | None = None, *, max_wait_s: float | None = None
+) -> ClosableModel:
     """The API, whatever `llm.provider` and `llm.when_down` say, without a fallback.
 
-    Raises ConfigurationError where the key or the SDK is missing.
+    limiter: for whoever shows or ends the waiting. max_wait_s: if not as long as `anthropic_model` waits. Raises
+    ConfigurationError where the key or the SDK is missing.
     """
-    return _live(config, clock, None)
+    limits = {} if max_wait_s is None else {"max_wait_s": max_wait_s}
+    return _live(config, clock, None, limiter, **limits)
 
 
-def _live(config: Config, clock: Clock, fallback: ClosableModel | None, **limits: float) -> ClosableModel:
+def _live(
+    config: Config, clock: Clock, fallback: ClosableModel | None, limiter: RateLimiter | None, **limits: float
+) -> ClosableModel:
     from guarantee_email_agent.llm.anthropic_client import anthropic_model, deprecated_from
     from guarantee_email_agent.llm.fallback import ModelWithFallback
 
-    model = anthropic_model(config, clock=clock, **limits)
+    model = anthropic_model(config, clock=clock, limiter=limiter, **limits)
     if (end := deprecated_from(config.llm.model)) is not None:
         logger.warning("llm.model %s goes out of service on %s. Name a newer one", config.llm.model, end)
     return ModelWithFallback(model, clock, fallback)

@@ -98,8 +98,9 @@ class Exchange:
 
 def request_kind(request: Mapping[str, Any]) -> str:
     """`triage`, `choice` or `draft`, or the name of the tool that the model is to use."""
-    tools = request.get("tools")
-    name = str(tools[0].get("name", "")) if tools and isinstance(tools[0], Mapping) else ""
+    tools, choice = request.get("tools"), request.get("tool_choice")
+    named = choice if isinstance(choice, Mapping) and "name" in choice else tools[0] if tools else None
+    name = str(named.get("name", "")) if isinstance(named, Mapping) else ""
     return _KINDS.get(name) or _NOT_IN_A_NAME.sub("_", name.lower()) or "request"
 
 

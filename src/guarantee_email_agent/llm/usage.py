@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
+from guarantee_email_agent.utils.clock import counted_waits
 
 # A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
 _VERSION: Final = re.compile(r"[-@]\d{8}$")
@@ -88,7 +89,10 @@ def model_of(answer: Any, requested: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What a mail took of a model. cost_usd: None where a price is not known. latency_ms: waiting for answers."""
+    """What a mail took of a model. cost_usd: None where a price is not known.
+
+    latency_ms: waiting for answers, but not for a rate limit to let the request go.
+    """
 
     calls: int
     tokens: TokenUsage
@@ -108,6 +112,8 @@ class MeteredModel(ModelClient):
         self.usage: TokenUsage = NO_TOKENS
         self.cost_usd: float | None = 0.0
         """None once an answer came from a model without a known price."""
+        self.offline_calls = 0
+        """Answers by the instructions' own templates."""
         self._waited_s = 0.0
 
     @property
@@ -124,14 +130,17 @@ class MeteredModel(ModelClient):
     async def create(self, **request: Any) -> Any:
         """The model's answer, counted."""
         asked = time.perf_counter()
-        try:
-            answer = await self._model.messages.create(**request)
-        finally:
-            self._waited_s += time.perf_counter() - asked
+        with counted_waits() as held_back:
+            try:
+                answer = await self._model.messages.create(**request)
+            finally:
+                self._waited_s += max(0.0, time.perf_counter() - asked - held_back.seconds)
         self.calls += 1
         usage = usage_of(answer)
         self.usage += usage
-        if (name := model_of(answer, request["model"])) != OFFLINE_MODEL:  # the templates cost nothing
+        if (name := model_of(answer, request["model"])) == OFFLINE_MODEL:  # the templates cost nothing
+            self.offline_calls += 1
+        else:
             cost = cost_usd(name, usage)
             self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
         return answer

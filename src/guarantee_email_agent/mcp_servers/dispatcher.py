@@ -16,7 +16,8 @@ What every server does alike:
 
 - Arguments are validated before the handler sees them: strict types, no unknown arguments, defaults filled in.
 - `ToolError` is how a handler fails. The caller gets a result with `isError`, the text `<code>: <message>` and the same
-  as structured content `{"error": {"code", "message", "retryable", "uncertain"}}`. Codes of `serve` itself, with the
+  as data, `{"code", "message", "retryable", "uncertain"}`, in the result's `_meta` under ERROR_META_KEY: structured
+  content has to be as the tool declares it, also in an error, and clients check that. Codes of `serve` itself, with the
   server's name in front: `_invalid_argument`, `_unknown_tool`, `_stopping`, and `_internal` for an error of ours.
 - A call once begun is finished, even where the client cancels it: what it does to the world must not stop half-way.
   A mere wait is cancelled, and a call that still waits for a thread (`in_thread`) is not begun.
@@ -46,11 +47,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import mcp_types as types
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.command_line import exit_on_signals, log_diagnostic
 from guarantee_email_agent.mcp_servers.stdio import StandardStreams
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
@@ -84,11 +87,13 @@ class ToolOutput(BaseModel):
 class ServerTool:
     """A tool made from its handler: its name, its docstring as the description, the models that it takes and returns.
 
-    `read_only`: it changes nothing. `interruptible`: a mere wait, cancelled when the server stops.
+    `read_only`: it changes nothing. `idempotent`: a second call with the same arguments changes nothing more.
+    `interruptible`: a mere wait, cancelled when the server stops.
     """
 
     handler: Callable[[Any], Awaitable[ToolOutput]]
     read_only: bool = False
+    idempotent: bool = False
     interruptible: bool = False
 
     @property
@@ -105,10 +110,15 @@ class ServerTool:
         arguments, output = (model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models)
         return types.Tool(
             name=self.name,
+            title=self.name.replace("_", " ").capitalize(),
             description=" ".join((inspect.getdoc(self.handler) or "").split()),
             input_schema=arguments,
             output_schema=output,
-            annotations=types.ToolAnnotations(read_only_hint=self.read_only),
+            annotations=types.ToolAnnotations(
+                read_only_hint=self.read_only,
+                destructive_hint=False,  # no tool of ours takes anything away
+                idempotent_hint=self.read_only or self.idempotent,
+            ),
         )
 
 
@@ -217,7 +227,9 @@ class Dispatcher:
 async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
     listed = types.ListToolsResult(tools=dispatcher.declarations())
 
-    async def on_list_tools(_: object, __: object) -> types.ListToolsResult:
+    async def on_list_tools(_: object, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        if params is not None and params.cursor is not None:  # there is one page, so that we never gave one out
+            raise MCPError(types.INVALID_PARAMS, "unknown cursor: all tools are on the first page")
         return listed
 
     async def on_call_tool(_: object, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -248,9 +260,9 @@ def structured_result(content: Mapping[str, Any]) -> types.CallToolResult:
 def error_result(error: ToolError) -> types.CallToolResult:
     message = printable(error.message)
     marks = {"retryable": error.retryable, "uncertain": error.uncertain}
-    content = {"error": {"code": error.code, "message": message, **marks}}
+    data = {"code": error.code, "message": message, **marks}
     text = types.TextContent(type="text", text=f"{error.code}: {message}")
-    return types.CallToolResult(content=[text], structured_content=content, is_error=True)
+    return types.CallToolResult(content=[text], is_error=True, _meta={ERROR_META_KEY: data})
 
 
 def format_problems(error: ValidationError, model: type[ToolArguments]) -> str:

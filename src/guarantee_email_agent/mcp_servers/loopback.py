@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import socket
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -26,11 +25,12 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 
-_HOST: Final = "127.0.0.1"
 _START_S: Final = 10.0
 _DRAIN_S: Final = 2.0  # that a call may take to end once its server is withdrawn
 _KEY: Final = "guarantee_email_agent.tools"  # of an ASGI scope
+_LIBRARIES: Final = ("mcp", "uvicorn", "sse_starlette")
 _Result = TypeVar("_Result")
 
 
@@ -60,13 +60,13 @@ class LoopbackServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mcp servers", daemon=True)
-        self._socket = socket.create_server((_HOST, 0))
+        self._socket = listen_on_loopback()
         self._port: int = self._socket.getsockname()[1]
 
     def start(self) -> None:
         """Raises RuntimeError where it does not come up."""
-        for name in ("mcp", "uvicorn", "sse_starlette"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # they may quote mails
+        for logger in _loggers():
+            logger.addFilter(self._is_logged)
         self._thread.start()
         if not self._ready.wait(_START_S):
             raise RuntimeError("the server for mocks did not start")
@@ -75,7 +75,7 @@ class LoopbackServer:
         """The URL of each server by its name, until `withdraw`."""
         token = secrets.token_urlsafe(24)
         self._published[token] = servers
-        return {name: f"http://{_HOST}:{self._port}/{token}/{name}/mcp" for name in servers}
+        return {name: f"http://{HOST}:{self._port}/{token}/{name}/mcp" for name in servers}
 
     def withdraw(self, urls: Mapping[str, str]) -> None:
         """Take servers back by what `publish` gave: calls that wait are cut off, and nothing reaches them any more."""
@@ -88,6 +88,12 @@ class LoopbackServer:
             self._uvicorn.should_exit = True
             self._thread.join(_START_S)
         self._socket.close()
+        for logger in _loggers():
+            logger.removeFilter(self._is_logged)
+
+    def _is_logged(self, record: logging.LogRecord) -> bool:
+        """What the libraries log of requests may quote mails. Who uses them in another thread logs as he likes."""
+        return record.thread != self._thread.ident
 
     def _in_loop(self, coroutine: Coroutine[Any, Any, _Result]) -> _Result:
         assert self._loop is not None
@@ -129,7 +135,7 @@ class LoopbackServer:
             stateless=True,
             # A page in a browser must not reach it by a name that resolves to this machine.
             security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=True, allowed_hosts=[f"{_HOST}:{self._port}"]
+                enable_dns_rebinding_protection=True, allowed_hosts=[f"{HOST}:{self._port}"]
             ),
             max_request_body_size=self._max_request_bytes,
         )
@@ -166,6 +172,12 @@ class LoopbackServer:
                 await self._manager.handle_request({**scope, _KEY: tools}, receive, send_and_watch)
         finally:
             running.discard(task)
+
+
+def _loggers() -> list[logging.Logger]:
+    """Those of the libraries that serve; a filter is not handed down to the loggers below one."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _LIBRARIES]
+    return [logging.getLogger(name) for name in (*_LIBRARIES, *names)]
 
 
 async def _list_tools(context: Any, _: object) -> types.ListToolsResult:

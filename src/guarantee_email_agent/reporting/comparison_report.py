@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.reporting.word_diff import diff_lines, diff_text, paint_changes
 from guarantee_email_agent.store.comparison import CaseChange, Comparison, ContentChange, ReplyChange
-from guarantee_email_agent.store.run_reader import CaseOutcome, StoredRun
+from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.utils.text import printable, truncate
 
 SCHEMA_VERSION: Final = 1
@@ -18,6 +18,10 @@ _MAX_DIFFS: Final = 10
 _MAX_DIFF_LINES: Final = 20
 _MAX_REPLY: Final = 4_000
 _MAX_LINE: Final = 2_000
+_CASES_BY_NAME: Final = (
+    *("newly_failing", "newly_passing", "still_failing", "added", "removed"),
+    *("not_reached", "not_reached_before", "not_selected"),
+)
 
 
 def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
@@ -26,7 +30,7 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
         terminal.line(f"{title}: {describe_run(run)}")
     for name, before, after in comparison.settings:
         if name != "git_revision" or None not in (before, after):
-            terminal.line(f"Changed {name.replace('_', ' ')}: {_shown(before)} → {_shown(after)}")
+            terminal.line(f"Changed {name.replace('_', ' ')}: {shown_setting(before)} → {shown_setting(after)}")
     for change in comparison.contents[:_MAX_DIFFS]:
         _print_content(change, terminal)
     if (more := len(comparison.contents) - _MAX_DIFFS) > 0:
@@ -35,10 +39,14 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
         count = pluralize(comparison.unknown_inputs, "result")
         terminal.line(f"Of {count} it is not known what they depended on: files were edited during a run")
     _print_cases(comparison, terminal)
-    _print_replies(comparison.replies, terminal)
+    print_replies(comparison.replies, terminal)
+    print_replies(comparison.feedback, terminal, "Changed feedback", "feedback")
     _print_sums(comparison.common, terminal)
     if comparison.regressions:
         terminal.line(terminal.red(f"✗ {pluralize(len(comparison.regressions), 'regression')}"))
+    elif comparison.missing:
+        reached = f"{comparison.missing} of {comparison.run.planned} were not reached"
+        terminal.line(terminal.red(f"✗ Not decided: no regression in what ran, but {reached}"))
     else:
         terminal.line(terminal.green("✓ No regression"))
     terminal.flush()
@@ -53,10 +61,9 @@ def describe_run(run: StoredRun) -> str:
         parts.append(f"{run.llm} {printable(run.model)}")
     if run.agent:
         parts.append(printable(truncate(run.agent, 60)))
-    outcome = run.outcome or "not at its end"
     rate = format_percentage(run.passed, run.total, run.threshold)
-    counts = f"{outcome}, {run.passed}/{run.total} ({rate})" if run.total else outcome
-    if run.total < run.planned and run.outcome is not None:
+    counts = f"{run.state}, {run.passed}/{run.total} ({rate})" if run.total else run.state
+    if run.total < run.planned:
         counts += f", {run.total} of {run.planned} ran"
     return ", ".join([*parts, run.started, counts])
 
@@ -70,14 +77,13 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
         "run": json_run(comparison.run),
         "same_suite": comparison.baseline.suite == comparison.run.suite,
         "regressions": comparison.regressions,
-        **{
-            kind: [each.name for each in getattr(comparison, kind)]
-            for kind in ("newly_failing", "newly_passing", "still_failing", "added", "removed", "not_selected")
-        },
+        **{kind: [each.name for each in getattr(comparison, kind)] for kind in _CASES_BY_NAME},
         "still_passing": len(comparison.still_passing),
+        "missing": comparison.missing,
         "changed_replies": [each._asdict() for each in comparison.replies],
+        "changed_feedback": [each._asdict() for each in comparison.feedback],
         "changed_contents": [
-            {"kind": each.kind, "name": each.name, "change": _verb(each), "cases": each.cases}
+            {"kind": each.kind, "name": each.name, "change": verb_of_change(each), "cases": each.cases}
             for each in comparison.contents
         ],
         "changed_settings": [{"name": name, "before": old, "after": new} for name, old, new in comparison.settings],
@@ -97,9 +103,9 @@ def json_run(run: StoredRun) -> dict[str, Any]:
 
 def _print_content(change: ContentChange, terminal: Terminal) -> None:
     depend = pluralize(change.cases, "result")
-    own = change.kind in ("scenario", "task")
+    own = change.kind in ("scenario", "task") or ("/" in change.name and change.kind == "judge")
     which = "" if own else f" ({depend} {'depends' if change.cases == 1 else 'depend'} on it)"
-    terminal.line(f"{_verb(change).capitalize()} {change.kind}: {printable(change.name)}{which}")
+    terminal.line(f"{verb_of_change(change).capitalize()} {change.kind}: {printable(change.name)}{which}")
     if change.before is not None and change.after is not None:
         for line in diff_lines(change.before, change.after, _MAX_DIFF_LINES):
             shown = f"    {printable(truncate(line, _MAX_LINE))}"
@@ -107,7 +113,8 @@ def _print_content(change: ContentChange, terminal: Terminal) -> None:
             terminal.line(paint(shown))
 
 
-def _verb(change: ContentChange) -> str:
+def verb_of_change(change: ContentChange) -> str:
+    """`changed`, `added` or `removed`."""
     return "changed" if change.existed and change.exists else "added" if change.exists else "removed"
 
 
@@ -118,6 +125,8 @@ def _print_cases(comparison: Comparison, terminal: Terminal) -> None:
         ("Still failing", comparison.still_failing, str),
         ("Newly passing", comparison.newly_passing, terminal.green),
         ("Added", comparison.added, str),
+        (f"Not reached by the run ({comparison.run.state})", comparison.not_reached, str),
+        (f"Not reached by the baseline ({comparison.baseline.state})", comparison.not_reached_before, str),
     )
     for title, cases, paint in kinds:
         if cases:
@@ -140,13 +149,14 @@ def _case_lines(cases: Sequence[CaseChange | CaseOutcome]) -> Iterator[str]:
         yield f"… and {len(cases) - _MAX_NAMES} more"
 
 
-def _print_replies(replies: Sequence[ReplyChange], terminal: Terminal) -> None:
+def print_replies(
+    replies: Sequence[ReplyChange], terminal: Terminal, title: str = "Changed replies", noun: str = "reply"
+) -> None:
+    """How many replies changed and, word by word, what in them; those that changed alike once."""
     if not replies:
         return
-    terminal.line(f"Changed replies: {len(replies)}")
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for each in replies[: 20 * _MAX_DIFFS]:
-        alike.setdefault(tuple(_reply_lines(each)), []).append(each.name)
+    terminal.line(f"{title}: {len(replies)}")
+    alike = alike_replies(replies[: 20 * _MAX_DIFFS], noun)
     for lines, names in list(alike.items())[:_MAX_DIFFS]:
         more = f" and {len(names) - 1} more alike" if len(names) > 1 else ""
         terminal.line(f"    {printable(names[0])}{more}:")
@@ -156,9 +166,21 @@ def _print_replies(replies: Sequence[ReplyChange], terminal: Terminal) -> None:
         terminal.line("    … and others; --json has all")
 
 
-def _reply_lines(change: ReplyChange) -> Iterator[str]:
+def alike_replies(replies: Iterable[ReplyChange], noun: str = "reply") -> dict[tuple[str, ...], list[str]]:
+    """The names of those that changed alike, by the lines of the difference, as `diff_text` has them."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for each in replies:
+        alike.setdefault(tuple(_reply_lines(each, noun)), []).append(each.name)
+    return alike
+
+
+def _reply_lines(change: ReplyChange, noun: str) -> Iterator[str]:
     if change.before is None or change.after is None:
-        yield "no reply any more" if change.after is None else "a reply, where there was none"
+        yield (
+            f"no {noun} any more"
+            if change.after is None
+            else f"{'a ' if noun == 'reply' else ''}{noun}, where there was none"
+        )
         return
     lines = list(diff_text(change.before[:_MAX_REPLY], change.after[:_MAX_REPLY]))
     yield from (truncate(line, _MAX_LINE) for line in lines)
@@ -188,7 +210,8 @@ def _print_sums(cases: Sequence[CaseChange], terminal: Terminal) -> None:
     terminal.line(line)
 
 
-def _shown(value: object) -> str:
+def shown_setting(value: object) -> str:
+    """What a run was begun with, short and on one line."""
     if isinstance(value, str):
         return printable(truncate(value, 100)) or "(none)"
     if isinstance(value, tuple):

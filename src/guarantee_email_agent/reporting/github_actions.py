@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from guarantee_email_agent.reporting.markdown_report import as_markdown
@@ -49,7 +49,8 @@ class GitHubStep:
                     file.write(content)
                     file.flush()
                 except OSError:
-                    os.truncate(self._summary, before)
+                    with suppress(OSError):  # what is no file has no length
+                        os.truncate(self._summary, before)
                     raise
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from guarantee_email_agent.reporting.report import PastRun
@@ -42,7 +43,7 @@ class HistoryChart:
         runs = [run for run in history if run.total]
         if len(runs) < 2:
             return None
-        bounds = [_bounds(run) for run in runs]
+        bounds = [_bounds(run.passed, run.total) for run in runs]
         lowest = min([low for low, _ in bounds] + ([] if threshold is None else [threshold]))
         floor = max(0, min(90, math.floor(lowest / _STEP) * _STEP))
 
@@ -76,8 +77,9 @@ class HistoryChart:
         )
 
 
-def _bounds(run: PastRun) -> tuple[float, float]:
-    return lower_bound_95(run.passed, run.total), 100 - lower_bound_95(run.total - run.passed, run.total)
+@lru_cache(maxsize=4096)  # two milliseconds each, and most runs of a suite have one of few
+def _bounds(passed: int, total: int) -> tuple[float, float]:
+    return lower_bound_95(passed, total), 100 - lower_bound_95(total - passed, total)
 
 
 def _percent(rate: float) -> str:

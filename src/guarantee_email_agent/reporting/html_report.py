@@ -26,6 +26,8 @@ _LANGUAGE_TAG: Final = re.compile("[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _MAX_OPEN: Final = 20
 _MAX_CAUSES: Final = 20
 _MAX_CASES_OF_CAUSE: Final = 20
+_MAX_UNFOLDED: Final = 2_000
+"""Characters of a text that are shown at once, so that a long mail does not hide what was done with it."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,7 @@ class _RenderedCases:
 def as_html(report: Report) -> bytes:
     """The page in UTF-8. Where a run is too large for one page, it says what it leaves out."""
     environment = template_environment()
-    style, script = (_asset(environment, name) for name in ("report.css", "filter.js"))
+    style, script = (template_source(environment, name) for name in ("report.css", "filter.js"))
     numbers = {case.name: number for number, case in enumerate(report.failed_first(), 1)}
     page = environment.get_template("report.html.jinja").render(
         report=report,
@@ -61,19 +63,24 @@ def as_html(report: Report) -> bytes:
     return page.encode(errors="backslashreplace")
 
 
-def template_environment() -> Environment:
-    """The templates of every page of ours. Whatever is put into them is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # only for those who ask for this format
+def template_environment(*packages: str) -> Environment:
+    """The templates of every page of ours, and those of further packages. Whatever is put into them is escaped."""
+    from jinja2 import (
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )  # only for those who ask for this format
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("guarantee_email_agent.reporting"),
+        loader=ChoiceLoader([PackageLoader(each) for each in ("guarantee_email_agent.reporting", *packages)]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"printable": _one_line, "visible": _lines, "asset": Markup}
+    environment.filters |= {"printable": _one_line, "visible": _lines, "fold": _fold, "asset": Markup}
     environment.tests |= {"language_tag": lambda text: _LANGUAGE_TAG.fullmatch(text) is not None}
     environment.globals |= {"words": WORDS, "signs": SIGNS, "sections": sections}
     return environment
@@ -109,8 +116,8 @@ def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
     return done
 
 
-def _asset(environment: Environment, name: str) -> str:
-    """Its text as it will stand between the tags, so that its digest is that of the page's."""
+def template_source(environment: Environment, name: str) -> str:
+    """The text of a style or script as it will stand between its tags, so that its digest is that of the page's."""
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 
@@ -130,3 +137,12 @@ def _one_line(text: str) -> str:
 def _lines(text: str) -> str:
     shown, note = cut(text)
     return f"{visible(shown)}\n[{note}]" if note else visible(shown)
+
+
+def _fold(text: str) -> tuple[str, str]:
+    """What is shown of a text at once, whole lines or words where it has some, and the rest."""
+    if len(text) <= _MAX_UNFOLDED * 5 // 4:
+        return text, ""
+    head = text[:_MAX_UNFOLDED]
+    at = next((at for sign in "\n " if (at := head.rfind(sign)) > _MAX_UNFOLDED // 2), _MAX_UNFOLDED - 1) + 1
+    return text[:at].rstrip("\n"), text[at:]

@@ -45,7 +45,8 @@ def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> bytes:
 def _properties(report: Report) -> list[tuple[str, str]]:
     measured = [("pass_rate", report.rate), ("threshold", report.threshold), ("lower_bound_95", report.bound)]
     known = [(name.lower().replace(" ", "_"), value) for name, value in report.facts]
-    found = [("suite", report.suite), ("run_id", report.run_id), ("gate", report.gate), *measured, *known]
+    gate = [("gate", report.gate), ("planned", str(report.planned))]
+    found = [("suite", report.suite), ("run_id", report.run_id), *gate, *measured, *known]
     return [(name, value) for name, value in found if value]
 
 

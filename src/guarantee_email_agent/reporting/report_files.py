@@ -22,17 +22,22 @@ _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], bytes]]) -> None:
     """Write each report whose path is not None.
 
-    Raises ConfigurationError with `error_code` for one that cannot be written, once the others are.
+    Raises ConfigurationError with `error_code` for those that cannot be written, once the others are.
     """
-    problems: list[ConfigurationError] = []
+    problems: dict[Path, ConfigurationError] = {}
     for path, encode in reports:
+        if path is None:
+            continue
         try:
-            if path is not None:
-                write_report(path, encode(), error_code)
+            write_report(path, encode(), error_code)
         except ConfigurationError as error:
-            problems.append(error)
+            problems[path] = error
     if problems:
-        raise problems[0]
+        first, *others = problems
+        message = problems[first].message
+        if others:
+            message += f" Nor can {', '.join(printable(str(path)) for path in others)}."
+        raise ConfigurationError(message, error_code, {"paths": [str(path) for path in problems]})
 
 
 def write_json_report(path: Path | None, content: Callable[[], Any], error_code: str) -> None:
@@ -165,5 +170,6 @@ def _write_to_device(path: str | Path, content: bytes) -> None:
 
 
 def _unwritable(path: str | Path, reason: str, code: str) -> ConfigurationError:
-    message = f"{printable(str(path))}: the report cannot be written ({reason}). Name a file in a folder that can be."
+    remedy = "Make room" if reason == os.strerror(errno.ENOSPC) else "Name a file in a folder that can be"
+    message = f"{printable(str(path))}: the report cannot be written ({reason}). {remedy}."
     return ConfigurationError(message, code, {"path": str(path)})

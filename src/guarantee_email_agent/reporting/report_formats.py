@@ -26,7 +26,7 @@ def write_report_files(
     def jsonl() -> bytes:
         from guarantee_email_agent.reporting.row_files import as_json_lines
 
-        return as_json_lines(json_rows())
+        return as_json_lines(report, json_rows())
 
     def csv() -> bytes:
         from guarantee_email_agent.reporting.row_files import as_csv

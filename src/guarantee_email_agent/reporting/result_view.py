@@ -7,12 +7,14 @@ and cut to a length that can be read. The JSON form has all of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from guarantee_email_agent.reporting.reading import reading_fields
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.store.records import Check
-from guarantee_email_agent.store.run_reader import RunStore, StoredResult, StoredRun, Transcript
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.stored_records import StoredResult, StoredRun, Transcript
 from guarantee_email_agent.utils.text import printable, truncate
 
 SCHEMA_VERSION: Final = 1
@@ -28,11 +30,17 @@ class _Section(NamedTuple):
     lines: list[str]
 
 
-def print_result(store: RunStore, run: StoredRun, results: Sequence[StoredResult], terminal: Terminal) -> None:
+ReadRecord = Callable[[Transcript], Transcript]
+"""Adds what stands in a record beside the store, as `kept_record.with_record` does."""
+
+
+def print_result(
+    store: RunStore, run: StoredRun, results: Sequence[StoredResult], terminal: Terminal, read_record: ReadRecord
+) -> None:
     """Every repetition of one case; one that is just like the one before is said to be."""
     before: tuple[object, ...] | None = None
     for result in results:
-        transcript, checks = store.transcript(result), store.checks(result)
+        transcript, checks = read_record(store.transcript(result)), store.checks(result)
         _print_title(result, terminal)
         same = (transcript, result.verdict)
         if same == before:
@@ -52,9 +60,9 @@ def print_result(store: RunStore, run: StoredRun, results: Sequence[StoredResult
     terminal.flush()
 
 
-def json_result(store: RunStore, result: StoredResult) -> dict[str, Any]:
+def json_result(store: RunStore, result: StoredResult, read_record: ReadRecord) -> dict[str, Any]:
     """One repetition as JSON holds it; durations in milliseconds."""
-    transcript = store.transcript(result)
+    transcript = read_record(store.transcript(result))
     source = transcript.source
     return {
         "schema_version": SCHEMA_VERSION,
@@ -89,16 +97,35 @@ def _sections(
 ) -> Iterator[_Section]:
     mail, response, trace = (_mapping(part) for part in (transcript.request, transcript.response, transcript.trace))
     judgement = _mapping(transcript.judgement)
+    yield _Section("Record", list(_record_lines(trace)))
+    yield _Section("Task", list(_plain_lines(transcript.request)))
     yield _Section("Mail", list(_mail_lines(mail)))
-    yield _Section("Read", list(_reading_lines(_mapping(trace.get("read")), mail, response)))
+    reading = reading_fields(_mapping(trace.get("read")), mail, response)
+    yield _Section("Read", [f"{name}: {value}" for name, value in reading])
     yield _Section("Model", list(_conversation_lines(trace.get("conversation"))))
     yield _Section("Calls", list(_call_lines(trace.get("execution_trace"), response)))
+    yield _Section("Answer", list(_plain_lines(transcript.response)))
     yield _Section("Reply", list(_reply_lines(response)))
     yield _Section("Ticket", [_named(name, value) for name, value in _mapping(response.get("ticket_fields")).items()])
     yield _Section("Stopped", list(_stop_lines(response)))
     yield _Section("Checks", list(_check_lines(judgement.get("checks"), checks, terminal)))
     yield _Section("Judge", list(_judge_lines(judgement)))
     yield _Section("Took", [_cost_line(result)])
+
+
+def _record_lines(trace: Mapping[str, Any]) -> Iterator[str]:
+    """Where the record of a task lies, or why it is not shown."""
+    if "problem" in trace:
+        yield printable(str(trace["problem"]))
+    elif "file" in (record := _mapping(trace.get("record"))):
+        number = f", {record['number']}" if record.get("number") else ""
+        yield printable(f"{record['file']}{number}")
+
+
+def _plain_lines(part: object) -> Iterator[str]:
+    """A task's instruction or an agent's answer, which may be anything; a mail and what came of it are mappings."""
+    if part is not None and not isinstance(part, Mapping):
+        yield from _text_lines(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, default=str))
 
 
 def _mail_lines(mail: Mapping[str, Any]) -> Iterator[str]:
@@ -111,52 +138,6 @@ def _mail_lines(mail: Mapping[str, Any]) -> Iterator[str]:
     if mail.get("body"):
         yield ""
         yield from _text_lines(mail["body"])
-
-
-def _reading_lines(read: Mapping[str, Any], mail: Mapping[str, Any], response: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("language", "topic"):
-        if name in read:
-            yield _named(name, read[name])
-    if "numbers" in read:
-        kind = str(read.get("number_kind", "number")).replace("_", " ")
-        yield from (f"{kind}: {_evidence(str(number), mail)}" for number in read["numbers"])
-        if not read["numbers"]:
-            yield f"{kind}: none"
-    if "look_up" in read:
-        asked = f" of {printable(str(read['number']))}" if "number" in read else ""
-        yield f"look-up: {printable(str(read['look_up']))}{asked} → {printable(str(read.get('status', 'no answer')))}"
-    if "skip_reason" in read:
-        yield _named("not answered", read["skip_reason"])
-    if response.get("hand_over_reasons"):
-        yield _named("for a person", response["hand_over_reasons"])
-    if response.get("scenario_used"):
-        yield f"scenario: {printable(str(response['scenario_used']))}{_why(read, response)}"
-
-
-def _why(read: Mapping[str, Any], response: Mapping[str, Any]) -> str:
-    """What the trigger of a scenario has to go by."""
-    if "skip_reason" in read:
-        return ", for mail that must not be answered"
-    if response.get("hand_over_reasons"):
-        return ", for mail that a person is to see"
-    parts = [f"topic {read['topic']}"] if "topic" in read else []
-    if "numbers" in read:
-        parts.append(pluralize(len(read["numbers"]), str(read.get("number_kind", "number")).replace("_", " ")))
-    if "status" in read:
-        parts.append(f"status {read['status']}")
-    return f", by {printable(', '.join(parts))}" if parts else ""
-
-
-def _evidence(number: str, mail: Mapping[str, Any]) -> str:
-    """A number with the line of the mail that it stands in."""
-    for name in ("body", "subject"):
-        for line in str(mail.get(name) or "").splitlines():
-            if number.casefold() in line.casefold():
-                at = line.casefold().index(number.casefold())
-                start = max(0, at - 60)
-                excerpt = line[start : at + len(number) + 60].strip()
-                return f"{printable(number)}, in {printable(excerpt)!r}"
-    return printable(number)
 
 
 def _conversation_lines(conversation: object) -> Iterator[str]:

@@ -25,7 +25,10 @@ COLUMNS: Final = (
     "failures",
     "description",
     "file",
+    "planned",
+    "interrupted",
 )
+"""planned: how many cases a whole run has; interrupted: whether this one was stopped before its end."""
 _MAX_CELL: Final = 32_000
 """A spreadsheet's cell holds 32,767 characters."""
 _FORMULA: Final = tuple("=+-@＝＋－＠")
@@ -52,14 +55,17 @@ def as_csv(report: Report) -> bytes:
                 "\n".join(map(str, run.misses)),
                 " ".join(case.description.split()),
                 case.file,
+                report.planned,
+                str(report.interrupted).lower(),
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
     return content.getvalue().encode(errors="backslashreplace")
 
 
-def as_json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """One JSON object a line, in UTF-8."""
-    lines = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+def as_json_lines(report: Report, rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """One JSON object a line, in UTF-8, each with the run that it is of, and whether that is whole."""
+    run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
+    lines = (json.dumps({**run, **row}, ensure_ascii=False, default=str) for row in rows)
     # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
     return "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
 

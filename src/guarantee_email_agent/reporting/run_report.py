@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from guarantee_email_agent.executors.executor import WorkersLostError
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Terminal
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 REPORT_FORMS: Final = ("json", "jsonl", "csv", "junit", "html", "markdown")
 """Each has an option that names a file for it."""
+MAX_SHOWN: Final = 1_000
+"""Results that did not pass and are printed; nobody reads further ones in a terminal."""
 _Recorded = TypeVar("_Recorded", contravariant=True)
-RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
+GateOutcome = Literal["passed", "failed", "inconclusive"]
+"""inconclusive: the rate is reached, and only a proof that was asked for is missing."""
+RunOutcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
 """By the gate, by Ctrl-C, SIGTERM or a limit of the user's, or by an error of ours."""
 
 
@@ -32,12 +37,14 @@ RunOutcome = Literal["passed", "failed", "interrupted", "crashed"]
 class RunOptions:
     """What the command line decides for each of the three.
 
-    directory: of what is run or judged. jobs: how many at a time. json_file to markdown_file: reports to write.
+    directory: of what is run or judged. jobs: how many at a time. executor: where, `local`, `ray` or `ray://host:port`.
+    json_file to markdown_file: reports to write.
     github: the step of a workflow that shows the run; None elsewhere.
     """
 
     directory: Path
     jobs: int = 1
+    executor: str = "local"
     json_file: Path | None = None
     jsonl_file: Path | None = None
     csv_file: Path | None = None
@@ -81,7 +88,7 @@ class RunStoppedError(Exception):
 class RunReporter(ABC, Generic[Result]):
     """Prints results for people: passed ones as they come, then failed ones, errors, and the summary.
 
-    Of what did not pass only the text is kept, so that memory does not grow with the run.
+    Of what did not pass only the text is kept, and of many only the first, so that memory does not grow with the run.
     """
 
     INTERRUPTED: ClassVar[str]
@@ -104,6 +111,7 @@ class RunReporter(ABC, Generic[Result]):
         self._quiet = quiet
         self._failed: list[str] = []
         self._errors: list[str] = []
+        self._not_shown = 0
 
     @abstractmethod
     def add(self, result: Result) -> None:
@@ -114,12 +122,14 @@ class RunReporter(ABC, Generic[Result]):
         if outcome == "passed":
             if not self._quiet:
                 self._terminal.outcome(text)
-        else:
+        elif len(self._failed) + len(self._errors) < MAX_SHOWN:
             (self._errors if outcome == "error" else self._failed).append(text)
+        else:
+            self._not_shown += 1
 
-    def passes_gate(self) -> bool:
-        """Whether what came until now is good enough for exit code 0."""
-        return meets_threshold(self.totals.passed, self.totals.total, self.threshold)
+    def gate(self) -> GateOutcome:
+        """What the run comes to by what came until now; only `passed` is exit code 0."""
+        return "passed" if meets_threshold(self.totals.passed, self.totals.total, self.threshold) else "failed"
 
     def print_title(self, text: str) -> None:
         if not self._quiet:
@@ -129,6 +139,8 @@ class RunReporter(ABC, Generic[Result]):
         """Prints all that did not pass, and the summary. planned: how many results a whole run has."""
         for text in (*self._failed, *self._errors):
             self._terminal.outcome(text)
+        if self._not_shown:
+            self._terminal.line(f"… and {self._not_shown} more that did not pass: a report has them all (--jsonl FILE)")
         self._print_totals(duration_s, planned)
         self._terminal.flush()
 
@@ -172,10 +184,11 @@ def run_and_report(
 ) -> int:
     """Print, keep and count each result as it comes, then the summary and the reports; the exit code.
 
-    0 if the reporter's gate is passed, else 4, also where the results end in RunStoppedError; 130 after Ctrl-C or
-    SIGTERM. Both end in a summary and reports of what came until then. planned: how many results there will be.
-    write_reports: gets the results and the duration in seconds; None keeps no result. began: `time.perf_counter()` at
-    the start of the run; now if None. recorder: None where the run is not kept. Raises what `write_reports` raises.
+    0 if the reporter's gate is passed, else 4, also where the results end in RunStoppedError or WorkersLostError; 130
+    after Ctrl-C or SIGTERM. All end in a summary and reports of what came until then. planned: how many results there
+    will be. write_reports: gets the results and the duration in seconds; None keeps no result. began:
+    `time.perf_counter()` at the start of the run; now if None. recorder: None where the run is not kept. Raises what
+    `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
     kept: list[Result] = []
@@ -195,7 +208,7 @@ def run_and_report(
                     progress.show(reporter.totals.total, reporter.totals.total - reporter.totals.passed)
     except KeyboardInterrupt:
         interrupted = True
-    except RunStoppedError as stop:
+    except (RunStoppedError, WorkersLostError) as stop:
         interrupted, reporter.stop_reason = True, str(stop)
     except BaseException as error:
         if recorder is not None:
@@ -206,8 +219,8 @@ def run_and_report(
     if progress is not None:
         progress.clear()
     reporter.finish(duration_s, planned)
-    outcome: RunOutcome = "interrupted" if interrupted else "passed" if reporter.passes_gate() else "failed"
-    code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS, "failed": EXIT_EVALUATION}[outcome]
+    outcome: RunOutcome = "interrupted" if interrupted else reporter.gate()
+    code = {"interrupted": EXIT_INTERRUPTED, "passed": EXIT_SUCCESS}.get(outcome, EXIT_EVALUATION)
     if reporter.stop_reason is not None:
         code = EXIT_EVALUATION  # nobody interrupted it; but the gate is not decided
     if recorder is not None:

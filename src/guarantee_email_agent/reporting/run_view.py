@@ -6,46 +6,38 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.comparison_report import describe_run, json_run
-from guarantee_email_agent.reporting.statistics import format_percentage, meets_threshold
+from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
-from guarantee_email_agent.store.run_reader import CaseOutcome, RunStore, StoredRun
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.utils.text import printable, truncate
 
 _MAX_CASES: Final = 100
 _MAX_FAILED_CHECKS: Final = 3
 
 
-def outcome_word(run: StoredRun, *, going_on: bool = False) -> str:
-    """How a run ended; `inconclusive` where the rate was reached, and the proof that was asked for was not."""
-    if run.outcome is None:
-        return "going on" if going_on else "interrupted"
-    proves_nothing = run.outcome == "failed" and run.require_proof and run.total >= run.planned
-    if proves_nothing and meets_threshold(run.passed, run.total, run.threshold):
-        return "inconclusive"
-    return run.outcome
-
-
-def print_runs(store: RunStore, runs: Iterable[StoredRun], terminal: Terminal) -> None:
+def print_runs(runs: Iterable[StoredRun], terminal: Terminal) -> None:
     """A line a run, the newest first."""
     for run in runs:
-        word = outcome_word(run, going_on=store.is_going_on(run))
         rate = format_percentage(run.passed, run.total, run.threshold) if run.total else "no result"
         selected = f" ({pluralize(len(run.selection), 'pattern')} of it)" if run.selection else ""
         suite = f"{run.command} {printable(truncate(run.suite, 60))}{selected}"
         repeated = f", {run.repeat} times" if run.repeat > 1 else ""
-        paint = {"passed": terminal.green, "failed": terminal.red}.get(word, str)
-        terminal.line(f"{run.id}  {run.started}  {paint(word)}  {run.passed}/{run.total} ({rate})  {suite}{repeated}")
+        paint = {"passed": terminal.green, "failed": terminal.red}.get(run.state, str)
+        terminal.line(
+            f"{run.id}  {run.started}  {paint(run.state)}  {run.passed}/{run.total} ({rate})  {suite}{repeated}"
+        )
     terminal.flush()
 
 
 def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     """What the run was, and what of it did not pass, each with its first failed checks."""
-    going_on = store.is_going_on(run)
+    run = store.with_counts(run)
     terminal.line(f"Run: {describe_run(run)}")
-    if run.outcome is None:
-        terminal.line(f"It {'still goes on' if going_on else 'was killed'}: its counts stand at its end")
+    if run.outcome == "interrupted" and run.exit_code is None:
+        terminal.line("It has no end: it was killed, or the store could not be written any more")
     if run.require_proof:
-        terminal.line(f"Gate: {outcome_word(run, going_on=going_on)}, with a proof of {run.threshold:g}% asked for")
+        terminal.line(f"Gate: {run.state}, with a proof of {run.threshold:g}% asked for")
     terminal.line(f"Version: {printable(run.package_version)}{_revision(run)}")
     if run.tokens:
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
@@ -64,10 +56,11 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
 
 def json_run_report(store: RunStore, run: StoredRun) -> dict[str, Any]:
     """A run with the outcome of each of its cases."""
+    run = store.with_counts(run)
     return {
         "schema_version": 1,
         "run": json_run(run),
-        "gate": outcome_word(run, going_on=store.is_going_on(run)),
+        "gate": run.state,
         "results": [
             {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
             for each in store.case_outcomes(run).values()

@@ -11,6 +11,7 @@ from guarantee_email_agent.reporting.terminal import Terminal
 
 _BEFORE: Final = re.compile(r"\[-.*?-\]|>>.*?<<")
 _AFTER: Final = re.compile(r"\{\+.*?\+\}")
+_CHANGE: Final = re.compile(r"\[-.*?-\]|\{\+.*?\+\}")
 _MAX_LINES: Final = 5_000
 
 
@@ -60,3 +61,15 @@ def paint_changes(line: str, terminal: Terminal) -> str:
     """A line with what went or should not be there in red, and what stands there instead in green."""
     painted = _BEFORE.sub(lambda words: terminal.red(words[0]), line)
     return _AFTER.sub(lambda words: terminal.green(words[0]), painted)
+
+
+def split_changes(line: str) -> Iterator[tuple[str, str]]:
+    """A line as `diff_words` has it in parts, each with its sign: `-` went, `+` came, a space for what stayed."""
+    at = 0
+    for change in _CHANGE.finditer(line):
+        if at < change.start():
+            yield " ", line[at : change.start()]
+        yield change[0][1], change[0][2:-2]
+        at = change.end()
+    if at < len(line):
+        yield " ", line[at:]

@@ -100,6 +100,10 @@ class Deadline:
     def remaining_s(self) -> float:
         return max(0.0, self._end - self._clock.monotonic())
 
+    def extend(self, seconds: float) -> None:
+        """Give back time in which nobody worked."""
+        self._end += seconds
+
     def is_over(self) -> bool:
         """Whether the time is over, or the run was interrupted."""
         return self.remaining_s() <= 0 or self._interruption.requested()

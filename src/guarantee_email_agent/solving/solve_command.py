@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
+from guarantee_email_agent.executors.executor import LOCAL, connected
 from guarantee_email_agent.judging.grade_report import UNWRITABLE, GradeReporter, write_task_reports
 from guarantee_email_agent.judging.record import check_record_file, refuse_misplaced_reports
 from guarantee_email_agent.judging.task import InvalidTask, Task, load_tasks
@@ -87,12 +88,56 @@ def solve_command(
     check_report_paths(options.report_files, UNWRITABLE)
     refuse_misplaced_reports(options.report_files.values(), folder=options.output_dir, tasks=options.directory)
     tasks = load_tasks(options.directory, options.output_dir)
-    agent_factory = _agent_factory(options, load_config)
+    is_local = options.executor == LOCAL
+    if not is_local and options.agent == "human":
+        problem = f"--agent human works at this terminal. Remove --executor {options.executor}"
+        raise ConfigurationError(problem, "cli_bad_usage")
+    interruption = Interruption()
+    runner = task_runner(
+        options, load_config, interruption, started=started, open_sandbox=open_sandbox, connect=connect
+    )
     make_folder(options.output_dir, "--output-dir", "task_output_dir")
     check_writable(options.output_dir / "record.json", UNWRITABLE)
-    interruption = Interruption()
-    runner = TaskRunner(
-        agent_factory,
+    earlier = {} if options.run_all else _earlier_runs(runner, tasks)
+    for task in tasks:
+        if isinstance(task, Task) and (task.name not in earlier or earlier[task.name].verdict is None):
+            check_record_file(runner.record_file(task))
+    works_here = is_local and any(isinstance(task, Task) and task.name not in earlier for task in tasks)
+    if open_sandbox is None and works_here:
+        require_sandbox(options.sandbox)
+    with connected(options.executor, options.jobs) as executor:
+        if executor is None:
+            results = _results(runner, tasks, earlier, options.jobs)
+        else:
+            from guarantee_email_agent.solving.shipped_solving import map_shipped
+
+            config = load_config() if options.agent == "llm" else None
+            results = map_shipped(runner, options, config, executor, tasks, earlier)
+        recorder = _recorder(options, len(tasks))
+        reports = partial(write_task_reports, "solve", options, len(tasks), recorder, True)
+        return run_and_report(
+            f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
+            results,
+            len(tasks),
+            GradeReporter(stream),
+            reports if options.wants_reports else None,
+            progress=Progress(console, len(tasks), "done"),
+            recorder=recorder,
+        )
+
+
+def task_runner(
+    options: SolveOptions,
+    load_config: Callable[[], Config],
+    interruption: Interruption,
+    *,
+    started: Callable[[], str],
+    open_sandbox: OpenSandbox | None = None,
+    connect: Callable[[str], SandboxApi] | None = None,
+) -> TaskRunner:
+    """Raises ConfigurationError for an agent that cannot be used."""
+    return TaskRunner(
+        _agent_factory(options, load_config),
         options.agent,
         open_sandbox or _sandbox_opener(options, interruption),
         options.limits,
@@ -103,23 +148,6 @@ def solve_command(
         judge_timeout_s=options.judge_timeout_s,
         allowed=options.allowed,
         interruption=interruption,
-    )
-    earlier = {} if options.run_all else _earlier_runs(runner, tasks)
-    for task in tasks:
-        if isinstance(task, Task) and (task.name not in earlier or earlier[task.name].verdict is None):
-            check_record_file(runner.record_file(task))
-    if open_sandbox is None and any(isinstance(task, Task) and task.name not in earlier for task in tasks):
-        require_sandbox(options.sandbox)
-    recorder = _recorder(options, len(tasks))
-    write = partial(write_task_reports, "solve", options, len(tasks), recorder, True) if options.wants_reports else None
-    return run_and_report(
-        f"Solving {pluralize(len(tasks), 'task')}...{_said_of(earlier)}",
-        _results(runner, tasks, earlier, options.jobs),
-        len(tasks),
-        GradeReporter(stream),
-        write,
-        progress=Progress(console, len(tasks), "done"),
-        recorder=recorder,
     )
 
 
@@ -132,7 +160,7 @@ def _recorder(options: SolveOptions, planned: int) -> GradeRecorder | None:
     return grade_recorder(
         options.kept,
         options.directory,
-        options.output_dir,
+        "",
         command="solve",
         planned=planned,
         agent=options.agent,
@@ -150,8 +178,10 @@ def _results(
         if isinstance(task, InvalidTask):
             return Graded(task.name, Verdict("error", error=task.message))
         if (run := earlier.get(task.name)) is None:
-            return runner.run(task)
-        return runner.judge_again(task) if run.verdict is None else Graded(task.name, run.verdict)
+            graded = runner.run(task)
+        else:
+            graded = runner.judge_again(task) if run.verdict is None else Graded(task.name, run.verdict)
+        return replace(graded, place=runner.record_place(task.name))
 
     try:
         for graded in map_in_order(work, tasks, jobs):

@@ -13,6 +13,7 @@ from typing import Final
 from guarantee_email_agent.config.task_allowance import NOTHING_MORE, TaskAllowance
 from guarantee_email_agent.judging.grading import grade_task, refused_timeout
 from guarantee_email_agent.judging.record import RECORD_DIR, Record
+from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
 from guarantee_email_agent.judging.task import Task
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.sandbox.sandbox import Sandbox
@@ -84,6 +85,10 @@ class TaskRunner:
 
     def record_file(self, task: Task) -> Path:
         return self.out_dir / f"{task.name}.json"
+
+    def record_place(self, task_name: str) -> RecordPlace:
+        """Where the record of a task lies, once there is one."""
+        return RecordPlace(SingleRecordFile(self.out_dir / f"{task_name}.json", task_name), Extent())
 
     def earlier_run(self, task: Task) -> EarlierRun | None:
         """The run of an earlier call, if the task was finished then and still is what it was."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.store.records import Input
-from guarantee_email_agent.store.run_reader import GREEN, CaseOutcome, RunStore, StoredRun
+from guarantee_email_agent.store.run_reader import GREEN, RunStore
+from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
 
 _SETTINGS: Final = (
     "command",
@@ -24,6 +26,7 @@ _SETTINGS: Final = (
     "git_revision",
 )
 
+_OF_TASK: Final = ("judge", "task")
 _TOLD_BY_SETTINGS: Final = ("model", "package")
 
 
@@ -65,9 +68,13 @@ class ReplyChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Each case of two runs stands in one of the first six. A case passes where all of its repetitions do.
+    """Each case of two runs stands in one of the first eight. A case passes where all of its repetitions do.
 
-    not_selected: cases of the baseline alone, where the run was asked for another selection of the same suite.
+    not_reached: cases of the baseline alone, where the run goes on or was stopped before its end, so that nobody knows
+    whether they are gone; not_reached_before: those of the run alone, where the baseline was. not_selected: cases of
+    the baseline alone, where the run was asked for another selection of the same suite. missing: how many cases the run
+    has not reached, whether or not the baseline has them.
+    feedback: what a judge said of the work on a task, and now says otherwise.
     settings: what the runs were begun with and is not the same: name, before, after. unknown_inputs: results of which
     it is not known what they depended on.
     """
@@ -80,11 +87,15 @@ class Comparison:
     still_passing: tuple[CaseChange, ...]
     added: tuple[CaseOutcome, ...]
     removed: tuple[CaseOutcome, ...]
+    not_reached: tuple[CaseOutcome, ...]
+    not_reached_before: tuple[CaseOutcome, ...]
     not_selected: tuple[CaseOutcome, ...]
     replies: tuple[ReplyChange, ...]
+    feedback: tuple[ReplyChange, ...]
     contents: tuple[ContentChange, ...]
     settings: tuple[tuple[str, Any, Any], ...]
     unknown_inputs: int
+    missing: int
 
     @property
     def regressions(self) -> list[str]:
@@ -92,16 +103,29 @@ class Comparison:
         return [each.name for each in self.newly_failing] + [each.name for each in self.removed]
 
     @property
+    def shows_no_regression(self) -> bool:
+        """Whether there is none, and all ran that could show one."""
+        return not self.regressions and not self.missing
+
+    @property
     def common(self) -> tuple[CaseChange, ...]:
         return (*self.newly_failing, *self.newly_passing, *self.still_failing, *self.still_passing)
 
 
-def compare_runs(store: RunStore, baseline: StoredRun, run: StoredRun) -> Comparison:
-    """Raises StoreError."""
+def compare_runs(store: RunStore, baseline: StoredRun, run: StoredRun, *, max_details: int | None = None) -> Comparison:
+    """max_details: how many changed replies, how many changed files of cases, and the feedback of how many cases are
+    read; None for all.
+
+    Raises StoreError.
+    """
+    baseline, run = store.with_counts(baseline), store.with_counts(run)
     before, after = store.case_outcomes(baseline), store.case_outcomes(run)
     common = [CaseChange(before[name], outcome) for name, outcome in after.items() if name in before]
     gone = tuple(outcome for name, outcome in before.items() if name not in after)
+    only_after = tuple(outcome for name, outcome in after.items() if name not in before)
     is_part = run.selection != baseline.selection and bool(run.selection)
+    missing = max(0, run.planned - len(after))
+    was_stopped = len(before) < baseline.planned
 
     def those(passed: bool, passes: bool) -> tuple[CaseChange, ...]:
         wanted = (passed, passes)
@@ -114,18 +138,30 @@ def compare_runs(store: RunStore, baseline: StoredRun, run: StoredRun) -> Compar
         newly_passing=those(False, True),
         still_failing=those(False, False),
         still_passing=those(True, True),
-        added=tuple(outcome for name, outcome in after.items() if name not in before),
-        removed=() if is_part else gone,
+        added=() if was_stopped else only_after,
+        removed=() if is_part or missing else gone,
+        not_reached=gone if missing and not is_part else (),
+        not_reached_before=only_after if was_stopped else (),
         not_selected=gone if is_part else (),
-        replies=tuple(_changed_replies(store, common)),
-        contents=(*_changed_inputs(store, common), *_changed_sources(store, common, run)),
+        replies=tuple(islice(_changed_replies(store, _worst_first(common)), max_details)),
+        feedback=tuple(_changed_feedback(store, _worst_first(common)[:max_details], run)),
+        contents=(
+            *_changed_inputs(store, common, run),
+            *islice(_changed_sources(store, _worst_first(common), run), max_details),
+        ),
         settings=tuple(_changed_settings(baseline, run)),
         unknown_inputs=sum(each.before.input_set is None or each.after.input_set is None for each in common),
+        missing=missing,
     )
 
 
 def _passed(outcome: CaseOutcome) -> bool:
     return outcome.verdict == "passed"
+
+
+def _worst_first(cases: Iterable[CaseChange]) -> list[CaseChange]:
+    """Those that fail now before the others."""
+    return sorted(cases, key=lambda each: (_passed(each.after), not _passed(each.before)))
 
 
 def _changed_replies(store: RunStore, cases: Iterable[CaseChange]) -> Iterator[ReplyChange]:
@@ -142,25 +178,42 @@ def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
     return reply if isinstance(reply, str) else None
 
 
-def _changed_inputs(store: RunStore, cases: Iterable[CaseChange]) -> Iterator[ContentChange]:
-    """What the sets of inputs differ in, name by name; most cases of a run share one set."""
-    pairs: dict[tuple[int, int], int] = {}
+def _changed_feedback(store: RunStore, cases: Iterable[CaseChange], run: StoredRun) -> Iterator[ReplyChange]:
+    for each in cases if run.command != "eval" else ():
+        before, after = (_said(store, outcome) for outcome in each)
+        if before != after:
+            yield ReplyChange(each.name, before, after)
+
+
+def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
+    """By a judge: its feedback, or why it gave none."""
+    judgement = store.transcript(store.result(outcome.result)).judgement
+    said = (judgement.get("error") or judgement.get("feedback")) if isinstance(judgement, Mapping) else None
+    return said if isinstance(said, str) else None
+
+
+def _changed_inputs(store: RunStore, cases: Iterable[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
+    """What the sets of inputs differ in, name by name; most scenarios of a run share one set, and no two tasks do."""
+    of_case = run.command != "eval"
+    pairs: dict[tuple[int, int, str], int] = {}
     for each in cases:
         before, after = each.before.input_set, each.after.input_set
         if before is not None and after is not None and before != after:
-            pairs[before, after] = pairs.get((before, after), 0) + 1
+            key = (before, after, each.name if of_case else "")
+            pairs[key] = pairs.get(key, 0) + 1
     changes: dict[tuple[str, str, bytes | None, bytes | None], ContentChange] = {}
-    for (before, after), count in pairs.items():
+    for (before, after, case), count in pairs.items():
         old, new = _by_name(store.inputs(before)), _by_name(store.inputs(after))
         for kind, name in sorted(old.keys() | new.keys()):
             was, now = old.get((kind, name)), new.get((kind, name))
             if kind in _TOLD_BY_SETTINGS or (was is not None and now is not None and was.digest == now.digest):
                 continue
-            key = (kind, name, was and was.digest, now and now.digest)
-            known = changes.get(key)
-            changes[key] = ContentChange(
+            shown = f"{case}/{name}" if case and kind in _OF_TASK else name
+            change = (kind, shown, was and was.digest, now and now.digest)
+            known = changes.get(change)
+            changes[change] = ContentChange(
                 kind,
-                name,
+                shown,
                 was and was.content,
                 now and now.content,
                 existed=was is not None,

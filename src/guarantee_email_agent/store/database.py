@@ -49,16 +49,26 @@ class StoreError(AgentError):
 class Database:
     """One connection. Threads may share it, one at a time."""
 
-    def __init__(self, file: Path, *, create: bool) -> None:
-        """create: make the file, with its folder, where it is missing. Raises StoreError."""
+    def __init__(self, file: Path, *, create: bool, busy_s: float = BUSY_S) -> None:
+        """create: make the file, with its folder, where it is missing. busy_s: how long to wait for other programs.
+
+        Raises StoreError.
+        """
         self.file = file
+        self._busy_s = busy_s
         self._refuse_what_is_no_file()
         if create:
             self._create_file()
         elif not os.path.lexists(file):
             raise self._no_store()
         with self._errors():
-            self.connection = self._connect(writes=create)
+            connection = self._connect(writes=create)
+        if connection is None:
+            self._bring_up_to_date()
+            with self._errors():
+                connection = self._connect(writes=False)
+            assert connection is not None
+        self.connection = connection
         self._identity = self._identity_of_file()
 
     def _no_store(self) -> StoreError:
@@ -85,17 +95,22 @@ class Database:
         except OSError as error:
             raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {_REMEDY}") from None
 
-    def _connect(self, *, writes: bool) -> sqlite3.Connection:
-        # A writer has made the file. A URI takes a module that takes 2 ms to load.
-        place = os.path.abspath(self.file) if writes else f"{self.file.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(
-            place,
-            uri=not writes,
-            timeout=BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=64,
-        )
+    def _bring_up_to_date(self) -> None:
+        """For who reads a file of an earlier version."""
+        try:
+            with self._errors():
+                connection = self._connect(writes=True)
+        except StoreError as error:
+            if error.code not in ("store_read_only", "store_cannot_open"):
+                raise
+            problem = "an earlier version wrote it, and it cannot be brought up to date, since it is read-only"
+            raise self.error("older_schema", f"{problem}. Copy it, and name the copy in store.file") from None
+        assert connection is not None
+        connection.close()
+
+    def _connect(self, *, writes: bool) -> sqlite3.Connection | None:
+        """None where it is only to be read, and an earlier version wrote it."""
+        connection = self._open_to_write() if writes else self._open_to_read()
         try:
             if is_foreign(connection):
                 raise self.error("not_ours", f"it is another program's database. {_REMEDY}")
@@ -106,7 +121,7 @@ class Database:
             if writes:
                 if not version:  # once there are tables it is too late
                     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                enable_wal(connection, BUSY_S)
+                enable_wal(connection, self._busy_s)
                 connection.execute("PRAGMA synchronous = NORMAL")
                 if version < SCHEMA_VERSION:
                     connection.execute("BEGIN IMMEDIATE")
@@ -115,13 +130,45 @@ class Database:
             elif not version:  # who made it was killed before there was a table
                 raise self._no_store()
             elif version < SCHEMA_VERSION:
-                problem = f"an earlier version wrote it (schema {version}). Run 'eval' once to bring it up to date"
-                raise self.error("older_schema", problem)
+                connection.close()
+                return None
             connection.execute("SELECT 1 FROM runs LIMIT 1")  # damage shows now, and not in the middle of an answer
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _open_to_write(self) -> sqlite3.Connection:
+        # The file has been made. A URI takes a module that takes 2 ms to load.
+        return _open(os.path.abspath(self.file), self._busy_s)
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        place = f"{self.file.absolute().as_uri()}?mode=ro"
+        connection = _open(place, self._busy_s, uri=True)
+        try:
+            schema_version(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if not self._has_no_room_beside(error):
+                raise
+            # SQLite would have its -wal and -shm there. Nobody writes to it, so it needs none.
+            connection = _open(f"{place}&immutable=1", self._busy_s, uri=True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _has_no_room_beside(self, error: sqlite3.Error) -> bool:
+        """Whether the file is whole, but stands on a read-only or full disk, where SQLite can put nothing beside it."""
+        place = self.file.resolve()
+        try:
+            if os.path.getsize(f"{place}-wal") > 0:
+                return False
+        except OSError:
+            pass
+        if sqlite_error_kind(error) == "cannot_open":
+            return not os.access(place.parent, os.W_OK)
+        return error.sqlite_errorname == "SQLITE_IOERR_SHMSIZE"
 
     @contextmanager
     def transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -163,3 +210,9 @@ class Database:
     def close(self) -> None:
         with suppress(sqlite3.Error):
             self.connection.close()
+
+
+def _open(place: str, busy_s: float, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, uri=uri, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=64
+    )

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-Outcome = Literal["passed", "failed", "interrupted", "crashed"]
-"""What a run came to. crashed: it ended in an error of its own. interrupted: by a signal, or it was killed."""
+Outcome = Literal["passed", "failed", "inconclusive", "interrupted", "crashed"]
+"""What a run came to. inconclusive: the rate was reached, and the proof that was asked for was not. interrupted: by a
+signal, or it was killed. crashed: it ended in an error of its own."""
 
 Verdict = Literal["passed", "failed", "error", "invalid"]
 

@@ -6,139 +6,32 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from guarantee_email_agent.files.problems import suggestion
-from guarantee_email_agent.store.database import Database, StoreError, storable
+from guarantee_email_agent.store.database import BUSY_S, Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
-from guarantee_email_agent.store.records import PARTS, Check, Input, Outcome, Usage, Verdict
+from guarantee_email_agent.store.records import PARTS, Check, Input, Usage
+from guarantee_email_agent.store.schema import RUN_COUNTS
+from guarantee_email_agent.store.stored_records import (
+    ALL_RESULTS,
+    CaseOutcome,
+    ResultFilter,
+    StoredResult,
+    StoredRun,
+    SuiteKey,
+    Transcript,
+)
 from guarantee_email_agent.utils.text import printable, truncate
 
 LAST: Final = "last"
 GREEN: Final = "green"
 
-_WORSE: Final[Sequence[Verdict]] = ("passed", "failed", "invalid", "error")
 _PAGE: Final = 1_000
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
-
-
-class SuiteKey(NamedTuple):
-    """What makes two runs comparable: the same suite and selection, worked on in the same way."""
-
-    command: str
-    suite: str
-    selection: tuple[str, ...] = ()
-    agent: str = ""
-    llm: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
-
-    total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
-    tokens, cost_usd: of all results; the cost is None where one has no known price.
-    """
-
-    number: int
-    id: str
-    command: str
-    suite: str
-    selection: tuple[str, ...]
-    agent: str
-    llm: str
-    model: str
-    parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
-    repeat: int
-    threshold: float
-    require_proof: bool
-    package_version: str
-    git_revision: str | None
-    git_dirty: bool | None
-    planned: int
-    started: str
-    ended: str | None
-    duration_s: float
-    outcome: Outcome | None
-    exit_code: int | None
-    total: int
-    passed: int
-    failed: int
-    error: int
-    invalid: int
-    tokens: int
-    cost_usd: float | None
-
-    @property
-    def key(self) -> SuiteKey:
-        return SuiteKey(self.command, self.suite, self.selection, self.agent, self.llm)
-
-
-class StoredResult(NamedTuple):
-    """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`."""
-
-    id: int
-    run: int
-    run_id: str
-    name: str
-    category: str
-    language: str
-    description: str
-    position: int
-    repetition: int
-    verdict: Verdict
-    duration_ms: float
-    usage: Usage
-    input_set: int | None
-    source_hash: bytes | None
-
-
-class CaseOutcome(NamedTuple):
-    """What a case came to in one run, all its repetitions together.
-
-    verdict: the worst of them. passed, runs: how many repetitions passed, of how many. duration_ms, cost_usd: their
-    sums; the cost is None where one is not known. result: the id of the first one, of which the rest is; source and
-    response tell equal contents apart within one store.
-    """
-
-    name: str
-    description: str
-    verdict: Verdict
-    passed: int
-    runs: int
-    duration_ms: float
-    cost_usd: float | None
-    result: int
-    input_set: int | None
-    source: int | None
-    response: int | None
-
-
-class Transcript(NamedTuple):
-    """What happened in one result; the parts of `NewResult`."""
-
-    source: bytes | None
-    request: Any
-    response: Any
-    trace: Any
-    judgement: Any
-
-
-class ResultFilter(NamedTuple):
-    """Which results of a run; None for any. text: in name or description, whatever its case."""
-
-    verdicts: tuple[Verdict, ...] | None = None
-    category: str | None = None
-    language: str | None = None
-    text: str | None = None
-
-
-ALL_RESULTS: Final = ResultFilter()
-
 _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
 _RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
     cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
@@ -150,8 +43,9 @@ _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN c
 class RunStore:
     """Opened to read; a run may be written meanwhile. Every method raises StoreError."""
 
-    def __init__(self, file: Path) -> None:
-        self._database = Database(file, create=False)
+    def __init__(self, file: Path, *, busy_s: float = BUSY_S) -> None:
+        """busy_s: how long to wait for a writer that lets nobody read."""
+        self._database = Database(file, create=False, busy_s=busy_s)
         self._owners = RunOwners.beside(file)
 
     def __enter__(self) -> Self:
@@ -192,7 +86,7 @@ class RunStore:
                 raise self._database.error("no_such_run", f"no {which}{of_suite} yet")
             return found
         if not _RUN_ID.fullmatch(name):
-            problem = f"{shown!r} is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
+            problem = f"'{shown}' is no id of a run. Write one such as 20260118T100000-5f3a9c1e, {LAST} or {GREEN}"
             raise self._database.error("no_such_run", problem)
         # Ids hold no character beyond '~'.
         runs = self._runs(["id >= ? AND id < ?"], [name, f"{name}\x7f"], 3)
@@ -219,22 +113,27 @@ class RunStore:
     def find_complete(self, key: SuiteKey) -> StoredRun:
         """The newest run of a suite that came to its end with all results. Raises StoreError for none."""
         conditions, values = _conditions(key)
-        found = self._runs([*conditions, "outcome IN ('passed', 'failed')", "total >= planned"], values, 1)
+        found = self._runs(
+            [*conditions, "outcome IN ('passed', 'failed', 'inconclusive')", "total >= planned"], values, 1
+        )
         if not found:
-            problem = f"no whole run of {printable(key.suite)} is kept yet. Run it once without a baseline"
+            problem = f"no whole run of {printable(key.suite)} is kept yet"
+            problem += ". Run it once without a baseline, or name a run by its id"
             raise self._database.error("no_such_run", problem)
         return found[0]
 
     def last_interrupted(self, key: SuiteKey) -> StoredRun | None:
         """The newest run of a suite, if it was interrupted or killed."""
         newest = self._last(key)
-        if newest is None or newest.outcome in ("passed", "failed", "crashed"):
-            return None
-        return None if newest.outcome is None and self.is_going_on(newest) else newest
+        return newest if newest is not None and newest.outcome == "interrupted" else None
 
-    def is_going_on(self, run: StoredRun) -> bool:
-        """Whether a process works on it; one without an outcome that none works on was killed."""
-        return run.outcome is None and self._owners.is_alive(run.number)
+    def with_counts(self, run: StoredRun) -> StoredRun:
+        """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
+        if run.outcome is not None:
+            return run
+        total, passed, failed, error, invalid, tokens, cost_usd = self._rows(RUN_COUNTS, {"run": run.number})[0]
+        counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
+        return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
 
     def _last(self, key: SuiteKey | None, *, passed: bool = False) -> StoredRun | None:
         conditions, values = _conditions(key)
@@ -242,10 +141,22 @@ class RunStore:
             conditions.append("outcome = 'passed'")
         return next(iter(self._runs(conditions, values, 1)), None)
 
-    def _runs(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[StoredRun]:
+    def _runs(
+        self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, order: str = "DESC"
+    ) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
-        return [_run(row) for row in self._rows(query, (*values, limit))]
+        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
+        return [self._ended_if_killed(StoredRun.of_row(row)) for row in self._rows(query, (*values, limit))]
+
+    def _ended_if_killed(self, run: StoredRun) -> StoredRun:
+        """A run without an outcome that no process works on was killed."""
+        if run.outcome is not None or self._owners.is_alive(run.number):
+            return run
+        query = f"SELECT {_RUN_COLUMNS} FROM runs WHERE number = ?"  # noqa: S608 - our own words
+        now = [StoredRun.of_row(row) for row in self._rows(query, (run.number,))]
+        if now and now[0].outcome is not None:  # it came to its end just then
+            return now[0]
+        return replace(self.with_counts(run), outcome="interrupted")
 
     # Results ---------------------------------------------------------------------------------------------------------
 
@@ -258,22 +169,12 @@ class RunStore:
         limit: int | None = None,
     ) -> Iterator[StoredResult]:
         """In the order of the run, read page by page. after: position and repetition of the last one of a page."""
-        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)"]
-        values: list[Any] = []
-        if which.verdicts is not None:
-            conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
-            values += which.verdicts
-        for column, wanted in (("category", which.category), ("language", which.language)):
-            if wanted is not None:
-                conditions.append(f"cases.{column} = ?")
-                values.append(wanted)
-        if which.text is not None:
-            conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
-            values += [which.text, which.text]
+        filters, wanted = result_conditions(which)
+        conditions = ["results.run = ?", "(results.position, results.repetition) > (?, ?)", *filters]
         order = "ORDER BY results.position, results.repetition LIMIT ?"
         while limit is None or limit > 0:
             size = _PAGE if limit is None else min(limit, _PAGE)
-            page = self._results(" AND ".join(conditions), order, (run.number, *after, *values, size))
+            page = self._results(" AND ".join(conditions), order, (run.number, *after, *wanted, size))
             yield from page
             if len(page) < size:
                 return
@@ -294,7 +195,7 @@ class RunStore:
         for row in self._rows(query, (run.number,)):
             next_one = CaseOutcome(*row)
             before = outcomes.get(next_one.name)
-            outcomes[next_one.name] = next_one if before is None else _together(before, next_one)
+            outcomes[next_one.name] = next_one if before is None else before.with_repetition(next_one)
         return outcomes
 
     def find_case(self, run: StoredRun, name: str) -> list[StoredResult]:
@@ -302,7 +203,7 @@ class RunStore:
         if found := self.results_of_case(run, name):
             return found
         near = suggestion(name, self.case_outcomes(run))
-        problem = f"there is no {printable(truncate(name, 60))!r} in the run {run.id}{near}"
+        problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
         raise self._database.error("no_such_case", problem)
 
     def first_failed(self, outcome: CaseOutcome) -> StoredResult:
@@ -326,7 +227,7 @@ class RunStore:
 
     def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
         query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
-        return [_result(row) for row in self._rows(query, values)]
+        return [StoredResult.of_row(row) for row in self._rows(query, values)]
 
     def checks(self, result: StoredResult) -> list[Check]:
         """The checks that failed, in their order."""
@@ -361,20 +262,10 @@ class RunStore:
         except zlib.error:
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
-    def _rows(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, int]) -> list[tuple[Any, ...]]:
         with self._database.transaction("DEFERRED") as connection:
-            return connection.execute(query, storable(values)).fetchall()
-
-
-def _together(before: CaseOutcome, other: CaseOutcome) -> CaseOutcome:
-    costs = (before.cost_usd, other.cost_usd)
-    return before._replace(
-        verdict=max(before.verdict, other.verdict, key=_WORSE.index),
-        passed=before.passed + other.passed,
-        runs=before.runs + 1,
-        duration_ms=before.duration_ms + other.duration_ms,
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
-    )
+            bound = values if isinstance(values, Mapping) else storable(values)
+            return connection.execute(query, bound).fetchall()
 
 
 def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:
@@ -390,23 +281,25 @@ def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:
         return []
 
 
+def result_conditions(which: ResultFilter) -> tuple[list[str], list[Any]]:
+    """A filter as conditions on the tables `results` and `cases`, and the values that they have open."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    if which.verdicts is not None:
+        conditions.append(f"results.verdict IN ({', '.join('?' * len(which.verdicts))})")
+        values += which.verdicts
+    for column, wanted in (("category", which.category), ("language", which.language)):
+        if wanted is not None:
+            conditions.append(f"cases.{column} = ?")
+            values.append(wanted)
+    if which.text is not None:
+        conditions.append("(instr(lower(cases.name), lower(?)) OR instr(lower(cases.description), lower(?)))")
+        values += [which.text, which.text]
+    return conditions, values
+
+
 def _conditions(key: SuiteKey | None) -> tuple[list[str], list[Any]]:
     if key is None:
         return [], []
     values = [key.command, key.suite, json.dumps(key.selection), key.agent, key.llm]
     return ["command = ? AND suite = ? AND selection = ? AND agent = ? AND llm = ?"], values
-
-
-def _run(row: Sequence[Any]) -> StoredRun:
-    values = dict(zip((field.name for field in fields(StoredRun)), row, strict=True))
-    for name in ("parameters", "options"):
-        values[name] = json.loads(values[name])
-    values["selection"] = tuple(json.loads(values["selection"]))
-    values["require_proof"] = bool(values["require_proof"])
-    values["git_dirty"] = None if values["git_dirty"] is None else bool(values["git_dirty"])
-    return StoredRun(**values)
-
-
-def _result(row: Sequence[Any]) -> StoredResult:
-    values = dict(zip(StoredResult._fields, (*row[:11], Usage(*row[13:]), *row[11:13]), strict=True))
-    return StoredResult(**values)

@@ -15,6 +15,7 @@ from guarantee_email_agent.store.database import Database, StoreError, storable
 from guarantee_email_agent.store.owners import RunOwners
 from guarantee_email_agent.store.records import Input, InputSet, NewResult, NewRun, Outcome
 from guarantee_email_agent.store.retention import delete_old_runs
+from guarantee_email_agent.store.schema import RUN_COUNTS
 
 BATCH: Final = 256
 _BATCH_S: Final = 1.0
@@ -28,22 +29,8 @@ _INSERT_RUN: Final = """INSERT INTO runs (id, command, suite, selection, agent, 
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # What an interrupted flush wrote is there already.
 _INSERT_RESULT: Final = f"INSERT OR IGNORE INTO results VALUES (NULL{', ?' * 19})"  # noqa: S608 - no values
-_TOTALS: Final = """WITH of_case AS (
-        SELECT max(CASE verdict WHEN 'passed' THEN 0 WHEN 'failed' THEN 1 WHEN 'invalid' THEN 2 ELSE 3 END) AS worst
-        FROM results WHERE run = :run GROUP BY position),
-    spent AS (
-        SELECT coalesce(sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens), 0) AS tokens,
-               CASE WHEN count(*) = count(cost_usd) THEN coalesce(sum(cost_usd), 0) END AS cost_usd
-        FROM results WHERE run = :run)
-    UPDATE runs SET
-        total = (SELECT count(*) FROM of_case),
-        passed = (SELECT count(*) FROM of_case WHERE worst = 0),
-        failed = (SELECT count(*) FROM of_case WHERE worst IN (1, 2)),
-        invalid = (SELECT count(*) FROM of_case WHERE worst = 2),
-        error = (SELECT count(*) FROM of_case WHERE worst = 3),
-        tokens = (SELECT tokens FROM spent),
-        cost_usd = (SELECT cost_usd FROM spent)
-    WHERE number = :run"""
+_COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, invalid, tokens, cost_usd) = ({RUN_COUNTS})
+    WHERE number = :run"""  # noqa: S608 - our own words
 
 
 class RunEnd(NamedTuple):
@@ -86,6 +73,7 @@ class RunWriter:
         self._blobs: dict[bytes, int] = {}
         self._cases: dict[tuple[str, str, str, str], int] = {}
         self._input_sets: dict[bytes, int] = {}
+        self.number = 0
         self._database = Database(file, create=True)
         self._owners = RunOwners.beside(file)
         try:
@@ -93,12 +81,23 @@ class RunWriter:
                 self._database.connection.execute("PRAGMA synchronous = FULL")
             with self._database.transaction() as connection:
                 mark_killed_runs(connection, self._owners)
+                if resume is not None:
+                    self._refuse_what_is_resumed(connection, resume[0])
                 self.number = _begin(connection, run) if resume is None else _go_on(connection, *resume, run)
                 self._owners.claim(self.number)  # before anybody can see the run
         except BaseException:
+            if self.number:  # it is the next one's
+                self._owners.release(self.number)
             self._database.close()
             raise
         self._written_at = time.monotonic()
+
+    def _refuse_what_is_resumed(self, connection: sqlite3.Connection, number: int) -> None:
+        """Two processes may have read the same interrupted run; it goes on in one of them."""
+        row = connection.execute("SELECT outcome FROM runs WHERE number = ?", (number,)).fetchone()
+        if row != ("interrupted",):
+            problem = "another process has resumed or deleted the run just now. See 'show --list'"
+            raise self._database.error("resumed_elsewhere", problem)
 
     def add(self, *results: NewResult) -> None:
         """Keep results, now or with the next batch."""
@@ -216,7 +215,7 @@ def mark_killed_runs(connection: sqlite3.Connection, owners: RunOwners) -> None:
     """Runs without an end whose process is gone were interrupted."""
     for (number,) in connection.execute("SELECT number FROM runs WHERE outcome IS NULL").fetchall():
         if not owners.is_alive(number):
-            connection.execute(_TOTALS, {"run": number})
+            connection.execute(_COUNT_RESULTS, {"run": number})
             connection.execute("UPDATE runs SET outcome = 'interrupted' WHERE number = ?", (number,))
 
 
@@ -258,7 +257,7 @@ def _go_on(connection: sqlite3.Connection, number: int, kept: Mapping[int, int],
 
 
 def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
-    connection.execute(_TOTALS, {"run": number})
+    connection.execute(_COUNT_RESULTS, {"run": number})
     connection.execute(
         "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
         "git_dirty = ? WHERE number = ?",

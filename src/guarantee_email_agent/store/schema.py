@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
-_VERSION_1: Final = (
-    # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
-    """CREATE TABLE runs (
+# A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
+_RUNS: Final = """CREATE TABLE {table} (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         command TEXT NOT NULL,
@@ -35,7 +34,7 @@ _VERSION_1: Final = (
         started TEXT NOT NULL,
         ended TEXT,
         duration_s REAL NOT NULL DEFAULT 0,
-        outcome TEXT CHECK (outcome IN ('passed', 'failed', 'interrupted', 'crashed')),
+        outcome TEXT CHECK (outcome IN ({outcomes})),
         exit_code INTEGER,
         total INTEGER NOT NULL DEFAULT 0,
         passed INTEGER NOT NULL DEFAULT 0,
@@ -44,9 +43,21 @@ _VERSION_1: Final = (
         invalid INTEGER NOT NULL DEFAULT 0,
         tokens INTEGER NOT NULL DEFAULT 0,
         cost_usd REAL DEFAULT 0
-    )""",
+    )"""
+_INDEXES_OF_RUNS: Final = (
     "CREATE INDEX runs_of_suite ON runs (command, suite, selection, agent, llm, number)",
     "CREATE INDEX runs_without_end ON runs (number) WHERE outcome IS NULL",
+)
+# One line a result, for people with a SQL prompt.
+_RESULT_LIST: Final = """CREATE VIEW result_list AS
+        SELECT runs.id AS run, runs.number AS run_number, cases.name, cases.category, cases.language,
+               results.repetition, results.verdict, results.duration_ms, results.cost_usd, cases.description,
+               results.id AS result
+        FROM results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id"""
+
+_VERSION_1: Final = (
+    _RUNS.format(table="runs", outcomes="'passed', 'failed', 'interrupted', 'crashed'"),
+    *_INDEXES_OF_RUNS,
     # Content by its SHA-256, compressed with zlib, kept once.
     "CREATE TABLE blobs (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, data BLOB NOT NULL)",
     # What verdicts depend on, name by name. The content is the blob of that hash, where it is kept.
@@ -100,15 +111,34 @@ _VERSION_1: Final = (
         actual TEXT,
         PRIMARY KEY (result, number)
     ) WITHOUT ROWID""",
-    # One line a result, for people with a SQL prompt.
-    """CREATE VIEW result_list AS
-        SELECT runs.id AS run, runs.number AS run_number, cases.name, cases.category, cases.language,
-               results.repetition, results.verdict, results.duration_ms, results.cost_usd, cases.description,
-               results.id AS result
-        FROM results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id""",
+    _RESULT_LIST,
 )
-_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1,)
+# Runs may be inconclusive. SQLite alters no CHECK, so the table is made anew (https://sqlite.org/lang_altertable.html).
+_VERSION_2: Final = (
+    _RUNS.format(table="runs_2", outcomes="'passed', 'failed', 'inconclusive', 'interrupted', 'crashed'"),
+    "INSERT INTO runs_2 SELECT * FROM runs",
+    # The rounding takes away what binary fractions add to a threshold such as 99.9.
+    """UPDATE runs_2 SET outcome = 'inconclusive' WHERE outcome = 'failed' AND require_proof AND total >= planned
+        AND total > 0 AND round(threshold * total, 6) <= 100 * passed""",
+    "DROP VIEW result_list",
+    "DROP TABLE runs",
+    "ALTER TABLE runs_2 RENAME TO runs",
+    *_INDEXES_OF_RUNS,
+    _RESULT_LIST,
+)
+_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2)
 """The statements that lead from version n to n + 1; a new file takes them all."""
+
+RUN_COUNTS: Final = """WITH of_case AS (
+        SELECT max(CASE verdict WHEN 'passed' THEN 0 WHEN 'failed' THEN 1 WHEN 'invalid' THEN 2 ELSE 3 END) AS worst
+        FROM results WHERE run = :run GROUP BY position),
+    spent AS (
+        SELECT coalesce(sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens), 0) AS tokens,
+               CASE WHEN count(*) = count(cost_usd) THEN coalesce(sum(cost_usd), 0) END AS cost_usd
+        FROM results WHERE run = :run)
+    SELECT count(*), coalesce(sum(worst = 0), 0), coalesce(sum(worst IN (1, 2)), 0), coalesce(sum(worst = 3), 0),
+        coalesce(sum(worst = 2), 0), (SELECT tokens FROM spent), (SELECT cost_usd FROM spent) FROM of_case"""
+"""total, passed, failed, error, invalid, tokens and cost_usd of the results of the run `:run`, as its row has them."""
 
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:

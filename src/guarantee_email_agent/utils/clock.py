@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -36,3 +40,30 @@ class SkippingClock:
 
     async def sleep(self, seconds: float) -> None:
         self._skipped += seconds
+
+
+@dataclass(slots=True)
+class WaitCounter:
+    """Seconds that calls were held back before they were sent."""
+
+    seconds: float = 0.0
+
+
+_counters: ContextVar[tuple[WaitCounter, ...]] = ContextVar("wait_counters", default=())
+
+
+@contextmanager
+def counted_waits() -> Iterator[WaitCounter]:
+    """Counts for how long the calls made inside it wait for a rate limit: a time in which nobody works on them."""
+    counter = WaitCounter()
+    outer = _counters.set((*_counters.get(), counter))
+    try:
+        yield counter
+    finally:
+        _counters.reset(outer)
+
+
+def count_wait(seconds: float) -> None:
+    """Tell everybody who counts, in this task or around it, that a call was held back."""
+    for counter in _counters.get():
+        counter.seconds += seconds

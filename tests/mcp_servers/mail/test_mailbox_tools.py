@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mail_stores import counts
 from mcp_program import CallError, McpProgram, run_program
+from waiting import wait_until
 
 if TYPE_CHECKING:
     from mail_servers import MailServers
@@ -195,6 +196,27 @@ def test_the_connection_is_tested(inbox: Inbox) -> None:
     program, _, sent = inbox
     assert program.call("test_connection")["mailbox"]
     assert sent() == []
+
+
+def test_find_sent_looks_into_every_folder_before_it_says_no(
+    start_imap: Callable[..., McpProgram], mail_servers: MailServers
+) -> None:
+    """Others move what was sent: into an archive by hand, or by a rule as soon as it comes."""
+    first = start_imap()
+    first.call("send_reply", **REPLY)
+    assert first.call("find_sent", message_id=REPLY["message_id"], wait_s=30) == {"state": "sent"}
+    wait_until(lambda: first.call("list_unprocessed") and mail_servers.folder("Sent"))  # a list files the copy
+    (copy,) = mail_servers.folder("Sent")
+    mail_servers.empty()
+    second = start_imap("--copy-wait", "0.1")
+    assert second.call("find_sent", message_id=REPLY["message_id"], wait_s=30) == {"state": "not_sent"}
+    mail_servers.put("Drafts", copy)
+    assert second.call("find_sent", message_id=REPLY["message_id"], wait_s=30) == {"state": "not_sent"}
+    with mail_servers.folder_of_its_own("Archive.2026"):
+        mail_servers.put("Archive.2026", copy.replace(b"support@example.com", b"customer@example.org"))
+        assert second.call("find_sent", message_id=REPLY["message_id"], wait_s=30) == {"state": "not_sent"}
+        mail_servers.put("Archive.2026", copy)
+        assert second.call("find_sent", message_id=REPLY["message_id"], wait_s=30) == {"state": "sent"}
 
 
 def test_find_sent_waits_for_the_copy(start_imap: Callable[..., McpProgram]) -> None:

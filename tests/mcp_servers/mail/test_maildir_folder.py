@@ -11,6 +11,7 @@ from mail_stores import REPLY, refused
 
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 from guarantee_email_agent.mcp_servers.mail.maildir_folder import MaildirFolder
+from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs
 
 NOBODY = 65_534
 
@@ -22,7 +23,7 @@ def mailbox(tmp_path: Path) -> Maildir:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> MaildirFolder:
-    folder = MaildirFolder(tmp_path / ".Drafts", "DS")
+    folder = MaildirFolder(tmp_path / ".Drafts", "DS", MaildirProofs(tmp_path))
     folder.make()
     return folder
 

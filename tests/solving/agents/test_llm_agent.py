@@ -16,6 +16,7 @@ from guarantee_email_agent.solving.agents.agent import AgentStepError, TaskConte
 from guarantee_email_agent.solving.agents.llm_agent import MAX_REMINDERS, LlmAgent
 from guarantee_email_agent.solving.run_limits import Interruption
 from guarantee_email_agent.solving.tools import Image, ToolResult
+from guarantee_email_agent.utils.clock import count_wait
 from guarantee_email_agent.utils.errors import LLMError
 
 SHELL = ToolUseBlock("toolu_1", "shell_execute", {"command": "ls"})
@@ -183,6 +184,19 @@ def test_failing_model_is_an_error_of_its_own(make_agent: MakeAgent, code: str, 
 def test_model_that_takes_too_long_is_left_at_the_deadline(make_agent: MakeAgent) -> None:
     with pytest.raises(AgentStepError, match="time for the task was over"):
         make_agent(Model(30.0), task_context(seconds=0.2)).next_step(())
+
+
+def test_waiting_for_a_rate_limit_takes_none_of_the_tasks_time(make_agent: MakeAgent) -> None:
+    class HeldBackModel(Model):
+        async def create(self, **request: Any) -> Any:
+            count_wait(1000.0)
+            await asyncio.sleep(0.2)
+            count_wait(1000.0)
+            return await super().create(**request)
+
+    context = task_context(seconds=100.0)
+    make_agent(HeldBackModel(said(SHELL)), context).next_step(())
+    assert context.deadline.remaining_s() > 2000
 
 
 def test_interruption_is_seen_while_the_model_thinks(make_agent: MakeAgent) -> None:

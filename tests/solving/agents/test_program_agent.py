@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import is_running
 from tasks_and_sandboxes import task_context
 
 from guarantee_email_agent.solving.agents.agent import AgentStepError, Step
@@ -136,13 +137,9 @@ def test_bytes_that_are_no_text_do_not_break_it() -> None:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends; being killed takes it a moment, and a zombie that nobody has waited for is gone."""
+    """Whether a process ends; being killed takes it a moment."""
     for _ in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
+        if not is_running(pid):
             return True
         time.sleep(0.01)
     return False

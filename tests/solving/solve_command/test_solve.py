@@ -13,7 +13,10 @@ from tasks_and_sandboxes import MakeTask, terminate_once
 
 from guarantee_email_agent import cli
 from guarantee_email_agent.config.task_allowance import TaskAllowance
+from guarantee_email_agent.judging.kept_record import with_record
 from guarantee_email_agent.solving.run_limits import RunLimits
+from guarantee_email_agent.store.records import KeptRun
+from guarantee_email_agent.store.run_reader import RunStore
 from guarantee_email_agent.utils.errors import ConfigurationError, TaskError
 
 
@@ -42,6 +45,20 @@ def test_task_that_cannot_be_used_counts_as_an_error(bench: Any, make_task: Make
     (bench.tasks / "two").mkdir()
     assert bench.solve() == 4
     assert "✗ Errors: 1" in bench.out.getvalue()
+
+
+def test_what_the_agent_did_is_shown_from_its_record_also_of_a_task_that_was_finished_before(
+    bench: Any, make_task: MakeTask, tmp_path: Path
+) -> None:
+    make_task("one")
+    kept = KeptRun(tmp_path / "runs.db", None, lambda: "2026-01-18T10:00:00Z")
+    bench.solve(kept=kept, html_file=tmp_path / "report.html")
+    bench.solve(kept=kept)
+    with RunStore(kept.file) as store:
+        shown = [with_record(store.transcript(next(store.results(run)))) for run in store.runs()]
+    assert [each.trace["conversation"] for each in shown] == [bench.record("one")["conversation"]] * 2
+    assert [each.response for each in shown] == [bench.record("one")["task_result"]] * 2
+    assert "Conversation with the model" in (tmp_path / "report.html").read_text()
 
 
 def test_finished_tasks_are_skipped(bench: Any, make_task: MakeTask) -> None:

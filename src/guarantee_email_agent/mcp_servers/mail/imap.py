@@ -40,6 +40,7 @@ from guarantee_email_agent.integrations.ports import (
 from guarantee_email_agent.mcp_servers.command_line import log_diagnostic
 from guarantee_email_agent.mcp_servers.mail.compose import compose, envelope_address
 from guarantee_email_agent.mcp_servers.mail.imap_idle import ImapIdle
+from guarantee_email_agent.mcp_servers.mail.imap_owner import ImapOwner
 from guarantee_email_agent.mcp_servers.mail.imap_session import ImapSession
 from guarantee_email_agent.mcp_servers.mail.mail_server import MailServer, format_response
 from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailListing, check_size, mail_not_found
@@ -91,6 +92,7 @@ class ImapMailbox:
         self._inbox = ImapSession(settings.server, self._open_inbox)
         self._sent = SentFolder(settings.server, settings.sent_folder)
         self._drafts = DraftsFolder(settings.server, settings.drafts_folder)
+        self._owner = ImapOwner(settings.server, settings.folder, settings.address)
         self._idle = ImapIdle(settings.server, self._select)
         self._attempts = SendAttempts()
         self._warned = False
@@ -206,9 +208,13 @@ class ImapMailbox:
                 self._append(raw)
         return "sent"
 
-    def find_sent(self, message_id: str) -> SentState:
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
         if self._was_sent(message_id) or self._has_unfiled_copy(message_id):
             return "sent"
+        if everywhere and not self._is_pending(message_id):
+            found = self._sent.is_elsewhere(message_id, self._settings.address)
+            if found is not False:
+                return "sent" if found else "unknown"
         if self._settings.sent_copy == "append":
             return "not_sent" if self._attempts.state(message_id) == "refused" else "unknown"
         return "unknown" if self._is_pending(message_id) else "not_sent"
@@ -224,6 +230,12 @@ class ImapMailbox:
         is_there = self._drafts.contains(message_id) or self._sent.contains(message_id)
         return "saved" if is_there else "not_saved"
 
+    def find_owner(self) -> str | None:
+        return self._owner.find()
+
+    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
+        return self._owner.claim(ledger, take_over=take_over)
+
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         return self._idle.wait(timeout_s, stop)
 
@@ -237,7 +249,7 @@ class ImapMailbox:
         return f"folder {self._settings.folder} on the {self._settings.server.name}"
 
     def close(self) -> None:
-        for part in (self._idle, self._inbox, self._sent, self._drafts, self._sender):
+        for part in (self._idle, self._inbox, self._sent, self._drafts, self._owner, self._sender):
             part.close()
 
     def _unprocessed(self, client: IMAPClient, inbox_filter: InboxFilter) -> list[int]:
@@ -277,8 +289,10 @@ class ImapMailbox:
             self._facts.clear()
         if unknown := [uid for uid in uids if uid not in self._facts]:
             for uid, parts in client.fetch(unknown, [b"RFC822.SIZE", b"INTERNALDATE"]).items():
+                if (size := parts.get(b"RFC822.SIZE")) is None:  # another session moved it, or only flags came
+                    continue
                 delivered = parts.get(b"INTERNALDATE")
-                self._facts[uid] = _MailFacts(parts[b"RFC822.SIZE"], delivered.timestamp() if delivered else 0.0)
+                self._facts[uid] = _MailFacts(size, delivered.timestamp() if delivered else 0.0)
         return {uid: self._facts[uid] for uid in uids if uid in self._facts}
 
     def _file_copies(self, client: IMAPClient, uids: Sequence[int]) -> None:

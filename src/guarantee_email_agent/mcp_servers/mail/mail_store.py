@@ -63,8 +63,11 @@ class MailStore(Protocol):
     def send(self, reply: Reply) -> Literal["sent", "already_sent"]:
         """Send a reply unless one with its Message-ID was sent before."""
 
-    def find_sent(self, message_id: str) -> SentState:
-        """Whether a reply was sent, as far as can be seen now."""
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:
+        """Whether a reply was sent, as far as can be seen now.
+
+        everywhere: look for its copy also where it does not belong, since others may have moved it. This takes a while.
+        """
 
     def save_draft(self, reply: Reply) -> Literal["saved", "already_saved"]:
         """Store a reply as a draft unless one with its Message-ID is there, or was sent as it is."""
@@ -97,6 +100,17 @@ class SearchableMailStore(Protocol):
 
     def find_mail(self, message_id: str) -> str | None:
         """The id of the inbox's mail with exactly this Message-ID, whatever became of it; None where none has it."""
+
+
+@runtime_checkable
+class OwnedMailStore(Protocol):
+    """A mailbox that bears a mark of the ledger that it is served with."""
+
+    def find_owner(self) -> str | None:
+        """The ledger's id; None where nobody has claimed the mailbox."""
+
+    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
+        """Claim it unless another ledger has, or `take_over`; whose it is then."""
 
 
 def mail_not_found(mail_id: str) -> ToolError:

@@ -16,7 +16,7 @@ from pydantic import Field
 from guarantee_email_agent.integrations.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
-from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, SearchableMailStore
+from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, OwnedMailStore, SearchableMailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -147,6 +147,19 @@ class Tally(ToolOutput):
     unknown: _Count
 
 
+class FindOwner(ToolArguments):
+    pass
+
+
+class MailboxOwner(ToolOutput):
+    ledger: str | None = Field(description="id of the ledger; null where none has claimed the mailbox")
+
+
+class ClaimMailbox(ToolArguments):
+    ledger: str = Field(pattern=r"^[0-9a-f]{16}$", description="id of the ledger: 16 hexadecimal digits")
+    take_over: bool = Field(False, description="claim it also where another ledger has it")
+
+
 class WaitForMail(ToolArguments):
     timeout_s: float = Field(ge=0, le=3600, description="seconds")
 
@@ -172,16 +185,23 @@ class MailboxTools:
 
     def tools(self) -> list[ServerTool]:
         search = [ServerTool(self.find_mail, read_only=True)] if isinstance(self._store, SearchableMailStore) else []
+        owned = isinstance(self._store, OwnedMailStore)
+        owner = (
+            [ServerTool(self.find_owner, read_only=True), ServerTool(self.claim_mailbox, idempotent=True)]
+            if owned
+            else []
+        )
         return [
             ServerTool(self.list_unprocessed, read_only=True),
             ServerTool(self.read_raw, read_only=True),
             *search,
+            *owner,
             ServerTool(self.is_waiting, read_only=True),
-            ServerTool(self.send_reply),
+            ServerTool(self.send_reply, idempotent=True),
             ServerTool(self.find_sent, read_only=True, interruptible=True),
-            ServerTool(self.save_draft),
+            ServerTool(self.save_draft, idempotent=True),
             ServerTool(self.find_draft, read_only=True),
-            ServerTool(self.mark),
+            ServerTool(self.mark, idempotent=True),
             ServerTool(self.tally, read_only=True),
             ServerTool(self.wait_for_mail, read_only=True, interruptible=True),
             ServerTool(self.test_connection, read_only=True),
@@ -211,6 +231,17 @@ class MailboxTools:
         assert isinstance(self._store, SearchableMailStore)  # else this is no tool
         return FoundMail(id=await in_thread(self._store.find_mail, arguments.message_id))
 
+    async def find_owner(self, arguments: FindOwner) -> MailboxOwner:  # noqa: ARG002 - it takes none
+        """Which ledger this mailbox is served with: agents with different ones would answer each mail twice."""
+        assert isinstance(self._store, OwnedMailStore)  # else this is no tool
+        return MailboxOwner(ledger=await in_thread(self._store.find_owner))
+
+    async def claim_mailbox(self, arguments: ClaimMailbox) -> MailboxOwner:
+        """Mark this mailbox as served with a ledger, unless another has it; whose it is then."""
+        assert isinstance(self._store, OwnedMailStore)  # else this is no tool
+        owner = await in_thread(self._store.claim_mailbox, arguments.ledger, arguments.take_over)
+        return MailboxOwner(ledger=owner)
+
     async def is_waiting(self, arguments: IsWaiting) -> WaitingMail:
         """Whether a mail still waits for an answer: it is there, unmarked, and nobody took care of it meanwhile."""
         waiting = await in_thread(self._store.is_waiting, arguments.id, arguments.skip_seen)
@@ -232,11 +263,11 @@ class MailboxTools:
         _check_message_id("find_sent", arguments.message_id)
         deadline = time.monotonic() + (min(arguments.wait_s, self._copy_wait_s) if self._store.proof_lags else 0)
         for attempt in count(1):
-            state = await in_thread(self._store.find_sent, arguments.message_id)
             left = deadline - time.monotonic()
+            state = await in_thread(self._store.find_sent, arguments.message_id, left <= 0)
             if state == "sent" or left <= 0:
                 break
-            await asyncio.sleep(min(_PROOF_BACKOFF.delay_s(attempt), left))
+            await asyncio.sleep(max(0.0, min(_PROOF_BACKOFF.delay_s(attempt), deadline - time.monotonic())))
         return FoundSent(state=state)
 
     async def save_draft(self, arguments: SendReply) -> SavedDraft:

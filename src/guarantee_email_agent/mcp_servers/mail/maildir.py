@@ -49,6 +49,8 @@ from guarantee_email_agent.mcp_servers.mail.maildir_folder import (
     split_name,
 )
 from guarantee_email_agent.mcp_servers.mail.maildir_keywords import KeywordLetters
+from guarantee_email_agent.mcp_servers.mail.maildir_owner import MaildirOwner
+from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _Result = TypeVar("_Result")
@@ -72,7 +74,7 @@ _Renamed: TypeAlias = list[_MaildirFile]
 
 
 class Maildir:
-    """A mailbox in a directory. Sending means putting the reply into `.Sent`: atomic, so the proof never lags."""
+    """A mailbox in a directory. Sending means putting the reply into `.Sent`, with a proof that never lags."""
 
     proof_lags = False
 
@@ -84,8 +86,10 @@ class Maildir:
         self._directory = directory
         self._sender = sender
         self._read_only = read_only
-        self._sent = MaildirFolder(directory / ".Sent", "S")  # seen: what people sent themselves is no news
-        self._drafts = MaildirFolder(directory / ".Drafts", "DS")
+        proofs = MaildirProofs(directory)
+        self._sent = MaildirFolder(directory / ".Sent", "S", proofs)  # seen: what people sent themselves is no news
+        self._drafts = MaildirFolder(directory / ".Drafts", "DS", proofs)
+        self._owner = MaildirOwner(directory)
         self._letters = KeywordLetters(directory)
         self._paths: dict[str, str] = {}  # where each id was last seen
         self._received_at: dict[str, float] = {}  # by id; the time of a file stays as it is
@@ -174,7 +178,7 @@ class Maildir:
         with os_errors_as_tool_errors("write a reply into", self._sent.directory):
             return "sent" if self._sent.add(reply.message_id, raw) else "already_sent"
 
-    def find_sent(self, message_id: str) -> SentState:
+    def find_sent(self, message_id: str, everywhere: bool = False) -> SentState:  # noqa: ARG002 - one place has all
         with os_errors_as_tool_errors("look into", self._sent.directory):
             return "sent" if self._sent.was_added(message_id) else "not_sent"
 
@@ -191,6 +195,14 @@ class Maildir:
                 if folder.was_added(message_id) or folder.has_message_id(message_id):
                     return "saved"
         return "not_saved"
+
+    def find_owner(self) -> str | None:
+        with os_errors_as_tool_errors("look at the ledger of", self._directory):
+            return self._owner.find()
+
+    def claim_mailbox(self, ledger: str, take_over: bool = False) -> str:
+        with os_errors_as_tool_errors("claim", self._directory):
+            return self._owner.claim(ledger, take_over=take_over)
 
     def wait(self, timeout_s: float, stop: threading.Event) -> bool:
         """Whether there is a file in `new` that the last listing did not see."""

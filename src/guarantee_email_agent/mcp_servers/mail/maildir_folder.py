@@ -1,7 +1,7 @@
 """A folder of a Maildir that we write mails into, such as `.Sent`: each Message-ID once.
 
-A mail's file name follows from its Message-ID, so that adding it is atomic and a second one is told at once. Other
-programs give a mail that they move or write anew a name of their own; that one is known by its header.
+A mail's file name follows from its Message-ID, and so does that of the proof that it was added. Other programs give a
+mail that they move or write anew a name of their own; that one is known by its header.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from guarantee_email_agent.mcp_servers.mail.maildir_proofs import MaildirProofs, sync_directory
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 PARTS: Final = ("new", "cur", "tmp")
@@ -30,31 +31,28 @@ _MESSAGE_ID: Final = re.compile(rb"^message-id:\s*(<[^<>\s]{1,900}>)", re.IGNORE
 class MaildirFolder:
     """Made by what needs it first. flags: of what is added, sorted. Methods raise OSError, and `add` ToolError, too."""
 
-    def __init__(self, directory: Path, flags: str) -> None:
+    def __init__(self, directory: Path, flags: str, proofs: MaildirProofs) -> None:
         self.directory = directory
         self._flags = flags
+        self._proofs = proofs
         self._message_ids: dict[str, bytes] = {}  # of mails whose header was read, by the name without flags
 
     def add(self, message_id: str, raw: bytes) -> bool:
         """Store a mail, whole and on the disk, unless one was stored with this Message-ID; whether it was none."""
         self.make()
-        if self.was_added(message_id):
-            return False
-        base = _name(message_id)
-        # Random: process ids repeat where several containers share the Maildir.
-        temporary = self.directory / "tmp" / f"{base}.{secrets.token_hex(8)}"
-        if not _write_new_file(raw.replace(b"\r\n", b"\n"), temporary, self._path(base)):
-            return False
-        try:
-            _sync_directory(self.directory / "cur")
-        except OSError as error:
-            text = f"a mail may not last, its folder could not be written to disk: {error.strerror}"
-            raise ToolError("mail_unavailable", f"{self.directory}: {text}", retryable=True, uncertain=True) from None
+        name = self._proof_name(message_id)
+        with self._proofs.exclusive(name):
+            if self.was_added(message_id):
+                return False
+            path = self._path(_name(message_id))
+            self._proofs.deliver(name, raw.replace(b"\r\n", b"\n"), path, datetime.now(UTC))
         return True
 
     def was_added(self, message_id: str) -> bool:
-        """Whether `add` stored a mail with this Message-ID, and it is still here under its name."""
-        base = _name(message_id)
+        """Whether `add` stored a mail with this Message-ID, wherever other programs took it since."""
+        if self._proofs.is_delivered(self._proof_name(message_id)):
+            return True
+        base = _name(message_id)  # earlier versions kept no proof but the mail
         if self._path(base).exists():
             return True
         for part in ("cur", "new"):  # a mail program may have added flags since
@@ -78,13 +76,19 @@ class MaildirFolder:
         if not (self.directory / "tmp").is_dir():
             make_maildir(self.directory)
             (self.directory / "maildirfolder").touch(0o600)  # marks it as a folder for delivery programs
-            _sync_directory(self.directory)
-            _sync_directory(self.directory.parent)
+            sync_directory(self.directory)
+            sync_directory(self.directory.parent)
 
     def check_writable(self) -> None:
         """Raises OSError where the folder cannot be made or written."""
         self.make()
         check_writable(self.directory)
+        self._proofs.make()
+        self._proofs.check_usable(self.directory)
+
+    def _proof_name(self, message_id: str) -> str:
+        """Of its own for each folder: a draft proves nothing of what is sent later."""
+        return f"{self.directory.name.strip('.').lower()}-{_name(message_id)}"
 
     def _path(self, base: str) -> Path:
         return self.directory / "cur" / f"{base}:2,{self._flags}"
@@ -169,28 +173,3 @@ def read_message_id(path: str) -> bytes:
     header = re.split(rb"\r?\n\r?\n", start, maxsplit=1)[0]
     found = _MESSAGE_ID.search(header)
     return found[1] if found else b""
-
-
-def _write_new_file(data: bytes, temporary: Path, target: Path) -> bool:
-    """Make a file, whole and on the disk, unless there is one of that name; whether there was none."""
-    try:
-        with open(temporary, "xb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(temporary, target)
-            return True
-        return False
-    finally:
-        with suppress(OSError):  # whoever opens the Maildir next cleans up
-            temporary.unlink()
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -39,14 +39,17 @@ class CopyCandidate:
         return self.sender is not None and self.sender.casefold() == address.casefold()
 
 
-def has_copy(client: IMAPClient, message_id: str, sender: str | None = None) -> bool:
+def has_copy(client: IMAPClient, message_id: str, sender: str | None = None, *, drafts: bool = True) -> bool:
     """Whether the selected folder has a mail with exactly this Message-ID, and from this sender if one is given."""
-    return bool(find_copies(client, message_id, sender))
+    return bool(find_copies(client, message_id, sender, drafts=drafts))
 
 
-def find_copies(client: IMAPClient, message_id: str, sender: str | None = None) -> list[int]:
-    """The UIDs of such mails, in order. Those that are marked as deleted count: they can still be taken back."""
-    uids = client.search([b"HEADER", b"Message-ID", message_id.encode()])
+def find_copies(client: IMAPClient, message_id: str, sender: str | None = None, *, drafts: bool = True) -> list[int]:
+    """The UIDs of such mails, in order. Those that are marked as deleted count: they can still be taken back.
+
+    drafts: whether those count that were never sent.
+    """
+    uids = client.search([b"HEADER", b"Message-ID", message_id.encode(), *(() if drafts else (b"UNDRAFT",))])
     found = (mail for mail in _fetch(client, uids, text=False) if mail.message_id == message_id)
     return sorted(mail.uid for mail in found if sender is None or mail.is_from(sender))
 
@@ -56,11 +59,12 @@ def _fetch(client: IMAPClient, uids: Sequence[int], *, text: bool = True) -> Ite
     for start in range(0, len(uids), _PAGE):
         asked = [_HEADERS, _TEXT] if text else [_HEADERS]
         for uid, parts in client.fetch(uids[start : start + _PAGE], asked).items():
-            raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), b"")
-            header = email.message_from_bytes(raw)
+            # A part of a mail that another session moved meanwhile is NIL.
+            raw = next((part for key, part in parts.items() if key.startswith(b"BODY[HEADER")), None)
+            header = email.message_from_bytes(raw or b"")
             names = ("From", "To", "Message-ID", PROOF_HEADER)
             sender, recipient, message_id, proof = (_single_header(header, name) for name in names)
-            body = parts.get(b"BODY[TEXT]<0>", b"")
+            body = parts.get(b"BODY[TEXT]<0>") or b""
             yield CopyCandidate(uid, parse_address(sender), recipient, message_id, proof, body)
 
 

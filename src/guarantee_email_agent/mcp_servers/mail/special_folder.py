@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from typing import Final
 
@@ -16,6 +17,10 @@ from guarantee_email_agent.mcp_servers.mail.sent_copies import find_copies, has_
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 _APPENDED: Final = re.compile(rb"\[APPENDUID \d+ (\d+)\]", re.IGNORECASE)
+_UNUSABLE: Final = frozenset({rb"\noselect", rb"\nonexistent", rb"\drafts"})
+SEARCH_S: Final = 10.0
+"""Seconds that a look into every folder may take."""
+
 _LOST: Final = frozenset({"mail_unavailable", "mail_timeout"})
 
 
@@ -39,7 +44,7 @@ class SpecialFolder:
         """The folder's name, which is made where there is none. To be asked on any connection."""
         if self._name is None:
             found = self._configured_name or client.find_special_folder(self.purpose)
-            name = found or f"{_prefix(client)}{self.default_name}"
+            name = found or f"{folder_prefix(client)}{self.default_name}"
             if not client.folder_exists(name):
                 self._create(client, name)
                 with suppress(IMAPClientError):  # a courtesy to mail programs
@@ -104,6 +109,38 @@ class SentFolder(SpecialFolder):
                 self._select(client)
 
         return self._session.run(search)
+
+    def is_elsewhere(self, message_id: str, address: str) -> bool | None:
+        """Whether such a mail is in any folder at all, where a person or a program may have moved it.
+
+        Drafts do not count. None where there was no time to look into every folder. Raises ToolError.
+        """
+        deadline = time.monotonic() + SEARCH_S
+
+        def search(client: IMAPClient) -> bool | None:
+            try:
+                for flags, _, name in client.list_folders():
+                    if not _UNUSABLE.isdisjoint(flag.lower() for flag in flags):
+                        continue
+                    if time.monotonic() > deadline:
+                        return None
+                    if self._can_select(client, name) and has_copy(client, message_id, address, drafts=False):
+                        return True
+                return False
+            finally:
+                self._select(client)
+
+        return self._session.run(search)
+
+    @staticmethod
+    def _can_select(client: IMAPClient, name: str) -> bool:
+        try:
+            client.select_folder(name, readonly=True)
+        except IMAPClientAbortError:
+            raise
+        except IMAPClientError:  # somebody else's, or just removed
+            return False
+        return True
 
     def test(self) -> None:
         """Raises ToolError where the folder cannot be used."""
@@ -178,7 +215,7 @@ class DraftsFolder(SpecialFolder):
         return ToolError("mail_unsupported", f"{text}. Allow its user to, or name another with {self.option}")
 
 
-def _prefix(client: IMAPClient) -> str:
+def folder_prefix(client: IMAPClient) -> str:
     """What stands before the names of our own folders, `INBOX.` on some servers (RFC 2342)."""
     personal = client.namespace().personal if client.has_capability("NAMESPACE") else None
     return str(personal[0][0]) if personal else ""

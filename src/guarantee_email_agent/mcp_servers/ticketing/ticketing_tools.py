@@ -102,8 +102,8 @@ class TicketingTools:
 
     def tools(self) -> list[ServerTool]:
         return [
-            ServerTool(self.create_ticket),
-            ServerTool(self.add_note),
+            ServerTool(self.create_ticket, idempotent=True),
+            ServerTool(self.add_note, idempotent=True),
             ServerTool(self.find_ticket, read_only=True),
             ServerTool(self.list_tickets, read_only=True),
         ]

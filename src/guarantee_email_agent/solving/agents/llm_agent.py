@@ -11,10 +11,12 @@ from typing import Any, Final
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.llm.anthropic_client import anthropic_model
 from guarantee_email_agent.llm.port import LanguageModel
+from guarantee_email_agent.llm.rate_limit import RateLimiter
 from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
 from guarantee_email_agent.solving.agents.agent import Agent, AgentFactory, AgentStepError, Step, TaskContext
 from guarantee_email_agent.solving.run_limits import FailureReason
 from guarantee_email_agent.solving.tools import ToolCall, ToolResult
+from guarantee_email_agent.utils.clock import SystemClock, counted_waits
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 from guarantee_email_agent.utils.text import printable
 
@@ -22,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 MODEL_TIMEOUT_S: Final = 600.0
 """Seconds for one answer of a model: one of thousands of tokens takes minutes."""
+
+MAX_TURN_S: Final = 900.0
+"""Seconds that a request waits for its turn under the rate limit; a pause of an hour is no use to a task."""
 
 ANSWER_TOKENS: Final = 16_000
 """Most tokens of one answer: the thinking of newer models counts too."""
@@ -61,8 +66,12 @@ def llm_agent_factory(config: Config, model: str | None, *, has_cost_limit: bool
         raise ConfigurationError(problem, "cli_no_price")
     anthropic_model(config)  # what is missing shows before anything is started
     timeout_s = max(MODEL_TIMEOUT_S, config.llm.timeout_s)
+    limiter = RateLimiter.of(config.llm, SystemClock(), max_wait_s=MAX_TURN_S)  # of all tasks
     return lambda context: LlmAgent(
-        context, anthropic_model(config, timeout_s=timeout_s), name, temperature=config.llm.temperature
+        context,
+        anthropic_model(config, timeout_s=timeout_s, limiter=limiter),
+        name,
+        temperature=config.llm.temperature,
     )
 
 
@@ -126,11 +135,15 @@ class LlmAgent(Agent):
         return {**self._parameters, "messages": [*before, {**last, "content": [*blocks, _with_cache_control(block)]}]}
 
     async def _ask_until_deadline(self) -> Any:
-        """The model's answer, unless the task is over before it comes."""
+        """The model's answer, unless the task is over before it comes; waiting for a rate limit takes none of it."""
         deadline = self.context.deadline
-        asking = asyncio.ensure_future(self._model.messages.create(**self._request()))
+        with counted_waits() as held_back:
+            asking = asyncio.ensure_future(self._model.messages.create(**self._request()))
+        given_back_s = 0.0
         try:
             while not asking.done():
+                deadline.extend(held_back.seconds - given_back_s)
+                given_back_s = held_back.seconds
                 if deadline.is_over():
                     raise AgentStepError("the time for the task was over before the model answered", "time_limit")
                 await asyncio.wait({asking}, timeout=min(_POLL_S, deadline.remaining_s()))
@@ -140,6 +153,7 @@ class LlmAgent(Agent):
             raise AgentStepError(error.message, "model_error", details) from None
         finally:
             asking.cancel()
+            deadline.extend(held_back.seconds - given_back_s)
 
     def close(self) -> None:
         close = getattr(self._model, "aclose", None)

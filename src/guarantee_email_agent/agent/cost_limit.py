@@ -1,0 +1,51 @@
+"""`llm.max_cost_per_day`: of all agents on one ledger, over restarts; a day is one of UTC."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from guarantee_email_agent.config.settings import Llm
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, LanguageModel, ModelClient
+from guarantee_email_agent.llm.usage import cost_usd, model_of, price_of, usage_of
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+
+OVER_COST_LIMIT: Final = "llm_cost_limit"
+
+
+class CostLimitedModel(ModelClient):
+    """A LanguageModel in front of another one, for one mail. Each answer is paid for in the ledger as it comes.
+
+    A mail that was begun is finished, so the day may cost more by what the mails in progress take. `create` raises
+    LLMError `llm_cost_limit` for a mail that comes once the limit is reached: nothing was asked.
+    """
+
+    def __init__(self, model: LanguageModel, ledger: Ledger, max_usd: float) -> None:
+        self._model = model
+        self._ledger = ledger
+        self._max_usd = max_usd
+        self._begun = False
+
+    async def create(self, **request: Any) -> Any:
+        if not self._begun:
+            spent = await asyncio.to_thread(self._ledger.model_cost_today)
+            if spent >= self._max_usd:
+                raise LLMError(f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC", OVER_COST_LIMIT)
+            self._begun = True
+        answer = await self._model.messages.create(**request)
+        name = model_of(answer, request["model"])
+        cost = cost_usd(name, usage_of(answer)) if name != OFFLINE_MODEL else None
+        if cost:
+            await asyncio.to_thread(self._ledger.add_model_cost, cost)
+        return answer
+
+
+def check_price(llm: Llm) -> None:
+    """Raises ConfigurationError for a limit on what a model without a known price may cost."""
+    if llm.max_cost_per_day is not None and llm.provider != "offline" and price_of(llm.model) is None:
+        raise ConfigurationError(
+            f"llm.max_cost_per_day cannot be kept: the price of llm.model {llm.model} is not known. Name a model with "
+            "a known price, or remove the limit",
+            "config_invalid_value",
+        )

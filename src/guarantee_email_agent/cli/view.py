@@ -1,0 +1,73 @@
+"""`view`: the runs in a web browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from guarantee_email_agent.cli import arguments
+from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
+from guarantee_email_agent.utils.errors import EXIT_SUCCESS, ConfigurationError
+from guarantee_email_agent.utils.text import printable
+
+_EXIT_CODES = """\
+exit codes:
+  0    it was told to end, by Ctrl-C or SIGTERM
+  1    general failure
+  2    configuration error: no run store, one that cannot be read, a port that cannot be used, the extra is missing,
+       bad configuration, bad usage
+"""
+_PORT = 8420
+_PACKAGES = ("starlette", "uvicorn")
+
+
+def add_view(commands: arguments.Commands) -> None:
+    parser = arguments.add_command(
+        commands,
+        "view",
+        _run,
+        purpose="browse runs in the web browser",
+        description="Serve pages on this machine alone: runs over time, one run with its results, one result with "
+        "everything that happened, two runs side by side, a run that is under way, and what the agent did with the "
+        "inbox. The pages only read. Ctrl-C ends it.",
+        exit_codes=_EXIT_CODES,
+    )
+    parser.add_argument(
+        "--port",
+        type=arguments.port,
+        default=_PORT,
+        metavar="N",
+        help=f"port on 127.0.0.1; 0: any that is free (default: {_PORT})",
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="FILE", help="file of the run store (default: that of the configuration)"
+    )
+    arguments.add_config_option(parser)
+    arguments.add_verbose_option(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    from guarantee_email_agent.config.run_store import run_store_file
+
+    config = arguments.load_config_and_log(options.config, options.verbose)
+    try:
+        from guarantee_email_agent.viewer.server import serve
+        from guarantee_email_agent.viewer.site import Site
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _PACKAGES:
+            raise
+        problem = f"view needs the package {error.name}. Install guarantee-email-agent[view]"
+        raise ConfigurationError(problem, "viewer_not_installed") from None
+    store = options.store or run_store_file(config.store, config.source)
+    site = Site(store, config.secrets.ledger_url or config.agent.ledger, lambda: datetime.now(UTC))
+    stream = BrokenPipeSafeStream(sys.stdout)
+
+    def announce(address: str) -> None:
+        stream.write(f"{address} shows the runs of {printable(str(store))}. Ctrl-C ends it\n")
+        stream.flush()
+
+    serve(site, options.port, announce)
+    return EXIT_SUCCESS

@@ -1,0 +1,140 @@
+"""The record behind a kept verdict: the run store says where it lies and what was in it, and it is read when shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from guarantee_email_agent.judging.record import LINES_ENDING, RECORD_DIR, RECORD_ENDING, Record
+from guarantee_email_agent.judging.record_files import (
+    Convert,
+    Extent,
+    JsonLinesFile,
+    RecordFile,
+    RecordPlace,
+    SingleRecordFile,
+)
+from guarantee_email_agent.store.stored_records import Transcript
+from guarantee_email_agent.utils.errors import AgentError, TaskError
+from guarantee_email_agent.utils.text import printable
+
+INSPECT: Final = "inspect"
+_LARGE: Final = 4_000_000
+_SAID_LATER: Final = frozenset({"eval", "digests", "timings", RECORD_DIR})
+"""What a later judge adds, or whoever reads the file; the rest is what the agent did."""
+
+
+class RecordReference(NamedTuple):
+    """Where a record lies. number, start, length: as `Extent` has them. form: as `--from` has it, empty for a record.
+
+    sha256: of what the agent did, in hexadecimal.
+    """
+
+    file: str
+    number: int
+    start: int
+    length: int
+    form: str
+    sha256: str
+
+
+def refer_to(place: RecordPlace, form: str) -> RecordReference | None:
+    """The reference that a run store keeps; None for a record that cannot be read."""
+    try:
+        digest = _digest(place)
+    except (TaskError, OSError, ValueError, RecursionError):  # the verdict says so
+        return None
+    return RecordReference(os.path.abspath(place.file.path), *place.extent, form, digest)
+
+
+def with_record(transcript: Transcript) -> Transcript:
+    """What happened in a result, with what its record says where it has one: the task, the answer, messages and steps.
+
+    They stand in `request`, `response` and the `conversation` and `execution_trace` of `trace`. `trace["problem"]` says
+    in one line why a record is not shown: it has gone, or is not what was judged.
+    """
+    kept = transcript.trace.get("record") if isinstance(transcript.trace, Mapping) else None
+    if (reference := _reference(kept)) is None:
+        return transcript
+    try:
+        place = _place(reference)
+        if _digest(place) != reference.sha256:
+            raise TaskError(
+                f"{printable(reference.file)} was changed since, so that it is not shown", "task_record_changed"
+            )
+        record = place.read()
+    except (AgentError, OSError, ValueError, LookupError, RecursionError) as error:
+        problem = error.message if isinstance(error, AgentError) else f"{printable(reference.file)}: {error}"
+        if not os.path.lexists(reference.file):
+            problem = f"{printable(reference.file)} is not there any more"
+        return transcript._replace(trace={**transcript.trace, "problem": problem})
+    return transcript._replace(**transcript_parts(record, transcript.trace))
+
+
+def transcript_parts(record: Record, trace: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """`request`, `response` and `trace` of a transcript, as a record has them."""
+    steps = {name: record[name] for name in ("conversation", "execution_trace") if isinstance(record.get(name), list)}
+    return {
+        "request": record.get("instruction") or None,
+        "response": record.get("task_result") or None,
+        "trace": {**(trace or {}), **steps},
+    }
+
+
+def _digest(place: RecordPlace) -> str:
+    """Of what the agent did; of a record so large that reading it once more would take long, of its bytes."""
+    path, (_, start, length) = place.file.path, place.extent
+    size = length or os.stat(path).st_size
+    if size > _LARGE and path.suffix in (RECORD_ENDING, LINES_ENDING):
+        with open(path, "rb") as file:
+            file.seek(start)
+            digest = hashlib.sha256()
+            while size > 0 and (chunk := file.read(min(size, 1 << 20))):
+                digest.update(chunk)
+                size -= len(chunk)
+        return digest.hexdigest()
+    done = {name: value for name, value in place.read().items() if name not in _SAID_LATER}
+    text = json.dumps(done, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _reference(kept: object) -> RecordReference | None:
+    if not isinstance(kept, Mapping) or not kept.keys() >= set(RecordReference._fields):
+        return None
+    kinds = (str, int, int, int, str, str)
+    values = [kept[name] for name in RecordReference._fields]
+    return RecordReference(*values) if all(map(isinstance, values, kinds)) else None
+
+
+def _place(reference: RecordReference) -> RecordPlace:
+    path, extent = Path(reference.file), Extent(reference.number, reference.start, reference.length)
+    if reference.form == INSPECT:
+        from guarantee_email_agent.judging.inspect_log import inspect_log
+
+        log = inspect_log(path)
+        list(log.scan())  # a log in a zip file knows its samples by then
+        return RecordPlace(log, extent)
+    convert = converter(reference.form)
+    file: RecordFile = JsonLinesFile(path, None, convert) if extent.number else SingleRecordFile(path, "", convert)
+    return RecordPlace(file, extent)
+
+
+def converter(form: str | None) -> Convert | None:
+    """What makes a record of a transcript; None where it is one. form: as `--from` has it, but for `inspect`."""
+    if not form:
+        return None
+    if form == "openai":
+        from guarantee_email_agent.judging.openai_transcript import record_from_openai
+
+        return record_from_openai
+    if form == "langchain":
+        from guarantee_email_agent.judging.langchain_transcript import record_from_langchain
+
+        return record_from_langchain
+    from guarantee_email_agent.judging.inspect_log import record_from_inspect
+
+    return record_from_inspect

@@ -1,0 +1,50 @@
+"""What the language model cost on each day (UTC), as facts of the ledger; those of the last days are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, update
+
+from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.tables import facts
+
+KEPT_DAYS: Final = 40
+_PREFIX: Final = "model_cost "
+_SET: Final = update(facts).where(facts.c.name == bindparam("at_name")).values(value=bindparam("usd"))
+_FORGET: Final = delete(facts).where(  # oldest
+    facts.c.name >= _PREFIX, facts.c.name < bindparam("oldest")
+)
+
+
+def model_cost(connection: Connection) -> float:
+    """US dollars since 0:00 UTC. Raises LedgerError (`ledger_corrupt`) for no number."""
+    return _cost(connection, _fact_name(_today(connection)))
+
+
+def save_model_cost(connection: Connection, dialect: str, usd: float) -> None:
+    """Add to what the day has cost so far. The caller holds others off."""
+    today = _today(connection)
+    name = _fact_name(today)
+    total = repr(_cost(connection, name) + usd)
+    connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": total})
+    connection.execute(_SET, {"at_name": name, "usd": total})
+    connection.execute(_FORGET, {"oldest": _fact_name(today - timedelta(days=KEPT_DAYS))})
+
+
+def _cost(connection: Connection, name: str) -> float:
+    value = connection.execute(tables.FACT, {"name": name}).scalar_one_or_none()
+    try:
+        return 0.0 if value is None else float(value)
+    except ValueError:
+        raise LedgerError("The ledger's costs are damaged. Restore it from a backup", "ledger_corrupt") from None
+
+
+def _today(connection: Connection) -> datetime:
+    return datetime.fromtimestamp(float(connection.execute(tables.CURRENT_TIME).scalar_one()), UTC)
+
+
+def _fact_name(day: datetime) -> str:
+    return f"{_PREFIX}{day:%Y-%m-%d}"

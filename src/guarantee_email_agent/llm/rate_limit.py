@@ -1,0 +1,287 @@
+"""How many requests and tokens a minute a model API allows: one limiter for all calls of a run.
+
+The API has token buckets that refill all the time, so here are the same. What it says is left of them is as old as the
+answer that says so: calls that were begun meanwhile are not in it. So an answer tells how large a bucket is, and its
+level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from math import ceil, inf
+from typing import Final, NamedTuple
+
+from guarantee_email_agent.config.settings import Llm
+from guarantee_email_agent.llm.port import TokenUsage
+from guarantee_email_agent.llm.rate_limit_headers import LimitKind, reported_limits, reported_remaining
+from guarantee_email_agent.utils.clock import Clock, count_wait
+from guarantee_email_agent.utils.errors import LLMError
+from guarantee_email_agent.utils.retry import Backoff
+
+logger = logging.getLogger(__name__)
+
+MAX_PAUSE_S: Final = 3600.0
+"""The longest pause that one answer can cause, whatever it asks for: then one call finds out what holds now."""
+
+RECHECK_S: Final = 0.25
+"""How soon one who waits notices that it need not, or is not to, wait any longer."""
+
+_BACKOFF: Final = Backoff(1.0, longest_s=30.0)
+_TOKENS_PER_CHARACTER: Final = 0.3
+_USUAL_OUTPUT: Final = 256
+_NOTHING_S: Final = 1e-6  # less than a clock tells
+
+
+class Cost(NamedTuple):
+    """What one call takes of the limits. input: tokens without those that the prompt cache gave, which do not count."""
+
+    requests: float = 0.0
+    input: float = 0.0
+    output: float = 0.0
+
+    def of(self, kind: LimitKind) -> float:
+        match kind:
+            case "requests":
+                return self.requests
+            case "tokens":
+                return self.input + self.output
+            case "input-tokens":
+                return self.input
+            case "output-tokens":
+                return self.output
+
+    def plus(self, other: Cost, factor: int = 1) -> Cost:
+        return Cost(*(mine + factor * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to send one request. number: its place in the queue. sent: by all calls until then, this one included."""
+
+    number: int
+    cost: Cost
+    characters: int
+    at: float
+    sent: Cost
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Holds at most a minute's worth. The level falls below zero where a call takes more than was thought."""
+
+    per_minute: float
+    level: float
+    at: float
+
+    def refill(self, now: float) -> None:
+        self.level = min(self.per_minute, self.level + (now - self.at) * self.per_minute / 60)
+        self.at = now
+
+    def wait_s(self, ahead: float, own: float) -> float:
+        """Seconds until there is enough for those ahead in the queue and for the call itself; a full one always is."""
+        return (ahead + min(own, self.per_minute) - self.level) * 60 / self.per_minute
+
+
+class RateLimiter:
+    """Calls wait here for their turn, first come, first served. For any number of event loops and threads."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        max_wait_s: float = inf,
+    ) -> None:
+        """Limits that are None are learnt from the API's headers, and the lower one holds where both are known.
+
+        tokens_per_minute: input and output. max_wait_s: the longest that a call waits for its turn.
+        """
+        self.clock = clock
+        self._max_wait_s = max_wait_s
+        given: dict[LimitKind, float | None] = {"requests": requests_per_minute, "tokens": tokens_per_minute}
+        self._configured = {kind: limit for kind, limit in given.items() if limit is not None}
+        now = clock.monotonic()
+        self._buckets = {kind: _Bucket(limit, limit, now) for kind, limit in self._configured.items()}
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._queue: list[tuple[int, Cost]] = []
+        self._closed = self._is_overloaded = False
+        self.reported: dict[LimitKind, int] = {}
+        """The limits that the API has told, a minute."""
+        self._began_at: float | None = None
+        self._paused_until = self._learnt_at = -inf
+        self._refusals = 0
+        self._sent, self._answered = Cost(), Cost()
+        self._answered_characters = 0
+
+    @classmethod
+    def of(cls, llm: Llm, clock: Clock, *, max_wait_s: float = inf) -> RateLimiter:
+        """With the limits of a configuration."""
+        return cls(
+            clock,
+            requests_per_minute=llm.requests_per_minute,
+            tokens_per_minute=llm.tokens_per_minute,
+            max_wait_s=max_wait_s,
+        )
+
+    async def acquire(self, characters: int, max_tokens: int, number: int | None = None) -> Permit:
+        """Wait until one more request may be sent.
+
+        characters, max_tokens: of the request and of its answer. number: of the permit with which the same request was
+        refused, which keeps its place. Raises LLMError where that takes too long, with the code that the API's own
+        refusal would have (`llm_rate_limited`, `llm_overloaded`), and CancelledError where nobody is to wait any more.
+        """
+        place = next(self._numbers) if number is None else number
+        entry = (place, self._estimate(characters, max_tokens))
+        waited_s = 0.0
+        with self._lock:
+            insort(self._queue, entry)
+        try:
+            while True:
+                with self._lock:
+                    wait_s = self._wait_s(entry)
+                    if wait_s <= _NOTHING_S:
+                        return self._take(entry, characters)
+                    if self._closed:
+                        raise asyncio.CancelledError
+                if waited_s + wait_s > self._max_wait_s:
+                    raise self._held_back_error(wait_s)
+                before = self.clock.monotonic()
+                try:
+                    # Whoever is ahead may give up, and what an answer took becomes known.
+                    await self.clock.sleep(min(wait_s, RECHECK_S))
+                finally:
+                    slept_s = self.clock.monotonic() - before
+                    waited_s += slept_s
+                    count_wait(slept_s)
+        finally:
+            with self._lock:
+                if entry in self._queue:
+                    self._queue.remove(entry)
+
+    def answered(self, permit: Permit, headers: Mapping[str, str], usage: TokenUsage) -> None:
+        """A call is over: what it took in truth, and what the API says of its limits."""
+        with self._lock:
+            now = self.clock.monotonic()
+            if usage.total:
+                taken = Cost(1, usage.input_tokens + usage.cache_creation_input_tokens, usage.output_tokens)
+                self._change_levels(now, permit.cost.plus(taken, -1))
+                self._answered = self._answered.plus(taken)
+                self._answered_characters += permit.characters
+            self._refusals = 0
+            self._learn(permit, headers, now)
+
+    def refused(
+        self, permit: Permit, headers: Mapping[str, str], retry_after_s: float | None, *, over_limit: bool
+    ) -> float:
+        """The API refused a call for now: nothing is sent for so long. The seconds of that pause, as it asks for them.
+
+        retry_after_s: None where it does not say. over_limit: whether the call was over a limit (HTTP 429).
+        """
+        with self._lock:
+            now = self.clock.monotonic()
+            self._change_levels(now, permit.cost)
+            if over_limit:
+                self._learn(permit, headers, now)
+                self._empty_buckets(permit, headers, now)
+            if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
+                self._refusals += 1
+            pause_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
+            if now + pause_s > self._paused_until:
+                logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
+                self._paused_until = now + min(pause_s, MAX_PAUSE_S)
+                self._is_overloaded = not over_limit
+        return pause_s
+
+    def held_back_s(self) -> float:
+        """Seconds until the next of the calls that wait may be sent; 0 where none waits."""
+        with self._lock:
+            return max(0.0, self._wait_s(self._queue[0])) if self._queue else 0.0
+
+    def close(self) -> None:
+        """Nobody is to wait any more: whoever does, or would have to later, gets CancelledError."""
+        self._closed = True
+
+    def limits(self) -> Mapping[LimitKind, float]:
+        """A minute's worth of each limit that is known."""
+        with self._lock:
+            return {kind: bucket.per_minute for kind, bucket in self._buckets.items()}
+
+    def _estimate(self, characters: int, max_tokens: int) -> Cost:
+        """By what the answers until now took for each character, and for each answer."""
+        with self._lock:
+            answers, asked = self._answered.requests, self._answered_characters
+            per_character = self._answered.input / asked if asked else _TOKENS_PER_CHARACTER
+            output = self._answered.output / answers if answers else _USUAL_OUTPUT
+        return Cost(1, characters * per_character, min(output, max_tokens))
+
+    def _wait_s(self, entry: tuple[int, Cost]) -> float:
+        now = self.clock.monotonic()
+        ahead = Cost()
+        for number, cost in self._queue:
+            if number >= entry[0]:
+                break
+            ahead = ahead.plus(cost)
+        wait_s = self._paused_until - now
+        for kind, bucket in self._buckets.items():
+            bucket.refill(now)
+            wait_s = max(wait_s, bucket.wait_s(ahead.of(kind), entry[1].of(kind)))
+        return wait_s
+
+    def _take(self, entry: tuple[int, Cost], characters: int) -> Permit:
+        now = self.clock.monotonic()
+        self._began_at = now if self._began_at is None else self._began_at
+        self._queue.remove(entry)
+        self._change_levels(now, entry[1], -1)
+        self._sent = self._sent.plus(entry[1])
+        return Permit(*entry, characters, now, self._sent)
+
+    def _change_levels(self, now: float, cost: Cost, factor: int = 1) -> None:
+        for kind, bucket in self._buckets.items():
+            bucket.refill(now)
+            bucket.level = min(bucket.per_minute, bucket.level + factor * cost.of(kind))
+
+    def _learn(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
+        if permit.at < self._learnt_at:
+            return  # what was asked later knows better
+        self._learnt_at = permit.at
+        for kind, reported, remaining in reported_limits(headers):
+            self.reported[kind] = reported
+            limit = min(float(reported), self._configured.get(kind, inf))
+            bucket = self._buckets.get(kind)
+            if bucket is not None:
+                bucket.refill(now)
+                bucket.per_minute, bucket.level = limit, min(bucket.level, limit)
+            elif remaining is not None:  # of which the calls since then have taken more
+                since = self._sent.plus(permit.sent, -1).of(kind)
+                self._buckets[kind] = _Bucket(limit, min(remaining, limit) - since, permit.at)
+            else:  # as if it had been there from the first request on
+                began_at = permit.at if self._began_at is None else self._began_at
+                self._buckets[kind] = _Bucket(limit, limit - self._sent.of(kind), began_at)
+
+    def _empty_buckets(self, permit: Permit, headers: Mapping[str, str], now: float) -> None:
+        """Those that refused the call were empty when it came; where none is named, it may have been any."""
+        left = {kind: reported_remaining(headers, kind) for kind in self._buckets}
+        enough = {kind for kind, rest in left.items() if rest is not None and rest >= permit.cost.of(kind)}
+        for kind, bucket in self._buckets.items():
+            if kind not in enough or len(enough) == len(self._buckets):
+                bucket.refill(now)
+                bucket.level = min(bucket.level, (now - permit.at) * bucket.per_minute / 60)
+
+    def _held_back_error(self, wait_s: float) -> LLMError:
+        is_overloaded = self._is_overloaded and self._paused_until > self.clock.monotonic()
+        why, code = (
+            ("It is overloaded", "llm_overloaded") if is_overloaded else ("Its limit is reached", "llm_rate_limited")
+        )
+        return LLMError(
+            f"The model API is not asked for another {ceil(wait_s)} s. {why}: run fewer at a time, or try again later",
+            code,
+            {"retryable": True, "retry_after_s": wait_s},
+        )

@@ -1,0 +1,1 @@
+"""Runs in the web browser: pages on loopback that only read."""

@@ -1,0 +1,111 @@
+"""Two runs side by side: what fails now, which replies are other ones, and what was changed between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from guarantee_email_agent.reporting.comparison_report import alike_replies, shown_setting, verb_of_change
+from guarantee_email_agent.reporting.word_diff import diff_lines
+from guarantee_email_agent.store.comparison import CaseChange, Comparison, ContentChange, compare_runs, find_pair
+from guarantee_email_agent.store.run_reader import GREEN, LAST
+from guarantee_email_agent.store.run_search import MAX_SCANNED
+from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
+from guarantee_email_agent.viewer.query import Query
+from guarantee_email_agent.viewer.run_pages import RunRow
+from guarantee_email_agent.viewer.site import Site
+
+_MAX_REPLIES: Final = 20
+_MAX_FILES: Final = 20
+_MAX_LINES: Final = 40
+_MAX_NAMES: Final = 100
+_CHOICES: Final = 50
+
+
+class CaseGroup(NamedTuple):
+    """Cases that changed in the same way; `shown` are those on the page. run: where each has its result."""
+
+    title: str
+    role: str
+    shown: Sequence[CaseOutcome]
+    total: int
+    run: StoredRun
+
+
+class FileChange(NamedTuple):
+    """A changed file or setting, and the lines of the difference, each with its sign."""
+
+    change: ContentChange
+    verb: str
+    lines: Sequence[str]
+
+
+def comparison_page(request: Request) -> Response:
+    """`/compare?baseline=RUN&run=RUN`; without them the newest run and the green one before it."""
+    site: Site = request.app.state.site
+    query = Query(request.query_params)
+    first, second = query.text("baseline"), query.text("run")
+    with site.open_store() as store:
+        choices = store.runs(limit=_CHOICES)
+        if first is None and len(choices) < 2:
+            return site.page("compare_none.html.jinja")
+        if first is None:
+            first = GREEN if _has_green_before(choices, second) else choices[1].id
+        baseline, run = find_pair(store, first, second or LAST)
+        rows = [RunRow.of(store, each) for each in (baseline, run)]
+        if max(baseline.planned * baseline.repeat, run.planned * run.repeat) > MAX_SCANNED:
+            return site.page("compare_large.html.jinja", baseline=rows[0], run=rows[1])
+        comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES)
+    return site.page(
+        "compare.html.jinja",
+        baseline=rows[0],
+        run=rows[1],
+        comparison=comparison,
+        choices=choices,
+        groups=[group for group in _groups(comparison) if group.total],
+        replies=alike_replies(comparison.replies),
+        replies_cut=len(comparison.replies) >= _MAX_REPLIES,
+        files=[_file(change) for change in comparison.contents[:_MAX_FILES]],
+        files_cut=len(comparison.contents) > _MAX_FILES,
+        settings=[(name, shown_setting(old), shown_setting(new)) for name, old, new in comparison.settings],
+    )
+
+
+def _has_green_before(runs: Sequence[StoredRun], name: str | None) -> bool:
+    """Whether the newest run, or the one of that id, has a green one of its suite before it."""
+    run = next((each for each in runs if name in (None, LAST, each.id)), None)
+    return run is not None and any(
+        each.key == run.key and each.outcome == "passed" and each.number < run.number for each in runs
+    )
+
+
+def _groups(comparison: Comparison) -> list[CaseGroup]:
+    now, before = comparison.run, comparison.baseline
+    listed: list[tuple[str, str, Sequence[CaseChange | CaseOutcome], StoredRun]] = [
+        ("Newly failing", "failed", comparison.newly_failing, now),
+        ("Removed, which counts as a regression", "failed", comparison.removed, before),
+        ("Still failing", "failed", comparison.still_failing, now),
+        ("Newly passing", "passed", comparison.newly_passing, now),
+        ("Added", "added", comparison.added, now),
+        ("Not reached, since the run was stopped", "other", comparison.not_reached, before),
+        ("Not reached before", "other", comparison.not_reached_before, now),
+        ("Not selected this time", "other", comparison.not_selected, before),
+    ]
+    return [
+        CaseGroup(title, role, [_outcome(each) for each in cases[:_MAX_NAMES]], len(cases), run)
+        for title, role, cases, run in listed
+    ]
+
+
+def _outcome(case: CaseChange | CaseOutcome) -> CaseOutcome:
+    return case.after if isinstance(case, CaseChange) else case
+
+
+def _file(change: ContentChange) -> FileChange:
+    lines: list[str] = []
+    if change.before is not None and change.after is not None:
+        lines = list(diff_lines(change.before, change.after, _MAX_LINES))
+    return FileChange(change, verb_of_change(change), lines)

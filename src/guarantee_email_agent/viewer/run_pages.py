@@ -1,0 +1,164 @@
+"""The list of runs, one run, and what a run has so far that is not over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from guarantee_email_agent.reporting.history_chart import HistoryChart
+from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
+from guarantee_email_agent.store.records import Check, Outcome, Verdict
+from guarantee_email_agent.store.run_search import GOING_ON, MAX_SCANNED, RunFilter, RunSearch
+from guarantee_email_agent.store.stored_records import ResultFilter, StoredResult, StoredRun
+from guarantee_email_agent.viewer.query import Query
+from guarantee_email_agent.viewer.site import Site
+
+_RUNS: Final = 30
+_RESULTS: Final = 50
+_CHART_RUNS: Final = 30
+_NEWEST: Final = 8
+NOT_PASSED: Final = "not passed"
+_VERDICTS: Final = (NOT_PASSED, *get_args(Verdict))
+_OUTCOMES: Final = (GOING_ON, *get_args(Outcome))
+
+
+class RunRow(NamedTuple):
+    """A run with its outcome in a word, and what of it passed."""
+
+    run: StoredRun
+    word: str
+
+    @classmethod
+    def of(cls, store: RunSearch, run: StoredRun) -> RunRow:
+        counted = store.with_counts(run)
+        return cls(counted, counted.outcome or GOING_ON)
+
+    @property
+    def is_going_on(self) -> bool:
+        return self.word == GOING_ON
+
+    @property
+    def bound(self) -> str:
+        """What a rate like this shows with 95 % confidence; empty where nothing ran."""
+        if not self.run.total:
+            return ""
+        return f"{rounded_bound(lower_bound_95(self.run.passed, self.run.total), self.run.threshold):g}%"
+
+
+class ResultRow(NamedTuple):
+    """A result with the first check that it failed."""
+
+    result: StoredResult
+    check: Check | None
+
+
+class Progress(NamedTuple):
+    """How far a run is. done, planned: results. elapsed_ms: since it began."""
+
+    row: RunRow
+    done: int
+    planned: int
+    elapsed_ms: float
+    newest: Sequence[ResultRow]
+
+
+def runs_page(request: Request) -> Response:
+    """`/`: the runs that fit, the newest first, and how the suite of the newest one did over time."""
+    site: Site = request.app.state.site
+    query = Query(request.query_params)
+    which = RunFilter(query.text("command"), query.text("suite"), query.choice("outcome", _OUTCOMES))
+    below, above = query.number("below"), query.number("above")
+    with site.open_store() as store:
+        page = store.page_of_runs(which, below=below, above=above, limit=_RUNS)
+        rows = [RunRow.of(store, run) for run in page.runs]
+        suites = store.suites()
+        chart = _chart(store, page.runs)
+    return site.page(
+        "runs.html.jinja",
+        rows=rows,
+        which=which,
+        page=page,
+        chart=chart,
+        chart_run=page.runs[0] if page.runs else None,
+        commands=sorted({command for command, _ in suites}),
+        suites=sorted({suite for _, suite in suites}),
+        outcomes=_OUTCOMES,
+    )
+
+
+def run_page(request: Request) -> Response:
+    """`/runs/RUN`: what it came to, by category and language, and its results, filtered, a page at a time."""
+    site: Site = request.app.state.site
+    query = Query(request.query_params)
+    verdict = query.choice("verdict", _VERDICTS)
+    which = ResultFilter(_verdicts(verdict), query.text("category"), query.text("language"), query.text("text"))
+    after, before = query.place("after") or (0, 0), query.place("before")
+    with site.open_store() as store:
+        run = store.find_run(request.path_params["run"])
+        row = RunRow.of(store, run)
+        page = store.page_of_results(run, which, after=after, before=before, limit=_RESULTS)
+        results = [_with_check(store, result) for result in page.results]
+        is_large = run.planned * run.repeat > MAX_SCANNED
+        return site.page(
+            "run.html.jinja",
+            row=row,
+            page=page,
+            results=results,
+            which=which,
+            verdict=verdict,
+            verdicts=_VERDICTS,
+            groups=None if is_large else store.group_counts(run),
+            others=[other for other in store.runs(run.key, limit=20) if other.number != run.number],
+            chart=_chart(store, [run]),
+            progress=_progress(site, store, row) if row.is_going_on else None,
+            is_filtered=any(value is not None for value in which),
+        )
+
+
+def groups_page(request: Request) -> Response:
+    """`/runs/RUN/groups`: the table of a run that is too large to have it on its own page."""
+    site: Site = request.app.state.site
+    with site.open_store() as store:
+        run = store.find_run(request.path_params["run"])
+        row = RunRow.of(store, run)
+        return site.page("groups.html.jinja", row=row, groups=store.group_counts(run))
+
+
+def progress_part(request: Request) -> Response:
+    """`/runs/RUN/progress`: the part of a run's page that is asked for again while the run goes on."""
+    site: Site = request.app.state.site
+    with site.open_store() as store:
+        row = RunRow.of(store, store.find_run(request.path_params["run"]))
+        return site.page("progress.html.jinja", progress=_progress(site, store, row))
+
+
+def _progress(site: Site, store: RunSearch, row: RunRow) -> Progress:
+    newest = store.newest_results(row.run, _NEWEST)
+    done = row.run.total  # of several repetitions a case counts once it has one
+    elapsed_ms = 1000 * max(0.0, (site.now() - datetime.fromisoformat(row.run.started)).total_seconds())
+    return Progress(row, done, row.run.planned, elapsed_ms, [_with_check(store, each) for each in newest])
+
+
+def _chart(store: RunSearch, runs: Sequence[StoredRun]) -> HistoryChart | None:
+    """Of the suite of the first of `runs`: that one, and those before it."""
+    if not runs:
+        return None
+    newest = runs[0]
+    history = [newest, *store.runs(newest.key, before=newest.number, limit=_CHART_RUNS - 1)]
+    return HistoryChart.of(history[::-1], newest.threshold)
+
+
+def _with_check(store: RunSearch, result: StoredResult) -> ResultRow:
+    checks = () if result.verdict == "passed" else store.checks(result)
+    return ResultRow(result, checks[0] if checks else None)
+
+
+def _verdicts(verdict: str | None) -> tuple[Verdict, ...] | None:
+    if verdict is None:
+        return None
+    known: tuple[Verdict, ...] = get_args(Verdict)
+    return tuple(each for each in known if each == verdict or (verdict == NOT_PASSED and each != "passed"))

@@ -1,0 +1,136 @@
+"""What all pages share: where the runs are, how a page is made of a template, and the style and scripts beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from guarantee_email_agent.reporting.html_report import template_environment, template_source
+from guarantee_email_agent.reporting.statistics import format_percentage
+from guarantee_email_agent.reporting.word_diff import split_changes
+from guarantee_email_agent.store.run_search import RunSearch
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_PACKAGE: Final = "guarantee_email_agent.viewer"
+_BUSY_S: Final = 2.0
+"""How long a page waits for a writer that lets nobody read."""
+_TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_HTML: Final = "text/html"
+_MARKS: Final = {" ": Markup("{}"), "-": Markup("<del>{}</del>"), "+": Markup("<ins>{}</ins>")}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file that every page needs. digest: of its content, and part of its address, so that browsers may keep it."""
+
+    content: bytes
+    media_type: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """store: the file of the runs. ledger: where `run` keeps its ledger. now: the time, in UTC."""
+
+    store: Path
+    ledger: str
+    now: Callable[[], datetime]
+    environment: Environment = field(init=False)
+    static: Mapping[str, StaticFile] = field(init=False)
+
+    def __post_init__(self) -> None:
+        environment = template_environment(_PACKAGE)
+        object.__setattr__(self, "environment", environment)
+        object.__setattr__(self, "static", _static_files(environment))
+        environment.filters |= {"number": _number, "moment": _moment, "duration": _duration, "changes": _changes}
+        environment.globals |= {
+            "asset": lambda name: f"/static/{self.static[name].digest}/{name}",
+            "run_url": run_url,
+            "result_url": result_url,
+            "text_url": text_url,
+            "history_url": history_url,
+            "with_query": with_query,
+            "rate": format_percentage,
+        }
+        for name in environment.list_templates(extensions=["jinja"]):
+            environment.get_template(name)  # compiled now, and not for the first who asks
+
+    def open_store(self) -> RunSearch:
+        """Anew for every page, so that a file that was replaced or brought up to date is read. Raises StoreError."""
+        return RunSearch(self.store, busy_s=_BUSY_S)
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """A whole page, or a part of one."""
+        text = self.environment.get_template(template).render(**values)
+        return Response(text.encode(errors="backslashreplace"), status, media_type=_HTML)
+
+
+def run_url(run: str) -> str:
+    return f"/runs/{quote(run, safe='')}"
+
+
+def result_url(run: str, name: str, repetition: int = 1) -> str:
+    """repetition: where the page is to begin."""
+    return f"{run_url(run)}/results/{_in_path(name)}{f'#repetition-{repetition}' if repetition > 1 else ''}"
+
+
+def text_url(run: str, part: str, name: str, repetition: int = 1) -> str:
+    """The whole of a text, as such."""
+    return f"{run_url(run)}/texts/{part}/{_in_path(name)}?repetition={repetition}"
+
+
+def history_url(name: str) -> str:
+    return f"/history/{_in_path(name)}"
+
+
+def with_query(path: str, **values: object) -> str:
+    """The address with what is not None."""
+    query = urlencode({name: value for name, value in values.items() if value is not None})
+    return f"{path}?{query}" if query else path
+
+
+def _in_path(name: str) -> str:
+    return quote(name.encode(errors="backslashreplace"), safe="")
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _moment(iso: str) -> str:
+    """2026-01-18T10:00:00Z → 2026-01-18 10:00:00 UTC."""
+    return iso.replace("T", " ").replace("Z", " UTC")
+
+
+def _duration(milliseconds: float) -> str:
+    if milliseconds < 10:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:,.1f} s" if milliseconds < 600_000 else f"{milliseconds / 60_000:,.0f} min"
+
+
+def _changes(line: str) -> Markup:
+    """A line of a word diff, with the words that went and came marked as such."""
+    return Markup("").join(_MARKS[sign].format(words) for sign, words in split_changes(line))
+
+
+def _static_files(environment: Environment) -> dict[str, StaticFile]:
+    folder = files(_PACKAGE) / "static"
+    style = template_source(environment, "report.css").encode() + (folder / "viewer.css").read_bytes()
+    contents = {"viewer.css": style} | {name: (folder / name).read_bytes() for name in ("htmx.min.js", "icon.svg")}
+    return {
+        name: StaticFile(content, _TYPES[name.rpartition(".")[2]], hashlib.sha256(content).hexdigest()[:16])
+        for name, content in contents.items()
+    }

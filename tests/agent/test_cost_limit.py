@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mailbox_in_memory import MailboxInMemory, Tickets, Warranties, mail, worker_on
+
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel, check_price
+from guarantee_email_agent.config.settings import Llm
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.llm.port import OFFLINE_MODEL, ModelClient
+from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
+
+KEY = b"a key for tests"
+MODEL = "claude-sonnet-4-6"
+DAY = 86_400.0
+NOON = 1_800_057_600.0
+"""2027-01-16, 0:00 UTC, plus half a day."""
+
+
+class Clock:
+    now = NOON
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: clock.now)) as ledger:
+        yield ledger
+
+
+class PricedModel(ModelClient):
+    """Each answer takes 100,000 tokens of output: 1.50 USD."""
+
+    def __init__(self, name: str = MODEL) -> None:
+        self.name, self.calls = name, 0
+
+    async def create(self, **_: Any) -> Any:
+        self.calls += 1
+        return SimpleNamespace(model=self.name, usage=SimpleNamespace(output_tokens=100_000))
+
+
+def ask(model: ModelClient, ledger: Ledger, max_usd: float = 3.0, times: int = 1) -> None:
+    """As one mail does."""
+
+    async def calls() -> None:
+        limited = CostLimitedModel(model, ledger, max_usd)
+        for _ in range(times):
+            await limited.create(model=MODEL)
+
+    asyncio.run(calls())
+
+
+def test_mails_beyond_the_limit_ask_nothing_also_after_a_restart(ledger: Ledger, tmp_path: Path, clock: Clock) -> None:
+    model = PricedModel()
+    ask(model, ledger, times=2)
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: clock.now)) as other:
+        assert other.model_cost_today() == pytest.approx(3.0)
+        with pytest.raises(LLMError, match=r"llm\.max_cost_per_day is reached: 3\.00 USD") as caught:
+            ask(model, other)
+    assert (caught.value.code, model.calls) == (OVER_COST_LIMIT, 2)
+
+
+def test_a_mail_beyond_the_limit_is_handed_over_and_one_that_needs_no_model_is_not(ledger: Ledger) -> None:
+    mailbox = MailboxInMemory("first", "automatic")
+    mailbox.mails["automatic"] = mail("automatic").replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
+    worker = replace(worker_on(mailbox, ledger, Warranties(), Tickets()), max_cost_usd=1.0)
+    ledger.add_model_cost(1.0)
+    for name in mailbox.mails:
+        asyncio.run(worker.work(InboxEntry(name, 1), NOON))
+    assert mailbox.marks == {"first": "handed_over", "automatic": "not_answered"}
+    assert mailbox.sent == []
+    assert ledger.count_handed_over() == {OVER_COST_LIMIT: 1}
+
+
+def test_a_mail_that_was_begun_is_finished(ledger: Ledger) -> None:
+    model = PricedModel()
+    ask(model, ledger, max_usd=1.0, times=3)
+    assert model.calls == 3
+
+
+def test_a_day_ends_at_midnight_utc_and_its_cost_is_forgotten_later(ledger: Ledger, clock: Clock) -> None:
+    ask(PricedModel(), ledger, times=2)
+    clock.now = NOON + DAY
+    assert ledger.model_cost_today() == 0
+    ask(PricedModel(), ledger)
+    clock.now = NOON
+    assert ledger.model_cost_today() == pytest.approx(3.0)
+    clock.now = NOON + 100 * DAY
+    ask(PricedModel(), ledger)
+    clock.now = NOON
+    assert ledger.model_cost_today() == 0
+
+
+def test_templates_cost_nothing(ledger: Ledger) -> None:
+    ask(PricedModel(OFFLINE_MODEL), ledger, times=5)
+    assert ledger.model_cost_today() == 0
+
+
+def test_a_limit_on_a_model_without_a_price_is_refused() -> None:
+    check_price(Llm(provider="anthropic", model=MODEL, max_cost_per_day=1.0))
+    check_price(Llm(provider="offline", model="unheard-of", max_cost_per_day=1.0))
+    with pytest.raises(ConfigurationError, match=r"the price of llm\.model unheard-of is not known"):
+        check_price(Llm(provider="anthropic", model="unheard-of", max_cost_per_day=1.0))

@@ -1,0 +1,133 @@
+"""Simulated histories: the agent's promises hold in each of them, and bugs planted on purpose are found."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from simulation.__main__ import run_histories
+from simulation.history import History
+from simulation.ledger_in_memory import LedgerInMemory
+
+SUPPORT = Path(__file__).parents[1] / "support"
+PACKAGE = Path(__file__).parents[2] / "src" / "guarantee_email_agent"
+HISTORIES = 20_000
+PARTS = 20
+
+
+@pytest.fixture(autouse=True)
+def _silent() -> Iterator[None]:
+    """Thousands of lines on outages that were planned."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_every_invariant_holds() -> None:
+    assert run_histories(range(200)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_invariant_holds_in_twenty_thousand(part: int) -> None:
+    size = HISTORIES // PARTS
+    assert run_histories(range(part * size, (part + 1) * size)) == []
+
+
+def test_a_seed_replays_exactly() -> None:
+    program = "import sys; from simulation.__main__ import main; sys.exit(main(['--seed', '112']))"
+    traces = [_run(program, PYTHONPATH=str(SUPPORT), PYTHONHASHSEED=seed).stdout for seed in ("1", "2")]
+    ledger = LedgerInMemory()
+    for seed in (5, 112):  # one before it leaves nothing behind
+        history = History(seed, ledger, traced=True)
+        history.run()
+    assert len(history.trace or ()) > 20
+    assert traces == ["\n".join([*(history.trace or ()), str(history.conditions), ""])] * 2
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`before` stands once in `file`, and `after` is what a hasty change makes of it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+
+
+BUGS = (
+    Bug(
+        "the mark is set before the reply is sent",
+        "agent/mail_worker.py",
+        "        live = self.processor.llm\n",
+        '        live = self.processor.llm\n        await self.mailbox.mark(entry.id, "answered")\n',
+    ),
+    Bug(
+        "the mark is set before the ledger is finished",
+        "agent/mail_worker.py",
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n"
+        "        await self._mark(entry, claim.location_key, outcome)\n",
+        "        await self._mark(entry, claim.location_key, outcome)\n"
+        "        await asyncio.to_thread(self.ledger.finish, claim, outcome, _reason(code))\n",
+    ),
+    Bug("the lease is not checked", "ledger/tables.py", '        mails.c.fence == bindparam("at_fence"),\n', ""),
+    Bug(
+        "the proof of a reply is ignored",
+        "agent/mail_worker.py",
+        "proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)",
+        'proof = "not_sent"',
+    ),
+    Bug(
+        "a mail whose reply is unknown is answered again",
+        "agent/mail_worker.py",
+        "await self.mailbox.find_sent(message_id, self.copy_wait_s)\n",
+        "await self.mailbox.find_sent(message_id, self.copy_wait_s)\n"
+        '                    proof = "not_sent" if proof == "unknown" else proof\n',
+    ),
+    Bug(
+        "every try has a ticket key of its own",
+        "email/processor.py",
+        '"idempotency_key": ticket_key(mail.identity)}',
+        '"idempotency_key": f"{ticket_key(mail.identity)}-{self.clock.monotonic():.0f}"}',
+    ),
+    Bug(
+        "a mail that is given back forgets how far it was",
+        "ledger/tables.py",
+        "    _STAGES, owner=None, attempts=",
+        '    _STAGES, stage="claimed", owner=None, attempts=',
+    ),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
+    copy = tmp_path / PACKAGE.name
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (copy / bug.file).read_text(encoding="utf-8")
+    assert text.count(bug.before) == 1
+    (copy / bug.file).write_text(text.replace(bug.before, bug.after), encoding="utf-8")
+    program = (
+        "import sys; from simulation.__main__ import main; "
+        "sys.exit(main(['--jobs', '1', '--histories', '4000', '--max-failures', '1']))"
+    )
+    done = _run(program, PYTHONPATH=f"{tmp_path}{os.pathsep}{SUPPORT}")
+    assert done.returncode == 4, done.stdout
+
+
+def _run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )

@@ -1,0 +1,366 @@
+"""What `eval --watch` runs and says after each save."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenario_folder import ROOT, ScenarioFolder, broken, failing
+
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.eval.options import EvalOptions
+from guarantee_email_agent.eval.watch.suite_watch import refuse_unwatchable, watch_suite
+from guarantee_email_agent.eval.watch.watched_files import SETTLE_S
+from guarantee_email_agent.store.records import KeptRun
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.utils.errors import ConfigurationError, InstructionError
+
+Save = Callable[[], object]
+INSTRUCTIONS = "instructions: {main: instructions/main.md, scenarios_dir: instructions/scenarios}\n"
+MISSING_INFO = "instructions/scenarios/missing-info.md"
+
+
+class WatchedProject(ScenarioFolder):
+    """A project of its own. Each of its saves is made once the one before was dealt with; then comes Ctrl-C."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder
+        shutil.copytree(ROOT / "instructions", folder / "instructions")
+        (folder / "config.yaml").write_text(f"{INSTRUCTIONS}eval: {{test_suite_path: scenarios}}\n")
+        super().__init__(folder / "scenarios", load_config(folder / "config.yaml", environ={}))
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        file = self.root / path
+        text = file.read_text(encoding="utf-8")
+        assert old in text
+        file.write_text(text.replace(old, new), encoding="utf-8")
+
+    def watch(self, *saves: Save, is_over: Callable[[], bool] = bool, **options: Any) -> list[str]:
+        """What was printed for each save; the first of it is the run as a whole."""
+        todo = list(saves)
+        stream = io.StringIO()
+        ends: list[int] = []
+
+        def pause(seconds: float) -> None:
+            if seconds > SETTLE_S:  # nothing to do
+                ends.append(stream.tell())
+                if not todo:
+                    raise KeyboardInterrupt
+                todo.pop(0)()
+
+        def load() -> tuple[EvalOptions, Any]:
+            config = load_config(self.root / "config.yaml", environ={})
+            values = {"directory": config.eval.test_suite_path, "threshold": 99.0, **options}
+            return EvalOptions(**values), config
+
+        self.code = watch_suite(load, stream, is_over, pause)
+        text = stream.getvalue()
+        return [text[start:end].strip() for start, end in zip([0, *ends], ends, strict=False)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> WatchedProject:
+    project = WatchedProject(tmp_path)
+    project.write(1)
+    project.write(2)
+    return project
+
+
+def last_line(text: str) -> str:
+    """Without the time that it took."""
+    return text.splitlines()[-1].rpartition(" in ")[0]
+
+
+def test_first_the_whole_suite_runs_and_ctrl_c_ends_in_130(project: WatchedProject) -> None:
+    (first,) = project.watch()
+    assert "Pass rate: 2/2 (100%)" in first
+    assert first.splitlines()[-1].startswith("Watching ")
+    assert project.code == 130
+
+
+def test_a_saved_scenario_runs_alone_and_says_why_it_fails_now(project: WatchedProject) -> None:
+    _, block = project.watch(lambda: project.write(1, failing))
+    assert block.startswith("Changed: ")
+    assert "Newly failing:\n✗ valid_warranty_001: " in block
+    assert "response_body_contains: missing phrase 'no such phrase'" in block
+    assert last_line(block) == ("✗ 1 newly failing. Pass rate: 1/2 (50.0%), below the threshold of 99%; 1 scenario ran")
+
+
+def test_a_scenario_that_is_mended_passes_newly_and_another_reason_to_fail_is_told(project: WatchedProject) -> None:
+    def fail_otherwise(text: str) -> str:
+        return text.replace('"warranty is valid"', '"another phrase"')
+
+    project.write(1, failing)
+    _, other, mended = project.watch(lambda: project.write(1, fail_otherwise), lambda: project.write(1))
+    assert "Still failing, for another reason:\n✗ valid_warranty_001" in other
+    assert "Newly passing: 1\n    valid_warranty_001" in mended
+    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
+
+
+def test_a_save_that_changes_nothing_is_one_line(project: WatchedProject) -> None:
+    _, block = project.watch(
+        lambda: project.edit("scenarios/valid_warranty_002.yaml", "scenario_id", "# noted\nscenario_id")
+    )
+    assert len(block.splitlines()) == 2
+    assert last_line(block) == "✓ No difference. Pass rate: 2/2 (100%); 1 scenario ran"
+
+
+def test_an_instruction_counts_for_every_scenario_and_shows_the_replies_word_by_word(project: WatchedProject) -> None:
+    project.take("missing_info_001")
+
+    def reword() -> None:
+        project.edit(MISSING_INFO, "next to the bar code", "beside the bar code")
+
+    _, block = project.watch(reword)
+    assert "Changed replies: 1\n    missing_info_001:" in block
+    assert "original box, [-next to-] {+beside+} the bar code" in block
+    assert block.splitlines()[-1].partition(" in ")[0].endswith("; 3 scenarios ran")
+
+
+def test_a_file_that_is_touched_and_not_changed_runs_nothing(project: WatchedProject) -> None:
+    _, block = project.watch((project.root / MISSING_INFO).touch)
+    assert last_line(block) == "✓ No difference. Pass rate: 2/2 (100%); 0 scenarios ran"
+
+
+def test_a_broken_instruction_is_told_and_once_mended_everything_runs(project: WatchedProject) -> None:
+    _, wrong, mended = project.watch(
+        lambda: project.edit(MISSING_INFO, "trigger:", "triger:"),
+        lambda: project.edit(MISSING_INFO, "triger:", "trigger:"),
+    )
+    assert "unknown key 'triger' – did you mean 'trigger'?" in wrong
+    assert wrong.endswith("Waiting for the next save")
+    assert last_line(mended) == "✓ No difference. Pass rate: 2/2 (100%); 2 scenarios ran"
+
+
+def test_what_was_saved_beside_a_broken_instruction_is_not_forgotten(project: WatchedProject) -> None:
+    def both() -> None:
+        project.edit(MISSING_INFO, "trigger:", "triger:")
+        project.write(1, failing)
+
+    _, _, mended = project.watch(both, lambda: project.edit(MISSING_INFO, "triger:", "trigger:"))
+    assert last_line(mended).startswith("✗ 1 newly failing. Pass rate: 1/2")
+
+
+def test_an_invalid_file_is_a_failure_until_it_is_mended(project: WatchedProject) -> None:
+    _, wrong, mended = project.watch(lambda: project.write(1, broken), lambda: project.write(1))
+    assert (
+        "✗ valid_warranty_001: invalid scenario file - FAILED\n    Invalid eval file: valid_warranty_001.yaml" in wrong
+    )
+    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
+
+
+def test_new_deleted_and_renamed_scenarios_change_the_count(project: WatchedProject) -> None:
+    path = project.folder / "valid_warranty_002.yaml"
+    _, added, removed, renamed = project.watch(
+        lambda: project.write(3), path.unlink, lambda: (project.folder / "valid_warranty_003.yaml").rename(path)
+    )
+    assert "New, and passing: 1\n    valid_warranty_003" in added
+    assert last_line(added) == "✓ 1 new. Pass rate: 3/3 (100%); 1 scenario ran"
+    assert "Removed: 1\n    valid_warranty_002" in removed
+    assert last_line(removed) == "✓ 1 removed. Pass rate: 2/2 (100%); 0 scenarios ran"
+    assert "scenario_id 'valid_warranty_003' is not the file's name" in renamed
+    assert last_line(renamed).startswith("✗ 1 removed, 1 new. Pass rate: 1/2")
+
+
+def test_a_folder_that_is_gone_is_told_and_runs_whole_once_it_is_back(project: WatchedProject) -> None:
+    away = project.root / "away"
+    _, gone, back = project.watch(lambda: project.folder.rename(away), lambda: away.rename(project.folder))
+    assert "the scenario folder does not exist" in gone
+    assert last_line(back) == "✓ No difference. Pass rate: 2/2 (100%); 2 scenarios ran"
+
+
+def test_an_unreadable_file_is_a_failure_until_it_can_be_read(project: WatchedProject) -> None:
+    path = project.folder / "valid_warranty_001.yaml"
+    text = path.read_text()
+
+    def in_the_way() -> None:
+        path.unlink()
+        path.mkdir()
+
+    def away() -> None:
+        path.rmdir()
+        path.write_text(text)
+
+    _, wrong, mended = project.watch(in_the_way, away)
+    assert "Invalid eval file: valid_warranty_001.yaml - " in wrong
+    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 2/2 (100%); 1 scenario ran"
+
+
+def test_an_edited_configuration_counts_from_then_on(project: WatchedProject) -> None:
+    (project.root / "others").mkdir()
+    shutil.copy(project.folder / "valid_warranty_001.yaml", project.root / "others")
+
+    def set_to(text: str) -> Save:
+        return lambda: (project.root / "config.yaml").write_text(text)
+
+    _, wrong, other = project.watch(
+        set_to("evall: {}\n"), set_to(f"{INSTRUCTIONS}eval: {{test_suite_path: others, pass_threshold: 50}}\n")
+    )
+    assert "unknown key 'evall' – did you mean 'eval'?" in wrong
+    assert "Removed: 2" in other
+    assert last_line(other) == "✓ 2 removed, 1 new. Pass rate: 1/1 (100%); 1 scenario ran"
+
+
+def test_a_judge_runs_again_for_those_that_have_one(project: WatchedProject) -> None:
+    judge = project.folder / "check_politeness.py"
+    judge.write_text("def test(result):\n    return {'passed': True, 'feedback': 'fine'}\n")
+    project.write(3, lambda text: text.replace("\ncategory:", f"\ntest: {judge.name}\ncategory:"))
+    strict = "def test(result):\n    return {'passed': False, 'feedback': 'not polite enough'}\n"
+    _, failed, gone, back = project.watch(
+        lambda: judge.write_text(strict), judge.unlink, lambda: judge.write_text(strict.replace("False", "True"))
+    )
+    assert "not polite enough" in failed
+    assert last_line(failed).endswith("; 1 scenario ran")
+    assert "Test not found: check_politeness.py is not beside this file" in gone
+    assert last_line(back) == "✓ 1 newly passing. Pass rate: 3/3 (100%); 1 scenario ran"
+
+
+def test_a_raw_mail_counts_for_the_scenario_that_has_it(project: WatchedProject) -> None:
+    names = [path.stem for path in (ROOT / "evals" / "scenarios").glob("*.eml")][:1]
+    project.take(*names)
+    mail = project.folder / f"{names[0]}.eml"
+    _, block = project.watch(lambda: mail.write_bytes(mail.read_bytes() + b"\r\nOne more line\r\n"))
+    assert last_line(block).endswith("; 1 scenario ran")
+    assert "Newly failing:" in block
+
+
+def test_what_is_saved_while_the_first_run_goes_on_runs_again(
+    project: WatchedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from guarantee_email_agent.eval.watch import suite_watch
+
+    whole = suite_watch.evaluate
+
+    def evaluate_and_save(*arguments: Any) -> int:
+        code = whole(*arguments)
+        project.write(1, failing)
+        return code
+
+    monkeypatch.setattr(suite_watch, "evaluate", evaluate_and_save)
+    (text,) = project.watch()
+    assert "Newly failing:\n✗ valid_warranty_001" in text
+
+
+def test_a_save_while_scenarios_run_again_joins_them(project: WatchedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    from guarantee_email_agent.eval.watch import suite_watch
+
+    monkeypatch.setattr(suite_watch, "_LOOK_AGAIN_S", 0.0)
+    project.take("missing_info_001")
+    again, saves = suite_watch.run_again, [lambda: project.write(2, failing)]
+
+    def run_and_save(*arguments: Any) -> Iterator[Any]:
+        for result in again(*arguments):
+            if saves:
+                saves.pop()()
+            yield result
+
+    monkeypatch.setattr(suite_watch, "run_again", run_and_save)
+    _, block = project.watch(lambda: project.edit(MISSING_INFO, "next to the bar code", "beside the bar code"))
+    assert "Saved again: 2 of 3 still have to run" in block
+    assert last_line(block).startswith("✗ 1 newly failing. Pass rate: 2/3")
+
+
+def test_only_the_first_run_is_kept(project: WatchedProject) -> None:
+    kept = KeptRun(project.root / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
+    project.watch(lambda: project.write(1, failing), kept=kept, run_id="run-1", started="2026-01-18T10:00:00Z")
+    with RunStore(kept.file) as store:
+        (run,) = store.runs()
+    assert (run.id, run.outcome, run.passed, run.total) == ("run-1", "passed", 2, 2)
+
+
+def test_reports_are_written_again_as_the_suite_is_now(project: WatchedProject) -> None:
+    file = project.root / "report.json"
+    project.watch(lambda: project.write(1, failing), json_file=file, run_id="run", started="2026-01-18T10:00:00Z")
+    report = json.loads(file.read_bytes())
+    assert (report["run_id"], report["totals"]["failed"], report["totals"]["total"]) == ("run-1", 1, 2)
+
+
+def test_a_report_that_cannot_be_written_any_more_is_told_and_ends_nothing(
+    project: WatchedProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project.root / "reports"
+    folder.mkdir()
+
+    def fail_and_remove() -> None:
+        shutil.rmtree(folder)
+        project.write(1, failing)
+
+    blocks = project.watch(fail_and_remove, lambda: project.write(1), json_file=folder / "report.json")
+    assert "report.json" in capsys.readouterr().err
+    assert last_line(blocks[2]).startswith("✓ 1 newly passing")
+
+
+def test_a_selection_is_watched_as_such(project: WatchedProject) -> None:
+    _, other, chosen, none = project.watch(
+        lambda: project.write(2, failing),
+        lambda: project.write(1, failing),
+        (project.folder / "valid_warranty_001.yaml").unlink,
+        only=("valid_warranty_001",),
+    )
+    assert last_line(other) == "✓ No difference. Pass rate: 1/1 (100%); 0 scenarios ran"
+    assert last_line(chosen).startswith("✗ 1 newly failing. Pass rate: 0/1")
+    assert "1 removed. Pass rate: 0/0" in none
+
+
+def test_what_failed_last_time_is_watched_alone(project: WatchedProject) -> None:
+    kept = KeptRun(project.root / "runs.db", None, lambda: "2026-01-18T10:00:01Z")
+    project.write(1, failing)
+    project.watch(kept=kept, run_id="run-1", started="2026-01-18T10:00:00Z")
+    _, mended, other = project.watch(
+        lambda: project.write(1),
+        lambda: project.write(2, failing),
+        kept=kept,
+        run_id="run-2",
+        started="2026-01-18T10:00:02Z",
+        last_failed=True,
+    )
+    assert last_line(mended) == "✓ 1 newly passing. Pass rate: 1/1 (100%); 1 scenario ran"
+    assert last_line(other).endswith("Pass rate: 1/1 (100%); 0 scenarios ran")
+
+
+@pytest.mark.parametrize("options", [{"jobs": 2}, {"repeat": 2}, {"records_dir": "records"}])
+def test_other_options_hold_for_what_runs_again(project: WatchedProject, options: dict[str, Any]) -> None:
+    if "records_dir" in options:
+        options = {"records_dir": project.root / "records"}
+    project.take("missing_info_001")
+    _, block = project.watch(
+        lambda: project.edit(MISSING_INFO, "next to the bar code", "beside the bar code"), **options
+    )
+    assert last_line(block) == "✓ 1 changed reply. Pass rate: 3/3 (100%); 3 scenarios ran"
+
+
+def test_it_ends_where_nobody_reads_any_more(project: WatchedProject) -> None:
+    assert project.watch(is_over=lambda: True) == []
+    assert project.code == 130
+
+
+def test_bad_instructions_at_the_beginning_end_it_as_they_end_eval(project: WatchedProject) -> None:
+    project.edit(MISSING_INFO, "trigger:", "triger:")
+    with pytest.raises(InstructionError):
+        project.watch()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("llm", "live", "--llm live would be paid for at every save"),
+        ("llm", "record", "--llm record would be paid for at every save"),
+        ("fail_fast", True, "--fail-fast ends a run at its first failure"),
+        ("no_regressions", True, "--no-regressions decides how a run ends"),
+        ("require_proof", True, "--require-proof decides how a run ends"),
+        ("executor", "ray", "--executor ray is for long runs"),
+        ("json_file", Path("-"), "no report can go there"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(option: str, value: Any, problem: str) -> None:
+    options = EvalOptions(directory=Path("scenarios"), threshold=99.0)
+    refuse_unwatchable(options)
+    with pytest.raises(ConfigurationError, match=problem) as refused:
+        refuse_unwatchable(replace(options, **{option: value}))
+    assert (refused.value.exit_code, refused.value.message.count("\n")) == (2, 0)

@@ -1,0 +1,104 @@
+"""A ledger that is looked at while agents write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ledgers import LOCATION, MAIL, RETRY_S, WRITES, claimed
+from postgresql import LedgerSql
+from sqlalchemy import update
+
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
+from guarantee_email_agent.ledger.tables import mails
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+OTHER = "c3" * 16
+
+
+def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledger, ledger_location: str) -> None:
+    claim = claimed(ledger)
+    WRITES["intend_ticket"](ledger, claim)
+    WRITES["ticket_created"](ledger, claim)
+    WRITES["intend_draft"](ledger, claim)
+    WRITES["sent"](ledger, claim)
+    ledger.finish(claim, "drafted", "valid-warranty")
+    ledger.finish(claimed(ledger, mail=OTHER, location="d4" * 16), "observed", "missing-info")
+    with LedgerReader(ledger_location) as reader:
+        observed, drafted = reader.page(skip=0, limit=10)
+        assert (observed.mail_key, observed.outcome, observed.reason) == (OTHER, "observed", "missing-info")
+        assert (drafted.mail_key, drafted.outcome, drafted.ticket_id) == (MAIL, "drafted", "TICKET-1")
+        assert (drafted.delivery, drafted.stage, drafted.attempts) == ("draft", "sent", 1)
+        assert drafted.created_at <= (drafted.replied_at or 0) <= drafted.changed_at
+        assert sorted(reader.counts(), key=lambda each: each.reason) == [
+            LedgerCount("observed", "missing-info", 1),
+            LedgerCount("drafted", "valid-warranty", 1),
+        ]
+
+
+def test_a_page_may_hold_one_outcome_or_what_is_not_finished(ledger: Ledger, ledger_location: str) -> None:
+    ledger.finish(claimed(ledger), "not_answered", "no_reply")
+    ledger.release(
+        claimed(ledger, mail=OTHER, location="d4" * 16), count_attempt=True, retry_after_s=RETRY_S, reason="timeout"
+    )
+    with LedgerReader(ledger_location) as reader:
+        assert [row.mail_key for row in reader.page("not_answered", skip=0, limit=10)] == [MAIL]
+        (waiting,) = reader.page(unfinished=True, skip=0, limit=10)
+        assert (waiting.mail_key, waiting.outcome, waiting.reason) == (OTHER, None, "timeout")
+        assert reader.page("unknown", skip=0, limit=10) == []
+        first, second = (reader.page(skip=skip, limit=1) for skip in (0, 1))
+        assert {first[0].mail_key, second[0].mail_key} == {MAIL, OTHER}
+        assert reader.page(skip=2, limit=1) == []
+
+
+def test_reading_waits_for_no_writer_and_shows_what_was_written_since(ledger: Ledger, ledger_location: str) -> None:
+    with LedgerReader(ledger_location) as reader:
+        assert reader.page(skip=0, limit=10) == []
+        with ledger._database.write_transaction():
+            assert reader.counts() == []
+        claimed(ledger, location=LOCATION)
+        assert [row.owner for row in reader.page(skip=0, limit=10)] == ["one:1"]
+
+
+def test_nothing_can_be_written_through_it(ledger: Ledger, ledger_location: str) -> None:
+    claimed(ledger)
+    change = update(mails).values(reason="changed").returning(mails.c.mail_key)
+    with LedgerReader(ledger_location) as reader, pytest.raises(LedgerError, match="read-only"):
+        reader._rows(change)
+
+
+def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"There is no ledger at .* yet\. 'run' makes it") as raised:
+        LedgerReader(str(tmp_path / "ledger.db"))
+    assert raised.value.code == "ledger_missing"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all\n" * 500])
+def test_what_is_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "ledger.db"
+    file.write_bytes(content)
+    with pytest.raises((ConfigurationError, LedgerError), match=r"There is no ledger|is damaged, or no ledger"):
+        LedgerReader(str(file))
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [("99", "ledger_newer_schema"), ("1", "ledger_older_schema"), ("x", "ledger_corrupt")]
+)
+def test_a_ledger_of_another_version(
+    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql, version: str, code: str
+) -> None:
+    ledger_sql.rows("UPDATE ledger_facts SET value = ? WHERE name = 'schema_version'", version)
+    with pytest.raises((ConfigurationError, LedgerError)) as raised:
+        LedgerReader(ledger_location)
+    assert raised.value.code == code
+
+
+def test_a_server_that_is_down_is_one_line_without_the_password() -> None:
+    with pytest.raises(LedgerError, match="cannot be reached") as raised:
+        LedgerReader("postgresql://agent:secret-word@127.0.0.1:1/ledger")
+    assert raised.value.code == "ledger_unreachable"
+    assert "secret-word" not in raised.value.message

@@ -1,0 +1,34 @@
+"""What the store gives: a run under way has a state, and the repetitions of a case make one outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stored_runs import StoredRuns, result
+
+from guarantee_email_agent.store.records import Usage
+from guarantee_email_agent.store.run_reader import RunStore
+from guarantee_email_agent.store.run_writer import RunEnd
+
+
+def test_a_run_has_a_state_before_and_after_its_end(tmp_path: Path) -> None:
+    writer = StoredRuns(tmp_path / "runs.db").begin()
+    with RunStore(tmp_path / "runs.db") as store:
+        assert store.runs()[0].state == "going on"
+        writer.finish(RunEnd("inconclusive", 4, "2026-01-18T10:00:01Z", 1.0))
+        assert store.runs()[0].state == "inconclusive"
+
+
+def test_the_repetitions_of_a_case_are_one_outcome_as_bad_as_the_worst(tmp_path: Path) -> None:
+    runs = StoredRuns(tmp_path / "runs.db")
+    usages = [Usage(cost_usd=0.5), Usage(cost_usd=0.25), Usage(cost_usd=None)]
+    repeated = [result(1, repetition=number, duration_ms=2.0, usage=usages[number - 1]) for number in (1, 2)]
+    worst = [
+        result(2, verdict, repetition=n, usage=usages[n - 1])
+        for n, verdict in enumerate(("error", "failed", "passed"), 1)
+    ]
+    runs.write(1, [*repeated, *worst], "failed", 4)
+    with RunStore(runs.file) as store:
+        first, second = store.case_outcomes(store.find_run("last")).values()
+    assert (first.verdict, first.passed, first.runs, first.duration_ms, first.cost_usd) == ("passed", 2, 2, 4.0, 0.75)
+    assert (second.verdict, second.passed, second.runs, second.cost_usd) == ("error", 1, 3, None)

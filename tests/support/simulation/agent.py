@@ -1,0 +1,97 @@
+"""The real agent of one simulated process: daemon, worker, processor and outbox, as `run` puts them together."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from guarantee_email_agent.agent.daemon import Daemon
+from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.config.settings import AgentSettings, ReplyLimits
+from guarantee_email_agent.email.identity import mail_identity
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.email.processor import EmailProcessor
+from guarantee_email_agent.email.processor_models import ModelSettings
+from guarantee_email_agent.instructions.instruction import Instructions
+from guarantee_email_agent.instructions.instruction_files import InstructionFiles
+from guarantee_email_agent.instructions.lexicon_files import LexiconFiles
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.llm.port import ModelClient
+from simulation.ledger_in_memory import KEY
+from simulation.services import SimulatedMailbox, SimulatedTicketing, SimulatedWarranty
+
+if TYPE_CHECKING:
+    from simulation.history import History
+
+_INSTRUCTIONS: Final = Path(__file__).parents[3] / "instructions"
+MAX_ATTEMPTS: Final = 3
+REPLIES_TO_ONE_ADDRESS: Final = 3
+COPY_WAIT_S: Final = 30.0
+_MAILBOX_NAME: Final = "the inbox"
+SETTINGS: Final = AgentSettings(
+    answer_since="all",
+    limits=ReplyLimits(per_address=REPLIES_TO_ONE_ADDRESS),
+    max_attempts=MAX_ATTEMPTS,
+    lease_s=180.0,
+    mail_budget_s=60.0,
+    poll_interval_s=3000.0,
+)
+
+
+class _LoadedInstructions:
+    """The shipped files, read once for all histories."""
+
+    def __init__(self) -> None:
+        self._loaded = InstructionFiles(_INSTRUCTIONS / "main.md", _INSTRUCTIONS / "scenarios").load()
+
+    def load(self) -> Instructions:
+        return self._loaded
+
+
+class _RememberedAnswers(ModelClient):
+    """The offline model, which says the same to the same request: so it is asked once for all histories."""
+
+    def __init__(self) -> None:
+        self._model = InstructionInterpreter(LexiconFiles(_INSTRUCTIONS / "lexicon").load)
+        self._answers: dict[str, Any] = {}
+
+    async def create(self, **request: Any) -> Any:
+        key = repr((request["messages"], request["tool_choice"]))
+        if key not in self._answers:
+            self._answers[key] = await self._model.messages.create(**request)
+        return self._answers[key]
+
+
+instructions = cache(_LoadedInstructions)
+_model = cache(_RememberedAnswers)
+
+
+@cache
+def identity_of(raw: bytes) -> str:
+    """What the ledger knows a mail by."""
+    return mail_identity(parse_email(raw), KEY)
+
+
+def location_of(mail_id: str) -> str:
+    """What the ledger knows the place of a mail by."""
+    return key_of_location(_MAILBOX_NAME, mail_id, KEY)
+
+
+def create_daemon(history: History, ledger: Ledger, owner: str, stop: asyncio.Event) -> Daemon:
+    mailbox = SimulatedMailbox(history)
+    processor = EmailProcessor(
+        mail=mailbox,
+        warranty=SimulatedWarranty(history),
+        ticketing=SimulatedTicketing(history),
+        llm=_model(),
+        instructions=instructions(),
+        model=ModelSettings("offline"),
+        clock=history.clock,
+        identity_key=KEY,
+    )
+    worker = MailWorker(mailbox, ledger, processor, SETTINGS, COPY_WAIT_S, _MAILBOX_NAME, owner)
+    return Daemon(worker, history.clock, stop)

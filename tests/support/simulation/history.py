@@ -1,0 +1,361 @@
+"""One history: letters come, agents work on them and die, services fail, people and other programs join in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import Any, Final, TypeVar
+
+from guarantee_email_agent.integrations.ports import Reply
+from guarantee_email_agent.ledger.ledger import Claim
+from simulation.agent import create_daemon
+from simulation.call import Call
+from simulation.event_loop import CURRENT_PROCESS, Process, SimulatedEventLoop, StalledError
+from simulation.faults import Fault, draw_conditions, draw_fault
+from simulation.ledger_in_memory import LedgerInMemory
+from simulation.letters import Kind, Letter, letter_text
+
+EPOCH_S: Final = 1_800_000_000.0
+SETTLE_S: Final = 25.0
+"""Seconds after the end of a call, or the death of who made it, until which it may still take effect."""
+
+FAULTS_END_S: Final = 7200.0
+DEADLINE_S: Final = FAULTS_END_S + 12 * 3600.0
+"""By then every mail has to have come to its end: no retry waits longer than an hour."""
+
+ROBOT: Final = "robot"
+_STEP_S: Final = 300.0
+_QUIET_S: Final = 300.0
+_LEDGER_SETTLE_S: Final = 1.0
+_NEVER: Final = (0.0, 0.0)
+_COPY_LAG_S: Final = 4.0
+_MAX_ROBOT_MAILS: Final = 12
+_KINDS: Final[tuple[Kind, ...]] = ("valid", "valid", "valid", "expired", "missing", "automatic", "angry", "robot")
+_SERVICES: Final = ("mail", "warranty_api", "ticketing", "ledger")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class SentReply:
+    """copy_at: when its copy can be found among the sent mails."""
+
+    message_id: str
+    to: str
+    at: float
+    copy_at: float
+
+
+@dataclass(slots=True)
+class _RunningAgent:
+    process: Process
+    stop: asyncio.Event
+
+
+class History:
+    """Everything that happens under one seed. Run it once; `invariants` says what was wrong with it.
+
+    `letters` is the inbox by the ids of mails, `deleted` what people deleted. `violations` has what the agent itself
+    did wrong on the way. `trace`, where it is asked for, has a line for each call.
+    """
+
+    def __init__(self, seed: int, ledger: LedgerInMemory, *, traced: bool = False) -> None:
+        self.seed = seed
+        self.letters: dict[str, Letter] = {}
+        self.deleted: list[Letter] = []
+        self.replies: list[SentReply] = []
+        self.tickets: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+        self.violations: list[str] = []
+        self.trace: list[str] | None = [] if traced else None
+        self.faults = 0
+        self.random = Random(seed)
+        self.conditions = draw_conditions(self.random)
+        self.ledger = ledger
+        self.loop = SimulatedEventLoop(self._on_thread)
+        self.clock = _SimulatedClock(self.loop)
+        self._clock_offset_s = 0.0
+        self._outages: dict[str, tuple[float, float]] = {}
+        self._numbers = count(1)
+        self._arrival: asyncio.Future[None] = self.loop.create_future()
+        self._agents: dict[str, _RunningAgent] = {}
+        self._fences: dict[str, int] = {}
+        self._pending = 0  # events that are still to come
+        self._robot_mails = 0
+        self._ending = False
+
+    def run(self) -> None:
+        self.ledger.reset(self.wall_time)
+        self.loop.set_exception_handler(self._on_loop_error)
+        try:
+            self.loop.run_until_complete(self._live())
+        except StalledError:
+            self.violations.append("nothing can happen any more, although somebody waits")
+        finally:
+            self._end()
+
+    def wall_time(self) -> float:
+        """Seconds since 1970 on the clock of the ledger, which jumps."""
+        return EPOCH_S + self.loop.time() + self._clock_offset_s
+
+    async def _live(self) -> None:
+        random, conditions = self.random, self.conditions
+        for _ in range(conditions.letters):
+            self.later(random.choice((0.0, random.random() * 600.0)), self._write_letter, random.choice(_KINDS))
+        interventions = (self._copy_letter, self._take_care, self._delete_letter, self._move_letter, self._remove_mark)
+        for _ in range(conditions.interventions):
+            self.later(random.random() * random.choice((10.0, 100.0, FAULTS_END_S)), random.choice(interventions))
+        for _ in range(conditions.clock_jumps):
+            self.later(random.random() * random.choice((10.0, 1000.0)), self._jump)
+        for _ in range(conditions.outages):
+            start = random.random() * 60.0
+            self._outages[random.choice(_SERVICES)] = (start, start + random.random() * 3600.0)
+        for _ in range(conditions.agents):
+            self._start_agent()
+        while not self._is_settled():
+            if self.loop.time() > DEADLINE_S:
+                self.violations.append("a mail came to no end")
+                return
+            await asyncio.sleep(_STEP_S)
+        await asyncio.sleep(_QUIET_S)  # what is late comes now
+        self._start_agent()
+        await asyncio.sleep(_QUIET_S)
+
+    def _on_loop_error(self, _loop: object, context: dict[str, Any]) -> None:
+        """What the dead leave undone is nothing; an exception in a callback is a fault of the simulation itself."""
+        if "handle" in context:
+            self.violations.append(f"the simulation itself failed: {context['exception']!r}")
+
+    def _is_settled(self) -> bool:
+        is_open = any(letter.mark is None and letter.taken_care_of_at is None for letter in self.letters.values())
+        return not (is_open or self._pending)
+
+    def _end(self) -> None:
+        """Nobody has any effect from now on; what is left is cancelled, which may take several rounds."""
+        self._ending = True
+        for agent in self._agents.values():
+            agent.process.alive = False
+        while tasks := self.loop.unfinished_tasks():
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.wait(tasks))
+        self.loop.close()
+
+    # Agents
+
+    def _start_agent(self) -> None:
+        process, stop = Process(f"agent-{next(self._numbers)}"), asyncio.Event()
+        self._agents[process.name] = _RunningAgent(process, stop)
+        context = copy_context()
+        context.run(CURRENT_PROCESS.set, process)
+        self._note(process.name, "starts")
+        self.loop.create_task(self._run_agent(process, stop), context=context)
+
+    async def _run_agent(self, process: Process, stop: asyncio.Event) -> None:
+        daemon = create_daemon(self, self.ledger.ledger, f"host:{process.name}", stop)
+        try:
+            await daemon.run()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the agent's fault
+            self.violations.append(f"{process.name} ended with {error!r}")
+        if process.alive:
+            self._note(process.name, "has stopped")
+            self._restart_later()
+
+    def kill(self, process: Process) -> None:
+        if process.alive:
+            self._note(process.name, "is killed")
+            process.alive = False
+            self._restart_later()
+
+    def pause(self, process: Process) -> None:
+        process.paused_until = self.loop.time() + self.random.uniform(100.0, 1500.0)
+        self._note(process.name, "stands still until", process.paused_until)
+
+    def stop(self, process: Process) -> None:
+        """As SIGTERM: mails in progress are finished."""
+        self._note(process.name, "is stopped")
+        self._agents[process.name].stop.set()
+
+    def _restart_later(self) -> None:
+        self.later(self.random.random() * self.random.choice((1.0, 60.0, 600.0)), self._start_agent)
+
+    # Calls across the edge of a process
+
+    async def call(
+        self, service: str, name: str, effect: Callable[[], _Answer], *, about: str = "", repeatable: bool = True
+    ) -> _Answer:
+        """What a service does, at a moment and with a fault that the seed chooses.
+
+        about: for the trace. repeatable: whether the call is harmless to repeat.
+        """
+        process = CURRENT_PROCESS.get()
+        assert process is not None
+        fault = self._draw_fault()
+        if fault == "repeat" and not repeatable:
+            fault = "none"
+        self._note(process.name, service, name, about, fault)
+        call = Call(self, process, service, effect, fault, self.random.random() * SETTLE_S, repeatable)
+        if fault != "hang":
+            return await call.begin()
+        try:
+            return await call.begin()
+        finally:
+            if self.random.random() < 0.5 and not self._ending:
+                self.later(call.late_s, call.act)
+
+    def _on_thread(self, name: str, arguments: Sequence[Any], effect: Callable[[], Any]) -> asyncio.Future[Any]:
+        """A call of the ledger: it goes on where the coroutine that waits for it is cancelled."""
+        process = CURRENT_PROCESS.get()
+        assert process is not None
+        fault = self._draw_fault()
+        if fault == "repeat":  # no transport does that to a transaction
+            fault = "none"
+        self._note(process.name, "ledger", name, fault)
+        late_s = self.random.random() * _LEDGER_SETTLE_S
+
+        def write() -> Any:
+            answer = effect()
+            self._check_fence(name, arguments, answer)
+            return answer
+
+        return Call(self, process, "ledger", write, fault, late_s, repeatable=True).begin()
+
+    def _check_fence(self, name: str, arguments: Sequence[Any], answer: Any) -> None:
+        """Whoever has lost the lease of a mail may write nothing about it any more."""
+        if isinstance(answer, Claim):
+            self._fences[answer.mail_key] = answer.fence
+        elif arguments and isinstance(claim := arguments[0], Claim) and claim.fence != self._fences[claim.mail_key]:
+            self.violations.append(f"{name} was written under a lease that had been lost")
+
+    def _draw_fault(self) -> Fault:
+        if self.loop.time() > FAULTS_END_S:
+            return "none"
+        fault = draw_fault(self.random, self.conditions)
+        self.faults += fault != "none"
+        return fault
+
+    def is_down(self, service: str) -> bool:
+        start, end = self._outages.get(service, _NEVER)
+        return start <= self.loop.time() < end
+
+    # The inbox, and who else uses it
+
+    def deliver(self, reply: Reply) -> None:
+        """A reply leaves; some customers answer it."""
+        now = self.loop.time()
+        self.replies.append(SentReply(reply.message_id, reply.to, now, now + self.random.random() * _COPY_LAG_S))
+        self._note("", "delivered", reply.message_id)
+        sender, _, _ = reply.to.partition("@")
+        if sender.startswith(ROBOT):
+            self.later(self.random.random() * 100.0, self._robot_answers, sender, reply.message_id)
+        elif sender.startswith("missing") and self.random.random() < 0.5:
+            self.later(30.0 + self.random.random() * 600.0, self._customer_answers, sender, reply.message_id)
+
+    async def wait_for_arrival(self, timeout_s: float) -> bool:
+        done, _ = await asyncio.wait([self._arrival], timeout=timeout_s)
+        return bool(done)
+
+    def _write_letter(self, kind: Kind) -> None:
+        content = f"{kind}-{next(self._numbers)}"
+        self._put(content, kind, letter_text(content, kind, sender=content))
+
+    def _customer_answers(self, sender: str, message_id: str) -> None:
+        content = f"{sender}-again-{next(self._numbers)}"
+        text = "It is SN12345, thank you for asking."
+        self._put(content, "valid", letter_text(content, "valid", sender, message_id, text), follow_up=True)
+
+    def _robot_answers(self, sender: str, message_id: str) -> None:
+        """It takes each of our replies for a mail to answer, and says so to nobody."""
+        self._robot_mails += 1
+        if self._robot_mails > _MAX_ROBOT_MAILS:
+            self.violations.append("a robot is answered without end")
+            return
+        content = f"{sender}-again-{next(self._numbers)}"
+        answers = self.random.choice((message_id, None))
+        self._put(content, "robot", letter_text(content, "robot", sender, answers), follow_up=True)
+
+    def _put(self, content: str, kind: Kind, raw: bytes, *, follow_up: bool = False) -> None:
+        mail_id = f"mail-{next(self._numbers)}"
+        self.letters[mail_id] = Letter(mail_id, content, kind, raw, EPOCH_S + self.loop.time(), follow_up=follow_up)
+        self._note("", "arrives", mail_id, content)
+        self._announce()
+
+    def _announce(self) -> None:
+        arrival, self._arrival = self._arrival, self.loop.create_future()
+        arrival.set_result(None)
+
+    def _any_letter(self) -> Letter | None:
+        return self.random.choice(list(self.letters.values())) if self.letters else None
+
+    def _copy_letter(self) -> None:
+        """The same mail comes a second time, over an alias, say."""
+        if letter := self._any_letter():
+            self._put(letter.content, letter.kind, letter.raw, follow_up=letter.follow_up)
+
+    def _take_care(self) -> None:
+        """A person answers it, or flags it for later."""
+        if (letter := self._any_letter()) and letter.mark is None and letter.taken_care_of_at is None:
+            self._note("", "a person takes care of", letter.id)
+            letter.taken_care_of_at = self.loop.time()
+
+    def _delete_letter(self) -> None:
+        if letter := self._any_letter():
+            self._note("", "a person deletes", letter.id)
+            self.deleted.append(self.letters.pop(letter.id))
+
+    def _move_letter(self) -> None:
+        """Out of the inbox and in again, its mark with it: it has another id now."""
+        if letter := self._any_letter():
+            del self.letters[letter.id]
+            letter.earlier_ids += (letter.id,)
+            letter.id = f"mail-{next(self._numbers)}"
+            self.letters[letter.id] = letter
+            self._note("", "is moved to", letter.id)
+            self._announce()
+
+    def _remove_mark(self) -> None:
+        """A person wants a parked mail to be tried again."""
+        parked = [each for each in self.letters.values() if each.mark in ("handed_over", "quarantined")]
+        if parked:
+            letter = self.random.choice(parked)
+            self._note("", "loses its mark", letter.id)
+            letter.mark, letter.reopened = None, True
+            self._announce()
+
+    # Time
+
+    def _jump(self) -> None:
+        self._clock_offset_s += self.random.uniform(-1.0, 1.0) * self.random.choice((10.0, 200.0, 7200.0))
+        self.faults += 1
+        self._note("", "the clock jumps to", self._clock_offset_s)
+
+    def later(self, delay_s: float, event: Callable[..., object], *arguments: Any) -> None:
+        """Whoever makes it happen need not live until then."""
+        self._pending += 1
+
+        def happen() -> None:
+            self._pending -= 1
+            if not self._ending:
+                event(*arguments)
+
+        self.loop.call_later(delay_s, happen, context=copy_context())
+
+    def _note(self, *words: object) -> None:
+        if self.trace is not None:
+            self.trace.append(f"{self.loop.time():10.3f}  {' '.join(str(word) for word in words if word)}")
+
+
+class _SimulatedClock:
+    """A Clock on the virtual time of the loop."""
+
+    def __init__(self, loop: SimulatedEventLoop) -> None:
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

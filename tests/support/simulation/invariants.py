@@ -1,0 +1,78 @@
+"""What has to hold of every history, whatever went wrong in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from guarantee_email_agent.email.identity import reply_message_id, ticket_key
+from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
+from simulation.history import ROBOT, History
+from simulation.letters import OUTCOMES, TICKET_KINDS, Letter
+
+_OUTCOMES_OF_FOLLOW_UP: Final = frozenset({"handed_over", "not_answered"})
+"""Also: `not_answered` where a clock that jumps makes it come sooner than a person could have written it."""
+
+_MAY_HAVE_REPLY: Final = frozenset({"answered", "unknown"})
+
+
+def violations(history: History) -> list[str]:
+    """One line for each thing that is wrong."""
+    copies: defaultdict[str, list[Letter]] = defaultdict(list)
+    for letter in [*history.letters.values(), *history.deleted]:
+        copies[letter.content].append(letter)
+    rows = {row.mail_key: row for row in history.ledger.mails()}
+    mail_keys = history.ledger.mail_keys()
+    found = list(history.violations)
+    for content, letters in copies.items():
+        found += (f"{content}: {problem}" for problem in _problems(letters, rows, mail_keys, history))
+    keys = {ticket_key(identity_of(letters[0].raw)) for letters in copies.values()}
+    found += (f"a ticket has another key than its mail: {key}" for key in history.tickets.keys() - keys)
+    to_robots = Counter(each.to for each in history.replies if each.to.startswith(ROBOT))
+    found += (f"{to} got {count} replies" for to, count in to_robots.items() if count > REPLIES_TO_ONE_ADDRESS)
+    return found
+
+
+def _problems(
+    letters: Sequence[Letter], rows: Mapping[str, Any], mail_keys: Mapping[str, str], history: History
+) -> Iterator[str]:
+    """letters: one mail and its copies."""
+    identity = identity_of(letters[0].raw)
+    replies = [each for each in history.replies if each.message_id == reply_message_id(identity)]
+    if len(replies) > 1:
+        yield f"answered {len(replies)} times"
+    outcomes = set()
+    for letter in letters:
+        # One that could not be read at first is known by its location until it can.
+        row = rows.get(identity) or rows.get(mail_keys.get(location_of(letter.id), ""))
+        outcome = row.outcome if row is not None else None
+        if letter.id in history.letters and letter.taken_care_of_at is None:
+            if outcome is None:
+                yield "it has no outcome"
+            elif letter.mark != outcome and not any(each.reopened for each in letters):
+                yield f"marked {letter.mark}, and {outcome} in the ledger"
+        if outcome is not None:
+            outcomes.add(outcome)
+            yield from _wrong_outcome(letter, outcome, history)
+    if replies:
+        if outcomes and not outcomes & _MAY_HAVE_REPLY:
+            yield f"answered, and {', '.join(sorted(outcomes))} in the ledger"
+        if letters[0].kind in TICKET_KINDS and not letters[0].follow_up and ticket_key(identity) not in history.tickets:
+            yield "answered without its ticket"
+        taken = [each.taken_care_of_at for each in letters]
+        if None not in taken and max(each.at for each in replies) > max(taken) + SETTINGS.mail_budget_s + 60.0:
+            yield "answered long after a person took care of it"
+    elif "answered" in outcomes:
+        yield "no reply was sent, and answered in the ledger"
+
+
+def _wrong_outcome(letter: Letter, outcome: str, history: History) -> Iterator[str]:
+    if outcome == "quarantined":
+        if history.faults < MAX_ATTEMPTS and not history.conditions.outages:
+            yield f"given up after {history.faults} faults"
+    elif outcome == "unknown":
+        if history.conditions.keeps_proof:
+            yield "nobody can tell whether it was answered, and the mailbox could"
+    elif outcome not in OUTCOMES[letter.kind] | (_OUTCOMES_OF_FOLLOW_UP if letter.follow_up else frozenset()):
+        yield f"ended as {outcome}"

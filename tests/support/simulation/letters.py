@@ -1,0 +1,68 @@
+"""What customers, machines and a copying mail server put into the inbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from guarantee_email_agent.integrations.ports import MailMark, Outcome
+
+Kind = Literal["valid", "expired", "missing", "automatic", "angry", "robot"]
+
+_TEXTS: Final[dict[Kind, str]] = {
+    "valid": "Is my dryer SN12345 still under warranty?",
+    "expired": "Is my dryer SN54321 still under warranty?",
+    "missing": "Is my dryer still under warranty?",
+    "automatic": "I am out of office until Monday. Is my dryer SN12345 still under warranty?",
+    "angry": "My lawyer will sue you over my dryer SN12345.",
+    "robot": "Is my dryer SN12345 still under warranty?",
+}
+OUTCOMES: Final[dict[Kind, frozenset[Outcome]]] = {
+    "valid": frozenset({"answered"}),
+    "expired": frozenset({"answered"}),
+    "missing": frozenset({"answered"}),
+    "automatic": frozenset({"not_answered"}),
+    "angry": frozenset({"handed_over"}),
+    "robot": frozenset({"answered", "handed_over", "not_answered"}),
+}
+"""How a mail of each kind ends if nothing goes wrong with it; a follow-up may be handed over as well."""
+
+TICKET_KINDS: Final = frozenset({"valid", "robot"})
+
+
+@dataclass(slots=True)
+class Letter:
+    """One mail as it lies in the inbox. content: names what was written; copies of a mail share it."""
+
+    id: str
+    """Changes where it is moved: `earlier_ids` are those before."""
+
+    content: str
+    kind: Kind
+    raw: bytes
+    received: float
+    mark: MailMark | None = None
+    taken_care_of_at: float | None = None
+    """When a person answered or flagged it."""
+
+    follow_up: bool = False
+    earlier_ids: tuple[str, ...] = ()
+    reopened: bool = False
+    """Whether a person took its mark off."""
+
+
+def letter_text(content: str, kind: Kind, sender: str, answers: str | None = None, text: str | None = None) -> bytes:
+    """An RFC 5322 mail. answers: the Message-ID of the mail that it is a reply to."""
+    headers = {
+        "From": f"{sender}@example.org",
+        "To": "support@example.com",
+        "Subject": f"Dryer {content}",
+        "Date": "Sun, 18 Jan 2026 10:00:00 +0000",
+        "Message-ID": f"<{content}@example.org>",
+    }
+    if answers:
+        headers |= {"In-Reply-To": answers, "References": answers}
+    if kind == "automatic":
+        headers["Auto-Submitted"] = "auto-replied"
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", text or _TEXTS[kind], ""]).encode()

@@ -1,0 +1,60 @@
+"""The pages of `view` over a run store, asked without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from guarantee_email_agent.viewer.application import create_application
+from guarantee_email_agent.viewer.guard import RequestGuard
+from guarantee_email_agent.viewer.site import Site
+
+PORT = 8420
+OWN = f"http://127.0.0.1:{PORT}"
+
+
+class Page(HTMLParser):
+    """A page as it came: its elements with their attributes, and its text on one line."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__()
+        self.status: int = response.status_code
+        self.headers = response.headers
+        self.content: str = response.content.decode()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self._words: list[str] = []
+        self.feed(self.content)
+        self.text = " ".join(" ".join(self._words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self._words.append(data)
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+    @property
+    def links(self) -> list[str]:
+        return [each["href"] or "" for each in self.all("a") if "href" in each]
+
+    def link(self, part: str) -> str:
+        """The first one whose address has that part."""
+        return next(each for each in self.links if part in each)
+
+
+class ViewedRuns:
+    """`get` asks for a page. now: what the clock says."""
+
+    def __init__(self, store: Path, ledger: str = "ledger.db", now: Callable[[], datetime] | None = None) -> None:
+        site = Site(store, ledger, now or (lambda: datetime(2026, 1, 18, 10, 1, tzinfo=UTC)))
+        self.client = TestClient(RequestGuard(create_application(site), PORT), base_url=OWN, follow_redirects=False)
+
+    def get(self, path: str, **headers: str) -> Page:
+        return Page(self.client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()}))

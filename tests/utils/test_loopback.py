@@ -1,0 +1,36 @@
+"""The socket that servers listen on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
+
+
+def test_what_asyncio_accepts_there_sends_at_once() -> None:
+    async def no_delay() -> int:
+        connected: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted = writer.get_extra_info("socket")
+            connected.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(on_connection, sock=listen_on_loopback()) as server:
+            place = server.sockets[0].getsockname()
+            assert place[0] == HOST
+            _, writer = await asyncio.open_connection(*place)
+            set_ = await connected
+            writer.close()
+            await writer.wait_closed()
+            return set_
+
+    assert asyncio.run(no_delay()) != 0
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    with listen_on_loopback() as taken, pytest.raises(OSError, match="in use"):
+        listen_on_loopback(taken.getsockname()[1])

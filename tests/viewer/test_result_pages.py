@@ -1,0 +1,200 @@
+"""One result from mail to checks, the whole of its texts, and its history."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_runs import StoredRuns, result
+from viewed_runs import ViewedRuns
+
+from guarantee_email_agent.judging.kept_record import refer_to
+from guarantee_email_agent.judging.record_files import Extent, RecordPlace, SingleRecordFile
+from guarantee_email_agent.store.records import Check, Usage
+
+MAIL = {"from": "jane@example.com", "subject": "Kettle", "body": "Is SN12345 under warranty?"}
+RESPONSE = {
+    "email_sent": True,
+    "recipients": ["jane@example.com"],
+    "response_body": "The warranty is valid.",
+    "ticket_created": True,
+    "ticket_fields": {"serial_number": "SN12345"},
+    "scenario_used": "valid-warranty",
+}
+TRACE = {
+    "read": {"topic": "warranty", "number_kind": "serial_number", "numbers": ["SN12345"], "status": "valid"},
+    "execution_trace": [
+        {
+            "action": {"action_type": "check_warranty", "serial_number": "SN12345"},
+            "feedback": {"done": False, "message": '{"status": "valid"}'},
+            "duration_ms": 12.5,
+        }
+    ],
+}
+PAGE = "/runs/last/results/valid_warranty_001"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    return StoredRuns(tmp_path / "runs.db")
+
+
+@pytest.fixture
+def pages(runs: StoredRuns) -> ViewedRuns:
+    return ViewedRuns(runs.file)
+
+
+def scenario(verdict: Any = "passed", **changes: Any) -> Any:
+    checks = [
+        {"name": "email_sent", "passed": True, "expected": "True", "actual": "True"},
+        {
+            "name": "response_body_contains",
+            "passed": verdict == "passed",
+            "reason": "missing phrase 'covered'",
+            "expected": "'covered'",
+            "actual": "The warranty is valid.",
+        },
+    ]
+    values = {"request": MAIL, "response": RESPONSE, "trace": TRACE, "judgement": {"checks": checks}}
+    return result(1, verdict, **values | changes)
+
+
+def test_it_tells_what_happened_in_its_order(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [scenario()])
+    text = pages.get(PAGE).text
+    places = [
+        text.index(part)
+        for part in (
+            *("Mail from jane@example.com subject Kettle", "Is SN12345 under warranty?", "Read topic warranty"),
+            "serial number SN12345, in 'Is SN12345 under warranty?'",
+            "scenario valid-warranty, by topic warranty, 1 serial number, status valid",
+            *("Calls (1) check_warranty 12 ms serial_number SN12345", 'answer {"status": "valid"}'),
+            *("Reply to jane@example.com", "The warranty is valid.", "Ticket serial_number SN12345"),
+            *("Checks (2 of 2 passed)", "Over the runs"),
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_a_check_that_failed_stands_first_with_both_sides(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [scenario("failed")], "failed", 4)
+    text = pages.get(PAGE).text
+    missed = "response_body_contains: missing phrase 'covered' expected 'covered' actual The warranty is valid."
+    assert text.index(missed) < text.index("Mail from")
+
+
+def test_what_a_judge_said_and_printed(runs: StoredRuns, pages: ViewedRuns) -> None:
+    judgement = {"verdict": "failed", "feedback": "No answer", "details": {"score": 0.5}, "output": "looked at it"}
+    graded = result(1, "failed", request=None, response=None, judgement=judgement, checks=(Check("test", "No answer"),))
+    runs.write(1, [graded], "failed", 4, command="grade")
+    text = pages.get(PAGE).text
+    assert "feedback No answer" in text
+    assert 'details {"score": 0.5}' in text
+    assert "Printed by the judge looked at it" in text
+
+
+def test_the_work_on_a_task_is_read_from_its_record(runs: StoredRuns, pages: ViewedRuns, tmp_path: Path) -> None:
+    file = tmp_path / "valid_warranty_001.json"
+    messages = [{"role": "user", "content": "Count <b>them</b>."}]
+    file.write_text(json.dumps({"instruction": "Count.", "task_result": "42 in all", "conversation": messages}))
+    record = refer_to(RecordPlace(SingleRecordFile(file, "valid_warranty_001"), Extent()), "")
+    assert record is not None
+    graded = result(1, request=None, response=None, trace={"record": record._asdict()})
+    runs.write(1, [graded], command="solve")
+    page = pages.get("/runs/last/results/valid_warranty_001").text
+    assert "user: Count <b>them</b>." in page
+    assert "42 in all" in page
+    assert pages.get("/runs/last/texts/reply/valid_warranty_001").text == "42 in all"
+    file.unlink()
+    assert "valid_warranty_001.json is not there any more" in pages.get("/runs/last/results/valid_warranty_001").text
+
+
+def test_each_repetition_and_how_many_passed(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [scenario(repetition=1), scenario("failed", repetition=2)], "failed", 4, repeat=2)
+    page = pages.get(PAGE)
+    assert "1 of 2 runs passed" in page.text
+    assert [each["id"] for each in page.all("article")] == ["repetition-1", "repetition-2"]
+
+
+def test_what_a_paid_model_took(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [scenario(usage=Usage(2, 3_000, 200, 0, 0, 0.012, 900))])
+    spent = "2 answers of the model after 900 ms, 3,000 tokens sent, 200 received, $0.0120"
+    assert spent in pages.get(PAGE).text
+
+
+def test_the_history_of_a_case_leads_to_its_other_runs(runs: StoredRuns, pages: ViewedRuns) -> None:
+    for number in range(1, 61):
+        runs.write(number, [scenario("failed" if number % 2 else "passed")])
+    assert pages.get(PAGE).link("20260118T100059") == "/runs/20260118T100059-0000003b/results/valid_warranty_001"
+    first = pages.get("/history/valid_warranty_001")
+    second = pages.get(first.link("below="))
+    counts = [len([link for link in page.links if "/results/" in link]) for page in (first, second)]
+    assert counts == [50, 10]
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ("mail", "Is SN12345 under warranty?"),
+        ("reply", "The warranty is valid."),
+        ("file", "scenario_id: x\n"),
+        ("trace", json.dumps(TRACE, indent=1)),
+    ],
+)
+def test_texts_as_such(runs: StoredRuns, pages: ViewedRuns, part: str, content: str) -> None:
+    runs.write(1, [scenario(source=b"scenario_id: x\n")])
+    page = pages.get(f"/runs/last/texts/{part}/valid_warranty_001")
+    assert (page.status, page.content) == (200, content)
+    assert page.headers["content-type"] == "text/plain; charset=utf-8"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in page.headers["content-security-policy"]
+
+
+def test_five_megabytes_are_cut_with_a_link_to_the_whole(runs: StoredRuns, pages: ViewedRuns) -> None:
+    body = "<b>&" * 1_250_000
+    runs.write(1, [scenario(request=MAIL | {"body": body}, response=RESPONSE | {"response_body": body})])
+    page = pages.get(PAGE)
+    assert len(page.content) < 500_000
+    assert page.text.count("4,980,000 characters more, left out here") == 2
+    assert pages.get(page.link("/texts/mail/")).content == body
+    assert pages.get(page.link("/texts/reply/")).content == body
+
+
+def test_thousands_of_calls_are_cut_with_a_link_to_all(runs: StoredRuns, pages: ViewedRuns) -> None:
+    steps = [{"action": {"action_type": "shell", "command": "ls"}, "feedback": {"message": "x"}}] * 5_000
+    runs.write(1, [scenario(trace={"execution_trace": steps})])
+    page = pages.get(PAGE)
+    assert "Calls (5000)" in page.text
+    assert "4,900 more" in page.text
+    assert len(json.loads(pages.get(page.link("/texts/trace/")).content)["execution_trace"]) == 5_000
+
+
+def test_what_strangers_write_is_text(runs: StoredRuns, pages: ViewedRuns) -> None:
+    bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;owned\x07\u202e\x00{{ 7 * 7 }}\ud800"
+    judgement = {"verdict": "failed", "feedback": bad, "output": bad, "details": {bad: bad}}
+    trace = {
+        "read": {"topic": bad, "numbers": [bad]},
+        "conversation": [{"role": "user", "content": bad}],
+        "execution_trace": [{"action": {"action_type": bad, bad: bad}, "feedback": {"message": bad}}],
+    }
+    mail = {"from": bad, "subject": bad, "body": bad, "headers": {bad: bad}, "attachments": [bad]}
+    response = {"email_sent": True, "response_body": bad, "recipients": [bad], "ticket_created": True, bad: bad}
+    checks = (Check(bad, bad, bad, bad),)
+    kept = scenario("failed", request=mail, response=response, trace=trace, judgement=judgement, checks=checks)
+    runs.write(1, [kept], "failed", 4)
+    page = pages.get(PAGE)
+    assert (len(page.all("script")), page.all("img")) == (1, [])
+    assert not {"\x1b", "\u202e", "\x00", "\x07"} & set(page.content)
+    assert "{{ 7 * 7 }}" in page.text
+    assert pages.get("/runs/last").all("img") == []
+    assert pages.get("/runs/last/texts/mail/valid_warranty_001").headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(
+    "odd", [None, "text", 5, ["a"], {"calls": "x"}, {"execution_trace": {"a": 1}, "conversation": "x"}]
+)
+def test_transcripts_of_another_shape_are_shown_all_the_same(runs: StoredRuns, pages: ViewedRuns, odd: Any) -> None:
+    runs.write(1, [result(1, request=odd, response=odd, trace=odd, judgement=odd)])
+    assert pages.get(PAGE).status == 200

@@ -1,0 +1,182 @@
+"""The list of runs, and one run with its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from stored_runs import StoredRuns, result
+from viewed_runs import Page, ViewedRuns
+
+from guarantee_email_agent.store.records import Check
+from guarantee_email_agent.store.run_writer import RunEnd
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> StoredRuns:
+    return StoredRuns(tmp_path / "runs.db")
+
+
+@pytest.fixture
+def pages(runs: StoredRuns) -> ViewedRuns:
+    return ViewedRuns(runs.file, now=lambda: datetime(2026, 1, 18, 10, 0, 30, tzinfo=UTC))
+
+
+def walk(pages: ViewedRuns, path: str, relation: str) -> Iterator[Page]:
+    """A page, and those that its link of that relation leads to."""
+    while True:
+        page = pages.get(path)
+        yield page
+        following = [each["href"] for each in page.all("a") if each.get("rel") == relation]
+        if not following:
+            return
+        path = following[0] or ""
+
+
+def run_links(page: Page) -> list[str]:
+    return [link.removeprefix("/runs/") for link in page.links if link.startswith("/runs/")]
+
+
+def test_runs_are_listed_newest_first_with_counts(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1), result(2)])
+    runs.write(2, [result(1), result(2, "failed")], "failed", 4)
+    page = pages.get("/")
+    assert run_links(page) == ["20260118T100002-00000002", "20260118T100001-00000001"]
+    assert "✗ Failed 1 of 2 (50.0%) eval evals/scenarios" in page.text
+    assert "✓ Passed 2 of 2 (100%) eval evals/scenarios" in page.text
+
+
+def test_the_history_of_the_newest_suite_is_drawn_with_its_band(runs: StoredRuns, pages: ViewedRuns) -> None:
+    for number in range(1, 5):
+        runs.write(number, [result(1), result(2)])
+    page = pages.get("/")
+    assert "Pass rates of 4 runs, from 100 % on 2026-01-18" in page.text
+    assert [each["class"] for each in page.all("path")][:2] == ["band", "threshold"]
+
+
+def test_a_store_without_a_run_says_how_to_get_one(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.begin(1).finish(RunEnd("passed", 0, "2026-01-18T10:00:01Z", 1.0))
+    assert run_links(pages.get("/")) != []
+    assert "No run fits" in pages.get("/?command=solve").text
+
+
+def test_runs_are_filtered(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1)])
+    runs.write(2, [result(1, "failed")], "failed", 4, suite="other")
+    runs.write(3, [result(1)], command="grade", suite="tasks", llm="")
+    assert run_links(pages.get("/?command=grade")) == ["20260118T100003-00000003"]
+    assert run_links(pages.get("/?suite=other&command=")) == ["20260118T100002-00000002"]
+    assert run_links(pages.get("/?outcome=failed")) == ["20260118T100002-00000002"]
+    assert run_links(pages.get("/?outcome=going+on")) == []
+
+
+def test_runs_are_paged_in_both_directions(runs: StoredRuns, pages: ViewedRuns) -> None:
+    for number in range(1, 66):
+        runs.write(number, [result(1)])
+    forward = [run_links(page) for page in walk(pages, "/", "next")]
+    assert [len(each) for each in forward] == [30, 30, 5]
+    assert len({link for each in forward for link in each}) == 65
+    last = list(walk(pages, "/", "next"))[-1]
+    back = [run_links(page) for page in walk(pages, last.link("above="), "prev")]
+    assert back == [forward[1], forward[0]]
+
+
+def test_a_run_shows_gate_bound_groups_and_results(runs: StoredRuns, pages: ViewedRuns) -> None:
+    check = Check("email_sent", "no mail was sent", "True", "False")
+    runs.write(
+        1,
+        [result(1, language="en"), result(2, "failed", category="missing-info", language="de", checks=(check,))],
+        "failed",
+        4,
+        threshold=99.0,
+        require_proof=True,
+    )
+    page = pages.get("/runs/last")
+    assert "Pass rate 50.0%" in page.text
+    assert "Lower bound, 95 % 2.5%" in page.text
+    assert "failed, at a threshold of 99 % that is to be proven" in page.text
+    assert "missing-info de 0 of 1 0.0% ✗ 1" in page.text
+    assert "valid_warranty_002 Customer 2 email_sent: no mail was sent" in page.text
+
+
+def names(page: Page) -> list[str]:
+    return [link.rpartition("/")[2] for link in page.links if "/results/" in link]
+
+
+def test_results_are_filtered(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(
+        1,
+        [
+            result(1, description="A kettle", language="en"),
+            result(2, "failed", category="missing-info", description="Ein Herd", language="de"),
+            result(3, "error", language="en"),
+        ],
+        "failed",
+        4,
+    )
+    page = "/runs/last?text={}&verdict={}&category={}&language={}"
+    assert names(pages.get(page.format("KETTLE", "", "", ""))) == ["valid_warranty_001"]
+    assert names(pages.get(page.format("", "not+passed", "", ""))) == ["valid_warranty_002", "valid_warranty_003"]
+    assert names(pages.get(page.format("", "error", "", ""))) == ["valid_warranty_003"]
+    assert names(pages.get(page.format("", "", "missing-info", ""))) == ["valid_warranty_002"]
+    assert names(pages.get(page.format("", "", "", "en"))) == ["valid_warranty_001", "valid_warranty_003"]
+    nothing = pages.get(page.format("%25", "passed", "", "en"))
+    assert (names(nothing), "0 results fit" in nothing.text) == ([], True)
+
+
+def test_what_was_searched_for_stands_in_the_form_and_is_no_markup(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(1)])
+    page = pages.get('/runs/last?text="><script>alert(1)</script>')
+    assert '"><script>alert(1)</script>' in [each.get("value") for each in page.all("input")]
+    assert len(page.all("script")) == 1
+
+
+def test_results_are_paged_in_both_directions(runs: StoredRuns, pages: ViewedRuns) -> None:
+    runs.write(1, [result(position, repetition=each) for position in range(1, 71) for each in (1, 2)], repeat=2)
+    forward = [names(page) for page in walk(pages, "/runs/last", "next")]
+    assert [len(each) for each in forward] == [50, 50, 40]
+    last = list(walk(pages, "/runs/last", "next"))[-1]
+    back = [names(page) for page in walk(pages, last.link("before="), "prev")]
+    assert back == [forward[1], forward[0]]
+
+
+def test_a_run_under_way_shows_how_far_it_is_and_asks_again(runs: StoredRuns, pages: ViewedRuns) -> None:
+    writer = runs.begin(1, at_once=True, planned=4)
+    writer.add(result(1), result(2, "failed", checks=(Check("email_sent", "no mail was sent"),)))
+    page = pages.get("/runs/last")
+    assert "▸ Going on" in page.text
+    assert "2 of 4 have a result · 1 passed · 1 not passed · for 30.0 s" in page.text
+    part = pages.get("/runs/last/progress")
+    (section,) = part.all("section")
+    assert (section["hx-get"], section["hx-trigger"]) == ("/runs/20260118T100001-00000001/progress", "every 1s")
+    writer.add(result(3), result(4))
+    writer.finish(RunEnd("failed", 4, "2026-01-18T10:00:01Z", 1.0))
+    over = pages.get("/runs/last/progress")
+    assert "This run is over: failed 4 4 of 4 have a result" in over.text
+    assert "hx-get" not in over.all("section")[0]
+
+
+def test_a_run_that_was_killed_is_no_run_under_way(runs: StoredRuns, pages: ViewedRuns) -> None:
+    writer = runs.begin(1, at_once=True, planned=4)
+    writer.add(result(1))
+    writer._owners.release(writer.number)  # as the end of its process does
+    writer._database.close()
+    page = pages.get("/runs/last")
+    assert "… Interrupted" in page.text
+    assert "Interrupted: 1 of 4 have a result. The gate is not decided." in page.text
+    assert "… Interrupted 1 of 1" in pages.get("/").text
+    assert run_links(pages.get("/?outcome=interrupted")) == ["20260118T100001-00000001"]
+    assert run_links(pages.get("/?outcome=going+on")) == []
+
+
+def test_hostile_names_are_text(runs: StoredRuns, pages: ViewedRuns) -> None:
+    name = 'a/b?c#d&e"<img src=x onerror=alert(1)>\x1b[31m\u202e\x00'
+    runs.write(1, [result(1, name=name, description=name, category=name, language=name)], suite=name, model=name)
+    for path in ("/", "/runs/last"):
+        page = pages.get(path)
+        assert page.all("img") == []
+        assert not {"\x1b", "\u202e", "\x00"} & set(page.text)
+    assert pages.get(pages.get("/runs/last").link("/results/")).status == 200
+    assert names(pages.get(pages.get("/runs/last").link("category="))) != []

@@ -1,0 +1,49 @@
+"""Addresses, and how values are written on pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.viewer.site import Site, history_url, result_url, text_url, with_query
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "runs.db", "", lambda: datetime(2026, 1, 18, tzinfo=UTC))
+
+
+def test_names_of_any_kind_make_an_address_of_this_site() -> None:
+    assert result_url("r1", "a/b?c#d&e") == "/runs/r1/results/a%2Fb%3Fc%23d%26e"
+    assert result_url("r1", "a", 2) == "/runs/r1/results/a#repetition-2"
+    assert text_url("r1", "mail", "\ud800") == "/runs/r1/texts/mail/%5Cud800?repetition=1"
+    assert history_url("//evil.example") == "/history/%2F%2Fevil.example"
+    assert with_query("/", command=None, suite="a b&c") == "/?suite=a+b%26c"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (0, "0.0 ms"),
+        (9.96, "10.0 ms"),
+        (12, "12 ms"),
+        (999, "999 ms"),
+        (9_999, "10.0 s"),
+        (61_000, "61.0 s"),
+        (7_200_000, "120 min"),
+    ],
+)
+def test_durations(site: Site, milliseconds: float, shown: str) -> None:
+    assert site.environment.filters["duration"](milliseconds) == shown
+
+
+def test_changed_words_are_marked_and_nothing_else_is_markup(site: Site) -> None:
+    line = "a [-<b>-] {+&+} [-unclosed"
+    assert site.environment.filters["changes"](line) == "a <del>&lt;b&gt;</del> <ins>&amp;</ins> [-unclosed"
+
+
+def test_a_page_of_lone_surrogates_is_written_all_the_same(site: Site) -> None:
+    page = site.page("error.html.jinja", 404, title="\ud800", message="\ud800")
+    assert b"\\ud800" in bytes(page.body)
