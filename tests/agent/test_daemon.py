@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,11 @@ from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, integra
 from shipped_instructions import shipped_interpreter
 
 from guarantee_email_agent.agent.daemon import MAX_OUTAGES, Daemon
-from guarantee_email_agent.email.identity import content_identity
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.email.identity import content_identity, mail_identity
+from guarantee_email_agent.email.parsing.parse import parse_email
+from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.llm.fallback import ModelWithFallback
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
@@ -38,7 +42,8 @@ class Inbox:
         self.mailbox, self.warranties = MailboxInMemory(*names), Warranties()
         self.stop = asyncio.Event()
         worker = worker_on(self.mailbox, ledger, self.warranties, Tickets())
-        self.daemon = Daemon(worker, SystemClock(), self.stop)
+        self.observer = Observer()
+        self.daemon = Daemon(worker, SystemClock(), self.stop, (self.observer,))
 
     def use_model(self, model: ClosableModel, fallback: ClosableModel | None) -> None:
         worker = self.daemon.worker
@@ -217,3 +222,72 @@ class TestRun:
         inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)] * 2
         inbox.run_until(inbox.answered())
         assert inbox.mailbox.marks == {"first": "answered"}
+
+
+class Observer:
+    """A DaemonObserver that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lists: list[tuple[int, float | None]] = []
+        self.results: list[WorkResult] = []
+        self.down: list[list[str]] = []
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
+        self.lists.append((waiting, oldest_received))
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
+        self.results.append(result)
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        self.down.append([outage.code for outage in outages])
+
+
+class TestObservers:
+    def test_see_how_many_mails_wait_and_since_when(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        inbox.mailbox.received = {"first": 1_700_000_002.0, "second": 1_700_000_001.0}
+        assert inbox.drain()
+        assert inbox.observer.lists[0] == (2, 1_700_000_001.0)
+        assert inbox.observer.lists[-1] == (0, None)
+
+    def test_see_all_that_wait_where_more_do_than_are_listed(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(700)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        assert not inbox.drain()
+        assert inbox.observer.lists[0][0] == 700
+
+    def test_see_what_a_mail_came_to_and_what_it_took(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        assert inbox.drain()
+        (result,) = inbox.observer.results
+        assert (result.disposition, result.scenario, result.ticket_id) == (
+            "answered",
+            "valid-warranty",
+            "TICKET-000001",
+        )
+        assert result.mail_key == mail_identity(parse_email(inbox.mailbox.mails["first"]), KEY)
+        assert list(result.step_ms) == [
+            *("parse", "instructions", "may_reply", "triage", "check_warranty", "draft", "create_ticket", "send"),
+        ]
+        assert sum(result.step_ms.values()) <= result.duration_ms + 1
+        assert result.error is None
+
+    def test_see_a_service_that_is_down_and_back(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 2
+        assert inbox.drain()
+        assert inbox.observer.down == [["warranty_api_unavailable"]] * 2 + [[]]
+        assert [str(result.error) for result in inbox.observer.results[:2]] == ["warranty_api_unavailable"] * 2
+
+    def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
+        inbox = Inbox(ledger, "first")
+        inbox.mailbox.errors["list_unprocessed"] = [integration_error("mail_unavailable", outage=True)]
+        inbox.run_until(inbox.answered())
+        assert inbox.observer.down == [["mail_unavailable"], []]
+
+    def test_see_a_model_that_is_down_although_templates_answer(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number}" for number in range(6)))
+        inbox.use_model(DownModel(), shipped_interpreter())
+        assert inbox.drain()
+        assert inbox.observer.down[-1] == ["llm_unreachable"]

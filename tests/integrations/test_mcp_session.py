@@ -104,7 +104,7 @@ class TestServerThatDies:
         first = await pid_of(session)
         error = await failure(session.call("die", {"words": "out of paper\x1b[0m", "code": 9}, PATIENCE_S))
         assert error.code == "oracle_unavailable"
-        assert error.details == {"retryable": True, "uncertain": True, "outage": True}
+        assert error.details == {"retryable": True, "uncertain": True, "outage": True, "tool": "die"}
         assert error.message == 'oracle: die: the server ended (exit code 9); it said last: "out of paper\\x1b[0m"'
         assert await pid_of(session) != first
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
@@ -158,7 +158,7 @@ class TestServerThatDies:
             assert "ended at once (exit code 4)" in error.message
             error = await failure(session.call("echo", {"text": ""}, PATIENCE_S))
             assert error.code == "oracle_unavailable"
-            assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+            assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
             waits.append(float(error.message.partition("started again in ")[2].removesuffix(" s")))
             await servers.clock.sleep(waits[-1] + 0.1)
         assert [round(wait) for wait in waits] == [1, 2, 4, 8]
@@ -182,7 +182,7 @@ class TestServerThatHangs:
         error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
         assert error.code == "oracle_timeout"
         assert error.message == "oracle: sleep: no answer within 0.2 s"
-        assert error.details == {"retryable": True, "uncertain": True, "outage": False}
+        assert error.details == {"retryable": True, "uncertain": True, "outage": False, "tool": "sleep"}
         assert await pid_of(session) == pid
 
     async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, session: McpSession) -> None:
@@ -280,7 +280,7 @@ class TestStart:
     async def test_goes_on_where_the_call_that_asked_for_it_cannot_wait(self, session: McpSession) -> None:
         error = await failure(session.call("process", {}, 0.001))
         assert error.code == "oracle_timeout"
-        assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+        assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "process"}
         await session.start()
         assert session.tools
 

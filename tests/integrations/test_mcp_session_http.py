@@ -120,7 +120,7 @@ async def test_a_status_tells_what_kind_of_failure_it_is(
 async def test_a_server_that_forgot_the_session_is_asked_for_a_new_one(session: McpSession) -> None:
     error = await failure(session.call("echo", {"text": "404"}, PATIENCE_S))
     assert error.code == "oracle_unavailable"
-    assert error.details == {"retryable": True, "uncertain": False, "outage": True}
+    assert error.details == {"retryable": True, "uncertain": False, "outage": True, "tool": "echo"}
     assert await session.call("echo", {"text": "x"}, PATIENCE_S) == {"said": "x"}
 
 

@@ -9,13 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from itertools import count
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, get_args
 
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, count_inbox
 from guarantee_email_agent.agent.inbox_filter import inbox_filter
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
-from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter
+from guarantee_email_agent.agent.observer import DaemonObserver
+from guarantee_email_agent.agent.outages import INBOX, LEDGER, LEDGER_LIST, MAILS, MODEL, CurrentOutages, Outage
+from guarantee_email_agent.integrations.ports import InboxEntry, InboxFilter, MailMark
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -41,15 +43,13 @@ MAX_OUTAGES: Final = 5
 SHUTDOWN_TIMEOUT_S: Final = 60.0
 """Seconds that mails in progress have to finish."""
 
-ResultCallback: TypeAlias = Callable[[InboxEntry, WorkResult], None]
-
 
 class Daemon:
     """The main loop. `finished` counts mails by how they ended; `unfinished` has those that did not, by their ids.
 
-    stop: once it is set, no mail is started. on_result: called with the result of each mail. answer_since: when the
-    oldest mail that is answered may have come, in seconds since 1970. require_ours: asked now and then; raises
-    ConfigurationError once the mailbox is served with another ledger, which ends the agent.
+    stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
+    seconds since 1970. require_ours: asked now and then; raises ConfigurationError once the mailbox is served with
+    another ledger, which ends the agent. outages: knows the addresses of services.
     """
 
     def __init__(
@@ -57,14 +57,16 @@ class Daemon:
         worker: MailWorker,
         clock: Clock,
         stop: asyncio.Event,
-        on_result: ResultCallback | None = None,
+        observers: Sequence[DaemonObserver] = (),
         answer_since: float = 0.0,
         require_ours: Callable[[], Awaitable[None]] | None = None,
+        outages: CurrentOutages | None = None,
     ) -> None:
         self.worker = worker
         self.finished: Counter[Disposition] = Counter()
         self.unfinished: dict[str, Disposition] = {}
-        self._clock, self._stop, self._on_result = clock, stop, on_result
+        self.outages = outages or CurrentOutages()
+        self._clock, self._stop, self._observers = clock, stop, observers
         self._answer_since = answer_since
         self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
         self._poll_s = worker.settings.poll_interval_s
@@ -72,7 +74,7 @@ class Daemon:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
         self._finished_ids: set[str] = set()  # since the inbox was listed last
-        self._outages = 0
+        self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = False
 
@@ -89,11 +91,12 @@ class Daemon:
                 try:
                     while await self._poll() and not self._stop.is_set():
                         await self._wait_for_slot(1)
-                except AgentError:
+                except AgentError as error:
+                    self._inbox_failed(error)
                     await self._finish_tasks()
                     raise
                 await self._finish_tasks()
-        if self._outages >= MAX_OUTAGES:
+        if self._failures >= MAX_OUTAGES:
             logger.warning("A service is down; the mails that are left stay unprocessed")
         return not self.unfinished
 
@@ -104,7 +107,7 @@ class Daemon:
         may answer the next, if only by the templates that stand in for a language model.
         """
         again = {"busy"} if with_busy else set()
-        if self._outages < MAX_OUTAGES:
+        if self._failures < MAX_OUTAGES:
             again.add("outage")
         mails = [mail for mail, disposition in self.unfinished.items() if disposition in again]
         for mail in mails:
@@ -124,6 +127,7 @@ class Daemon:
                     raise
                 except AgentError as error:
                     failed_polls += 1
+                    self._inbox_failed(error)
                     pause_s = OUTAGE_BACKOFF.delay_s(failed_polls)
                     what = "ledger" if isinstance(error, LedgerError) else "inbox"
                     logger.warning("The %s cannot be read (%s); next try in %d s", what, error.code, pause_s)
@@ -176,6 +180,7 @@ class Daemon:
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
         entries.sort(key=lambda entry: order.get(entry.id, 0))
         started = await self._pass_over_observed(entries)
+        await self._tell_of_inbox(entries, limit, listed_at)
         for entry in entries:
             if entry.id in self._tasks or entry.id in self._not_before or entry.id in self._finished_ids:
                 continue
@@ -184,6 +189,50 @@ class Daemon:
             self._tasks[entry.id] = asyncio.create_task(self._work(entry, listed_at))
             started += 1
         return started
+
+    async def _tell_of_inbox(self, entries: Sequence[InboxEntry], limit: int, now: float) -> None:
+        waiting = [entry for entry in entries if self._not_before.get(entry.id) != inf or entry.id in self.unfinished]
+        count = len(waiting)
+        if len(entries) == limit and self._observers:  # there are more than were listed
+            counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+            count += max(0, counts.get("unprocessed", 0) - len(entries))
+        oldest = min((entry.received for entry in waiting if entry.received), default=None)
+        for observer in self._observers:
+            observer.inbox_listed(count, oldest)
+        before = self.outages.current
+        self.outages.answered((INBOX, LEDGER_LIST))
+        self.outages.keep_waiting(self.unfinished)
+        self._tell_of_outages(before)
+
+    def _inbox_failed(self, error: AgentError) -> None:
+        if isinstance(error, ConfigurationError):  # ends the agent
+            return
+        error.details["step"] = "list"
+        self.outages.failed(error)
+        self._tell_of_outages()
+
+    def _observe(self, entry: InboxEntry, result: WorkResult) -> None:
+        """Keep what this mail shows of the services, and tell everybody."""
+        before = self.outages.current
+        self.outages.answered(result.answered_by)
+        error = result.error
+        if result.disposition in get_args(MailMark):
+            by_template = error is not None and error.code.startswith(MODEL)
+            self.outages.finished(entry.id, without=(MODEL,) if by_template else ())
+            self.outages.answered((MAILS, LEDGER))
+        for observer in self._observers:
+            observer.mail_worked(entry, result)
+        if error is not None and (result.disposition == "outage" or error.details.get("outage")):
+            self.outages.failed(error, entry.id if result.disposition == "outage" else None)
+            self._tell_of_outages()
+        else:
+            self._tell_of_outages(before)
+
+    def _tell_of_outages(self, before: Sequence[Outage] | None = None) -> None:
+        """before: nothing is told where it is so still."""
+        if before is None or before != self.outages.current:
+            for observer in self._observers:
+                observer.outages_changed(self.outages.current)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
@@ -206,9 +255,9 @@ class Daemon:
 
     async def _may_start(self) -> bool:
         """Wait for a free slot. While a service is down, one mail at a time finds out whether it is back."""
-        await self._wait_for_slot(1 if self._outages else self.worker.settings.concurrency)
+        await self._wait_for_slot(1 if self._failures else self.worker.settings.concurrency)
         if self._draining:
-            return not self._stop.is_set() and self._outages < MAX_OUTAGES
+            return not self._stop.is_set() and self._failures < MAX_OUTAGES
         while not self._stop.is_set() and (pause_s := self._paused_until - self._clock.monotonic()) > 0:
             await self._wait(timeout_s=pause_s)
         return not self._stop.is_set()
@@ -230,8 +279,7 @@ class Daemon:
             del self._tasks[entry.id]
 
     def _record(self, entry: InboxEntry, result: WorkResult) -> None:
-        if self._on_result is not None:
-            self._on_result(entry, result)
+        self._observe(entry, result)
         self.unfinished.pop(entry.id, None)
         now = self._clock.monotonic()
         if result.disposition in ("failed", "outage", "waiting", "busy"):
@@ -242,14 +290,14 @@ class Daemon:
         if result.disposition == "gone":
             self._not_before[entry.id] = now + 1.0
         if result.disposition == "outage":
-            self._outages += 1
+            self._failures += 1
             if not self._draining:
-                pause_s = OUTAGE_BACKOFF.delay_s(self._outages)
+                pause_s = OUTAGE_BACKOFF.delay_s(self._failures)
                 self._paused_until = now + pause_s
                 self._not_before[entry.id] += pause_s
                 logger.warning("A service is down; next try in %d s", pause_s)
         elif result.disposition not in ("busy", "waiting"):
-            self._outages, self._paused_until = 0, 0.0
+            self._failures, self._paused_until = 0, 0.0
             self._finished_ids.add(entry.id)
         if result.disposition == "observed":  # it bears no mark, so it stays in the list
             self._not_before[entry.id] = inf

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedModel
 from guarantee_email_agent.agent.identity_key import key_of_location
+from guarantee_email_agent.agent.outages import answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
@@ -49,17 +50,34 @@ _DRAFT_PROOFS: Final[Mapping[DraftState, SentState]] = {"saved": "sent", "not_sa
 _NOT_FOUND = "mail_not_found"
 _TOO_LARGE = "mail_too_large"
 _OVER_BUDGET = "processing_budget"
+_HELD_BACK = "llm_rate_limited"
 _AMBIGUOUS = ("_timeout", "_unavailable", "_failed", "_malformed", "_bad_answer", "_deferred", _OVER_BUDGET)
 """Suffixes of error codes that leave it open whether the mail or a service is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkResult:
-    """retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario."""
+    """What came of one mail, and what it took.
+
+    retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario. mail_key: that of
+    the ledger; empty where it was not read. scenario: empty where it came to none. duration_ms: from its id to its
+    mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
+    processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
+    none. answered_by: the services that did their part for it, as `agent.outages` names them.
+    """
 
     disposition: Disposition
     retry_s: float = 0.0
     reason: str = ""
+    mail_key: str = ""
+    scenario: str = ""
+    duration_ms: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    ticket_id: str | None = None
+    step_ms: Mapping[str, float] = field(default_factory=dict)
+    error: AgentError | None = None
+    answered_by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +107,22 @@ class MailWorker:
 
         listed_at: the ledger's time just before the list was asked for in which the mail stood.
         """
+        clock = self.processor.clock
+        began = clock.monotonic()
         try:
-            return await self._work(entry, listed_at)
+            result = await self._work(entry, listed_at)
         except LeaseLostError:
             logger.warning("Email %s was taken over by another agent; nothing more is done here", entry.id)
-            return WorkResult("busy", self.settings.lease_s)
+            result = WorkResult("busy", self.settings.lease_s)
         except AgentError as error:
             if error.code == _NOT_FOUND:
                 logger.info("Email %s is no longer in the inbox", entry.id)
-                return WorkResult("gone")
-            logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
-            logger.debug("%s", error.message)
-            return WorkResult("outage")
+                result = WorkResult("gone")
+            else:
+                logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
+                logger.debug("%s", error.message)
+                result = WorkResult("outage", error=error)
+        return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         location_key = key_of_location(self.mailbox_name, entry.id, self.processor.identity_key)
@@ -108,7 +130,7 @@ class MailWorker:
         if isinstance(state, Busy) and await self._free_if_ended(entry, state):
             state = await asyncio.to_thread(self.ledger.state, location_key)
         if state is not None and not isinstance(state, Free):
-            return await self._resume(entry, location_key, state, listed_at)
+            return replace(await self._resume(entry, location_key, state, listed_at), mail_key=state.mail_key)
         risky = entry.size > LARGE_BYTES or (state is not None and state.attempts > 0)
         async with self.exclusive if risky else nullcontext():
             logger.info("Email received: %s (%d bytes)", entry.id, entry.size)
@@ -122,9 +144,9 @@ class MailWorker:
                 self.ledger.claim, key, location_key=location_key, owner=self.owner, lease_s=self.settings.lease_s
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
-                return await self._resume(entry, location_key, claim, listed_at)
+                return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
             try:
-                return await self._work_on_claim(entry, claim, mail)
+                return replace(await self._work_on_claim(entry, claim, mail), mail_key=key)
             except asyncio.CancelledError:
                 # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
@@ -200,7 +222,7 @@ class MailWorker:
             return result
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
-                return await self._retry_later(entry, claim, "in step read", mail.code, counts=True)
+                return await self._retry_later(entry, claim, "in step read", mail, counts=True)
             logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
             return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
         if claim.attempts > self.settings.max_attempts:
@@ -218,7 +240,7 @@ class MailWorker:
                 else:
                     proof = await self.mailbox.find_sent(message_id, self.copy_wait_s)
             except IntegrationError as error:
-                return await self._retry_later(entry, claim, "in step proof", error.code, counts=False)
+                return await self._retry_later(entry, claim, "in step proof", error, counts=False)
             if proof == "unknown":
                 logger.error(
                     "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
@@ -251,24 +273,43 @@ class MailWorker:
         with counted_waits() as held_back:
             try:
                 async with asyncio.timeout(budget_s):
-                    result = await processor.process_email(mail, entry.received or None)
+                    processed = await processor.process_email(mail, entry.received or None)
             except TimeoutError:
                 # A mail is not to blame for what the model's rate limit took of its time.
                 is_slow = held_back.seconds < budget_s / 2
-                return await self._retry_later(entry, claim, f"after {budget_s:g} s", _OVER_BUDGET, counts=is_slow)
+                error = ProcessingError("The time for one mail is over", _OVER_BUDGET if is_slow else _HELD_BACK)
+                return await self._retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
+        result = await self._conclude(entry, claim, processed, model)
+        return replace(
+            result,
+            scenario=processed.scenario_used or "",
+            tokens=model.usage.total,
+            cost_usd=model.cost_usd,
+            ticket_id=processed.ticket_id or claim.ticket_id,
+            step_ms=processed.step_ms,
+            answered_by=answered_by(processed, model if self.has_live_model else None),
+        )
+
+    async def _conclude(
+        self, entry: InboxEntry, claim: Claim, result: ProcessingResult, model: MeteredModel
+    ) -> WorkResult:
+        """What the ledger and the mailbox are told of a mail that was processed."""
         if model.usage.total:
             cost = "unknown cost" if model.cost_usd is None else f"{model.cost_usd:.4f} USD"
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
-            return await self._finish_processed(entry, claim, result, by_template=by_template)
+            finished = await self._finish_processed(entry, claim, result, by_template=by_template)
+            return replace(finished, error=model.fallback_reason) if by_template else finished
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
+        error = AgentError(str(result.error_message), code, {**result.error_details, "step": step})
         if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
         if code == OVER_COST_LIMIT:
             logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id)
-            return await self._finish(entry, claim, "handed_over", code)
+            error.details["outage"] = True
+            return replace(await self._finish(entry, claim, "handed_over", code), error=error)
         if code == NOT_WAITING:
             ticket = f"; its ticket {result.ticket_id} is open" if result.ticket_id else ""
             logger.info("Email %s was dealt with by somebody else meanwhile%s", entry.id, ticket)
@@ -276,7 +317,7 @@ class MailWorker:
             return WorkResult("gone")
         # Instructions that cannot be read are read anew for the next mail.
         outage = step == "instructions" or result.error_details.get("outage")
-        return await self._retry_later(entry, claim, f"in step {step}", code, counts=not outage)
+        return await self._retry_later(entry, claim, f"in step {step}", error, counts=not outage)
 
     async def _finish_processed(
         self, entry: InboxEntry, claim: Claim, result: ProcessingResult, *, by_template: bool
@@ -298,13 +339,17 @@ class MailWorker:
         logger.info("Email %sanswered: %s (%s%s) in %d ms", would_be, entry.id, told, ticket, took_ms)
         return await self._finish(entry, claim, "answered", code)
 
-    async def _retry_later(self, entry: InboxEntry, claim: Claim, where: str, code: str, *, counts: bool) -> WorkResult:
+    async def _retry_later(
+        self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
+    ) -> WorkResult:
         """Leave the mail for another try, or for a person after the last one. counts: whether the mail is to blame."""
+        code = error.code
         if counts and claim.attempts >= self.settings.max_attempts:
-            return await self._quarantine(entry, claim, code)
+            return replace(await self._quarantine(entry, claim, code), error=error)
         attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
         logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
-        return await self._release(claim, code, _retry_s(claim.attempts, code) if counts else 0.0, counts=counts)
+        retry_s = _retry_s(claim.attempts, code) if counts else 0.0
+        return replace(await self._release(claim, code, retry_s, counts=counts), error=error)
 
     async def _release(
         self, claim: Claim, code: str, retry_s: float, *, counts: bool, waits: bool = False

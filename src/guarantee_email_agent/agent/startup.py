@@ -12,10 +12,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from guarantee_email_agent.agent.cost_limit import check_price
-from guarantee_email_agent.agent.daemon import Daemon, ResultCallback
+from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Config, Mode
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
@@ -124,7 +125,7 @@ async def _log_inbox(daemon: Daemon) -> None:
 
 @asynccontextmanager
 async def open_daemon(
-    config: Config, stop: asyncio.Event, on_result: ResultCallback | None = None, *, take_over: bool = False
+    config: Config, stop: asyncio.Event, observers: Sequence[DaemonObserver] = (), *, take_over: bool = False
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
@@ -154,7 +155,7 @@ async def open_daemon(
         worker = _create_worker(config, services, model, ledger, key, clock)
         first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
         since = answer_since(config.agent, first_start)
-        yield Daemon(worker, clock, stop, on_result, since, require_ours if answers else None), services
+        yield Daemon(worker, clock, stop, observers, since, require_ours if answers else None), services
 
 
 async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:

@@ -107,7 +107,7 @@ class EmailProcessor:
         arrived_at: when the mailbox took it, in seconds since 1970.
         """
         started = self.clock.monotonic()
-        progress = _Progress(_message_id_of(raw_email))
+        progress = _Progress(_message_id_of(raw_email), self.clock)
         try:
             await self._process(raw_email, arrived_at, progress)
         except AgentError as error:
@@ -247,8 +247,10 @@ class EmailProcessor:
         """What the service says of the one number, or that the sender may not be told."""
         look_up = triage.look_up
         if look_up is None or triage.count != "one":
+            progress.skip_step()
             return None
         if not mail.verified:
+            progress.skip_step()
             progress.record(look_up=look_up.name, status=WITHHELD.status)
             return WITHHELD
         number = triage.numbers[0]
@@ -276,6 +278,7 @@ class EmailProcessor:
     ) -> str:
         """The reply with the ticket's number in it; the reply as it is where the scenario opens no ticket."""
         if scenario.ticket is None:
+            progress.skip_step()
             return draft
         fields = {
             **_ticket_fields(scenario, look_up, facts),
@@ -322,9 +325,31 @@ class EmailProcessor:
 class _Progress:
     """The current step of one mail and its result so far; the only thing that changes while it is processed."""
 
-    def __init__(self, message_id: str) -> None:
-        self.step = "parse"
+    def __init__(self, message_id: str, clock: Clock) -> None:
         self._known: dict[str, Any] = {"success": False, "message_id": message_id}
+        self._clock = clock
+        self._step = "parse"
+        self._step_began: float | None = clock.monotonic()
+        self._step_ms: dict[str, float] = {}
+
+    @property
+    def step(self) -> str:
+        return self._step
+
+    @step.setter
+    def step(self, name: str) -> None:
+        self._end_step()
+        self._step = name
+
+    def skip_step(self) -> None:
+        """There is nothing to do in the current one: its time is not counted."""
+        self._step_began = None
+
+    def _end_step(self) -> None:
+        now = self._clock.monotonic()
+        if self._step_began is not None:
+            self._step_ms[self._step] = (now - self._step_began) * 1000
+        self._step_began = now
 
     def record(self, **known: Any) -> None:
         self._known.update(known)
@@ -337,7 +362,8 @@ class _Progress:
         self.record(failed_step=self.step, error_code=code, error_message=message, error_details=dict(details or {}))
 
     def result(self, elapsed_s: float) -> ProcessingResult:
-        return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000))
+        self._end_step()
+        return ProcessingResult(**self._known, processing_time_ms=round(elapsed_s * 1000), step_ms=self._step_ms)
 
 
 def _message_id_of(raw_email: RawEmail) -> str:

@@ -106,6 +106,8 @@ class ProcessingResult:
     `hand_over_reasons`), or deliberately not answered (`skip_reason` says why). Otherwise
     `failed_step` names the step, `error_code` and `error_message` say what was wrong, and the mail stays unprocessed;
     `error_details` may hold `retryable` (another try can heal it) and `outage` (a service as a whole is down).
+    step_ms: milliseconds that each step took, by its name, the one that failed included. One with nothing to do is left
+    out.
     """
 
     success: bool
@@ -129,4 +131,5 @@ class ProcessingResult:
     error_message: str | None = None
     error_details: Mapping[str, Any] = field(default_factory=dict)
     processing_time_ms: int = 0
+    step_ms: Mapping[str, float] = field(default_factory=dict)
     triage: Triage | None = None

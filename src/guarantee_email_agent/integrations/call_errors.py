@@ -90,9 +90,9 @@ def service_error(name: str, tool: str, kind: ErrorKind) -> IntegrationError:
 
 
 def malformed_error(name: str, tool: str, problem: str) -> IntegrationError:
-    """problem: of the tool's answer, as a verb phrase. It is one of the `details`, too."""
+    """problem: of the tool's answer, as a verb phrase. It is one of the `details`, as is `tool`."""
     error = integration_error(name, MALFORMED, f"the answer of {tool} {problem}. Check the server's version")
-    error.details["problem"] = problem
+    error.details |= {"problem": problem, "tool": tool}
     return error
 
 

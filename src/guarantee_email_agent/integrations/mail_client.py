@@ -20,6 +20,7 @@ from guarantee_email_agent.integrations.ports import (
 )
 from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import IntegrationError
 
 _Answer = TypeVar("_Answer")
 
@@ -27,7 +28,8 @@ _Answer = TypeVar("_Answer")
 class MailClient:
     """A Mailbox. timeout_s: seconds for one call, beyond what the call itself is to wait.
 
-    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down.
+    Inbox and sending have a circuit each: the inbox may work while the SMTP server is down. An error of `send` has
+    `sending` among its `details`.
     read_only: nothing will be sent, stored or marked, so the server need not offer that.
     """
 
@@ -53,7 +55,11 @@ class MailClient:
         return await self._call(lambda mailbox: mailbox.is_waiting(mail_id, skip_seen))
 
     async def send(self, reply: Reply) -> Mapping[str, Any]:
-        return await self._call(lambda mailbox: mailbox.send(reply), self._sending_circuit)
+        try:
+            return await self._call(lambda mailbox: mailbox.send(reply), self._sending_circuit)
+        except IntegrationError as error:
+            error.details["sending"] = True
+            raise
 
     async def find_sent(self, message_id: str, wait_s: float = 0.0) -> SentState:
         return await self._call(lambda mailbox: mailbox.find_sent(message_id, wait_s))

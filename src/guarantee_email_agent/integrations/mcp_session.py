@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from guarantee_email_agent.integrations.call_errors import (
@@ -140,9 +140,11 @@ class McpSession:
         """The tool's structured content, else its text read as JSON.
 
         timeout_s: seconds for everything, a new start of the server included.
-        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares.
+        Raises IntegrationError: `{name}_timeout`, `{name}_unavailable`, `{name}_malformed`, or as the service declares;
+        its `details` name the `tool`.
         """
-        answer = await self._call(tool, arguments, timeout_s)
+        with _naming(tool):
+            answer = await self._call(tool, arguments, timeout_s)
         content = answer.structured
         if content is None:
             with suppress(ValueError, RecursionError):
@@ -154,7 +156,8 @@ class McpSession:
 
     async def call_for_text(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> str:
         """As `call`, for tools that answer in prose."""
-        return (await self._call(tool, arguments, timeout_s)).text
+        with _naming(tool):
+            return (await self._call(tool, arguments, timeout_s)).text
 
     async def close(self) -> None:
         """Stop the server: its input ends, it may finish what it does for some seconds. No call after that."""
@@ -306,3 +309,13 @@ class McpSession:
 
 def _describe_exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
+
+
+@contextmanager
+def _naming(tool: str) -> Iterator[None]:
+    """An error of the block says in its `details` which tool was called."""
+    try:
+        yield
+    except IntegrationError as error:
+        error.details.setdefault("tool", tool)
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any, Final
 
 from guarantee_email_agent.llm.port import ClosableModel, ModelClient
@@ -25,6 +26,8 @@ _AMBIGUOUS_ERRORS: Final = frozenset({"llm_bad_answer", "llm_timeout", "llm_unav
 
 class ModelWithFallback(ModelClient):
     """A LanguageModel in front of another one. `create` raises LLMError, and what `fallback` raises.
+
+    An answer of `fallback`, which gives a `Message`, says why in `fallback_reason`.
 
     Five errors of the service in a row open the circuit: for 60 s the model is not asked, then one call probes it.
     Meanwhile `fallback` answers; where there is none, every call is an error. `details["outage"]` of an error tells
@@ -65,7 +68,7 @@ class ModelWithFallback(ModelClient):
             self._falling_back = True
             logger.warning("The instructions' own templates answer until the model is back (%s)", problem.code)
             logger.debug("%s", problem.message)  # what the server said may be the customer's words
-        return await self._fallback.messages.create(**request)
+        return replace(await self._fallback.messages.create(**request), fallback_reason=problem)
 
     async def aclose(self) -> None:
         """Close the connections."""

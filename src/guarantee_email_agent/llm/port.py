@@ -79,6 +79,8 @@ class Message:
     role: Literal["assistant"] = "assistant"
     type: Literal["message"] = "message"
     stop_details: Any = None
+    fallback_reason: LLMError | None = None
+    """Why the model that was asked did not answer, and this one did."""
 
 
 class Messages(Protocol):

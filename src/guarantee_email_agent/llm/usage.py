@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL, LanguageModel, ModelClient, TokenUsage
 from guarantee_email_agent.utils.clock import counted_waits
+from guarantee_email_agent.utils.errors import AgentError
 
 # A pinned version: claude-sonnet-5-5-20260928, or …@20260928 as Google Cloud writes it.
 _VERSION: Final = re.compile(r"[-@]\d{8}$")
@@ -114,6 +115,8 @@ class MeteredModel(ModelClient):
         """None once an answer came from a model without a known price."""
         self.offline_calls = 0
         """Answers by the instructions' own templates."""
+        self.fallback_reason: AgentError | None = None
+        """Why the templates answered last; None where the model did, or nobody says."""
         self._waited_s = 0.0
 
     @property
@@ -140,6 +143,7 @@ class MeteredModel(ModelClient):
         self.usage += usage
         if (name := model_of(answer, request["model"])) == OFFLINE_MODEL:  # the templates cost nothing
             self.offline_calls += 1
+            self.fallback_reason = getattr(answer, "fallback_reason", None)
         else:
             cost = cost_usd(name, usage)
             self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost

@@ -1,0 +1,137 @@
+"""Which services count as down, by what mails came to and what answered."""
+
+from __future__ import annotations
+
+from mailbox_in_memory import integration_error
+
+from guarantee_email_agent.agent.outages import (
+    INBOX,
+    LEDGER,
+    MAILS,
+    MODEL,
+    SAME_OUTAGE_S,
+    SENDING,
+    TICKETING,
+    WARRANTY_SYSTEM,
+    CurrentOutages,
+)
+from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.utils.errors import LLMError
+
+
+class Desk:
+    """What is down, on a clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+        addresses = {MAILS: "imap.example.com:993", SENDING: "smtp.example.com:465", "orders": "orders.csv"}
+        self.outages = CurrentOutages(addresses, lambda: self.now)
+
+    def fail(self, code: str, mail_id: str | None = None, **details: object) -> None:
+        error = integration_error(code)
+        error.details |= details
+        self.outages.failed(error, mail_id)
+
+    def down(self) -> list[tuple[str, str]]:
+        return [(outage.service, outage.code) for outage in self.outages.current]
+
+
+def test_an_outage_says_what_where_why_and_since_when() -> None:
+    desk = Desk()
+    desk.fail("mail_unavailable", "first", sending=True, tool="send_email")
+    (outage,) = desk.outages.current
+    assert (outage.service, outage.address, outage.tool) == ("mail", "smtp.example.com:465", "send_email")
+    assert outage.reason == "cannot be reached, or refuses to work"
+    assert outage.since == desk.now
+
+
+def test_a_look_up_is_a_service_by_its_own_name() -> None:
+    desk = Desk()
+    desk.fail("orders_timeout", "first")
+    desk.fail("warranty_api_timeout", "second")
+    assert desk.down() == [("orders", "orders_timeout"), (WARRANTY_SYSTEM, "warranty_api_timeout")]
+
+
+def test_the_words_of_a_service_are_not_repeated() -> None:
+    desk = Desk()
+    desk.outages.failed(LLMError("HTTP 500: my name is Eve", "llm_unavailable"), "first")
+    desk.outages.failed(LedgerError("the login of postgres at db", "ledger_auth"), "first")
+    assert "Eve" not in repr(desk.outages.current)
+    assert "postgres" not in repr(desk.outages.current)
+
+
+def test_it_is_over_once_the_service_did_its_part_for_another_mail() -> None:
+    desk = Desk()
+    desk.fail("warranty_api_unavailable", "first")
+    desk.outages.finished("second")
+    assert desk.down()
+    desk.outages.answered((WARRANTY_SYSTEM,))
+    assert desk.down() == []
+
+
+def test_it_is_over_once_a_mail_that_waited_for_it_came_to_an_end() -> None:
+    desk = Desk()
+    desk.fail("ticketing_unavailable", "first")
+    desk.fail("ticketing_unavailable", "second")
+    desk.outages.finished("second")
+    assert desk.down() == []
+
+
+def test_an_answer_by_template_does_not_bring_the_model_back() -> None:
+    desk = Desk()
+    desk.fail("llm_unreachable", "first")
+    desk.outages.finished("first", without=(MODEL,))
+    assert desk.down()
+    desk.outages.answered((MODEL,))
+    assert desk.down() == []
+
+
+def test_nobody_knows_of_a_service_that_no_mail_waits_for() -> None:
+    desk = Desk()
+    desk.fail("warranty_api_unavailable", "first")
+    desk.fail("mail_unavailable", step="list")
+    desk.outages.keep_waiting({"second"})
+    assert desk.down() == [("mail", "mail_unavailable")]
+
+
+def test_a_list_of_the_inbox_does_not_prove_that_replies_can_be_sent_or_mails_marked() -> None:
+    desk = Desk()
+    desk.fail("mail_unavailable", "first", sending=True)
+    desk.fail("mail_unavailable", "first")
+    desk.fail("ledger_disk_full", "first")
+    desk.outages.answered((INBOX,))
+    assert len(desk.down()) == 3
+    desk.outages.answered((MAILS, LEDGER))
+    assert [outage.address for outage in desk.outages.current] == ["smtp.example.com:465"]
+
+
+def test_two_services_may_be_down_at_once_and_one_comes_back() -> None:
+    desk = Desk()
+    desk.fail("warranty_api_unavailable", "first")
+    desk.now += 1
+    desk.fail("ticketing_timeout", "second")
+    desk.outages.answered((WARRANTY_SYSTEM,))
+    assert desk.down() == [(TICKETING, "ticketing_timeout")]
+
+
+def test_one_that_flaps_has_been_down_since_the_beginning() -> None:
+    desk = Desk()
+    began = desk.now
+    for _ in range(5):
+        desk.fail("warranty_api_unavailable", "first")
+        desk.outages.answered((WARRANTY_SYSTEM,))
+        desk.now += SAME_OUTAGE_S - 1
+    desk.fail("warranty_api_unavailable", "first")
+    assert [outage.since for outage in desk.outages.current] == [began]
+    desk.outages.answered((WARRANTY_SYSTEM,))
+    desk.now += SAME_OUTAGE_S + 1
+    desk.fail("warranty_api_unavailable", "first")
+    assert [outage.since for outage in desk.outages.current] == [desk.now]
+
+
+def test_an_open_circuit_keeps_the_reason_that_opened_it() -> None:
+    desk = Desk()
+    desk.fail("ticketing_auth", "first", tool="create_ticket")
+    desk.fail("ticketing_circuit_open", "first")
+    (outage,) = desk.outages.current
+    assert (outage.code, outage.tool) == ("ticketing_auth", "create_ticket")
