@@ -279,6 +279,24 @@ class TestObservers:
         assert inbox.observer.down == [["warranty_api_unavailable"]] * 2 + [[]]
         assert [str(result.error) for result in inbox.observer.results[:2]] == ["warranty_api_unavailable"] * 2
 
+    def test_see_that_the_day_has_cost_what_it_may(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first", "second")
+        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
+        ledger.add_model_cost(1.5)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"handed_over": 2}
+        assert inbox.observer.down[-1] == ["llm_cost_limit"]
+
+    def test_one_that_fails_keeps_no_mail_from_being_answered(
+        self, ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.observer.down = inbox.observer.lists = inbox.observer.results = None  # type: ignore[assignment]
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 1}
+        assert "ERROR" in caplog.text
+        assert "Observer failed: unexpected AttributeError" in caplog.text
+
     def test_see_an_inbox_that_cannot_be_listed(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("guarantee_email_agent.agent.daemon.OUTAGE_BACKOFF", Backoff(0.05))
         inbox = Inbox(ledger, "first")

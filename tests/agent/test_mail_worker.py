@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from guarantee_email_agent.email.parsing.parse import parse_email
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Claim, Ledger, open_ledger
+from guarantee_email_agent.utils.logging import configure_logging
 
 MINUTE = 60.0
 
@@ -144,7 +146,8 @@ class TestRepeatedWork:
     def test_a_proof_that_cannot_be_had_has_nothing_sent_again(self, agent: AgentInMemory) -> None:
         agent.mailbox.errors["send"] = [integration_error("mail_unavailable", uncertain=True, outage=True)]
         agent.mailbox.errors["find_sent"] = [integration_error("mail_unavailable", retryable=True, outage=True)]
-        assert agent.work().disposition == "outage"
+        result = agent.work()
+        assert (result.disposition, len(result.mail_key)) == ("outage", 32)
         assert agent.rows() == [("sending", None, 0, "mail_unavailable")]
 
     def test_a_mail_that_breaks_the_parser_counts_its_tries(
@@ -434,3 +437,37 @@ class TestPeople:
         assert agent.work().disposition == "gone"
         assert (agent.mailbox.sent, agent.mailbox.marks) == ([], {})
         assert "dealt with by somebody else meanwhile; its ticket TICKET-000001 is open" in caplog.text
+
+
+class TestLogFields:
+    """What a collector of JSON lines gets without taking messages apart."""
+
+    @pytest.fixture
+    def lines(self, tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
+        file = tmp_path / "agent.log"
+        configure_logging("INFO", "ERROR", file, as_json=True)
+        return lambda: [json.loads(line) for line in file.read_text().splitlines()]
+
+    def test_an_answer_has_key_outcome_scenario_duration_tokens_and_cost(
+        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        result = agent.work()
+        line = lines()[-1]
+        assert (line["mail"], line["mail_key"], line["outcome"]) == ("first", result.mail_key, "answered")
+        assert (line["scenario"], line["tokens"], line["cost_usd"]) == ("valid-warranty", 0, 0.0)
+        assert isinstance(line["duration_ms"], int)
+
+    def test_a_mail_without_an_outcome_says_why(
+        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        agent.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)]
+        agent.work()
+        line = lines()[-1]
+        assert (line["outcome"], line["code"], line["mail"]) == ("outage", "warranty_api_unavailable", "first")
+
+    def test_an_observed_mail_is_no_answered_one(
+        self, agent: AgentInMemory, lines: Callable[[], list[dict[str, Any]]]
+    ) -> None:
+        agent.configure_policy("observe")
+        agent.work()
+        assert lines()[-1]["outcome"] == "observed"

@@ -90,8 +90,12 @@ def test_nobody_knows_of_a_service_that_no_mail_waits_for() -> None:
     desk = Desk()
     desk.fail("warranty_api_unavailable", "first")
     desk.fail("mail_unavailable", step="list")
+    (outage, _) = desk.outages.current
     desk.outages.keep_waiting({"second"})
     assert desk.down() == [("mail", "mail_unavailable")]
+    assert not desk.outages.is_proved_back(outage)
+    desk.outages.answered((WARRANTY_SYSTEM,))
+    assert desk.outages.is_proved_back(outage)
 
 
 def test_a_list_of_the_inbox_does_not_prove_that_replies_can_be_sent_or_mails_marked() -> None:

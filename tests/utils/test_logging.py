@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -8,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from guarantee_email_agent.utils.errors import ConfigurationError
-from guarantee_email_agent.utils.logging import ROOT, configure_logging, reopen_log_files
+from guarantee_email_agent.utils.logging import (
+    ROOT,
+    add_log_fields,
+    configure_logging,
+    log_fields,
+    reopen_log_files,
+)
 
 logger = logging.getLogger(f"{ROOT}.somewhere")
 
@@ -54,6 +61,35 @@ def test_a_traceback_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None
     written = capsys.readouterr().err.splitlines()
     assert written[1] == "Traceback (most recent call last):"
     assert written[-1] == "ZeroDivisionError"
+
+
+def test_json_has_the_fields_of_the_block_and_of_the_call(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(as_json=True)
+    with log_fields():
+        add_log_fields(mail_key="a1", level="forged")
+        with log_fields():
+            add_log_fields(scenario="inner")
+            logger.warning("Inner")
+        logger.warning("Outer", extra={"fields": {"outcome": "answered", "cost_usd": None}})
+    add_log_fields(mail_key="nobody's")
+    logger.warning("Outside")
+    inner, outer, outside = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (inner["scenario"], "mail_key" in inner) == ("inner", False)
+    assert (outer["mail_key"], outer["outcome"], outer["cost_usd"]) == ("a1", "answered", None)
+    assert outer["level"] == "WARNING"
+    assert set(outside) == {"time", "level", "message", "logger"}
+
+
+def test_fields_are_those_of_threads_that_the_block_starts_too(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up(as_json=True)
+
+    async def elsewhere() -> None:
+        with log_fields():
+            add_log_fields(mail_key="a1")
+            await asyncio.to_thread(logger.warning, "In a thread")
+
+    asyncio.run(elsewhere())
+    assert json.loads(capsys.readouterr().err)["mail_key"] == "a1"
 
 
 def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:

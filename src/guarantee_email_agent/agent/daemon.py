@@ -40,6 +40,8 @@ OUTAGE_BACKOFF: Final = Backoff(2.0, longest_s=60.0)
 MAX_OUTAGES: Final = 5
 """Outages in a row after which a drain gives up."""
 
+_OUTCOMES: Final = (*get_args(MailMark), "observed")
+
 SHUTDOWN_TIMEOUT_S: Final = 60.0
 """Seconds that mails in progress have to finish."""
 
@@ -69,7 +71,6 @@ class Daemon:
         self._clock, self._stop, self._observers = clock, stop, observers
         self._answer_since = answer_since
         self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
-        self._poll_s = worker.settings.poll_interval_s
         self._draining = False
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._not_before: dict[str, float] = {}
@@ -77,6 +78,11 @@ class Daemon:
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = False
+
+    def use(self, worker: MailWorker, answer_since: float | None = None) -> None:
+        """Have another worker do the mails that are started from now on. answer_since: None to keep what it was."""
+        self.worker = worker
+        self._answer_since = self._answer_since if answer_since is None else answer_since
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -197,8 +203,7 @@ class Daemon:
             counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
             count += max(0, counts.get("unprocessed", 0) - len(entries))
         oldest = min((entry.received for entry in waiting if entry.received), default=None)
-        for observer in self._observers:
-            observer.inbox_listed(count, oldest)
+        self._tell(lambda observer: observer.inbox_listed(count, oldest))
         before = self.outages.current
         self.outages.answered((INBOX, LEDGER_LIST))
         self.outages.keep_waiting(self.unfinished)
@@ -216,12 +221,11 @@ class Daemon:
         before = self.outages.current
         self.outages.answered(result.answered_by)
         error = result.error
-        if result.disposition in get_args(MailMark):
+        if result.disposition in _OUTCOMES:
             by_template = error is not None and error.code.startswith(MODEL)
             self.outages.finished(entry.id, without=(MODEL,) if by_template else ())
             self.outages.answered((MAILS, LEDGER))
-        for observer in self._observers:
-            observer.mail_worked(entry, result)
+        self._tell(lambda observer: observer.mail_worked(entry, result))
         if error is not None and (result.disposition == "outage" or error.details.get("outage")):
             self.outages.failed(error, entry.id if result.disposition == "outage" else None)
             self._tell_of_outages()
@@ -231,8 +235,17 @@ class Daemon:
     def _tell_of_outages(self, before: Sequence[Outage] | None = None) -> None:
         """before: nothing is told where it is so still."""
         if before is None or before != self.outages.current:
-            for observer in self._observers:
-                observer.outages_changed(self.outages.current)
+            outages = self.outages.current
+            self._tell(lambda observer: observer.outages_changed(outages))
+
+    def _tell(self, of: Callable[[DaemonObserver], None]) -> None:
+        for observer in self._observers:
+            try:
+                of(observer)
+            except Exception as error:
+                # Whoever looks on must not keep a mail from being answered.
+                logger.error("%s failed: unexpected %s", type(observer).__name__, type(error).__name__)
+                logger.debug("Unexpected failure", exc_info=True)
 
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
@@ -295,7 +308,8 @@ class Daemon:
                 pause_s = OUTAGE_BACKOFF.delay_s(self._failures)
                 self._paused_until = now + pause_s
                 self._not_before[entry.id] += pause_s
-                logger.warning("A service is down; next try in %d s", pause_s)
+                what = f" ({result.error.code})" if result.error is not None else ""
+                logger.warning("A service is down%s; next try in %d s", what, pause_s)
         elif result.disposition not in ("busy", "waiting"):
             self._failures, self._paused_until = 0, 0.0
             self._finished_ids.add(entry.id)
@@ -306,14 +320,16 @@ class Daemon:
         """Until the inbox may hold something new, a mail in progress is done, or one may be tried again."""
         due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
         done = [_first_completed(self._tasks.values())] if self._tasks else []
-        await self._wait(self._wait_for_mail(), *done, timeout_s=max(0.1, min(self._poll_s, due_s)))
+        await self._wait(
+            self._wait_for_mail(), *done, timeout_s=max(0.1, min(self.worker.settings.poll_interval_s, due_s))
+        )
 
     async def _wait_for_mail(self) -> None:
         try:
-            await self.worker.mailbox.wait_for_mail(min(self._poll_s, MAX_WAIT_S))
+            await self.worker.mailbox.wait_for_mail(min(self.worker.settings.poll_interval_s, MAX_WAIT_S))
         except AgentError as error:
             logger.debug("Waiting for mail failed: %s", error.message)
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(self.worker.settings.poll_interval_s)
 
     async def _finish_tasks(self) -> None:
         """Let the mails in progress finish; what takes too long is cancelled, and found again by the ledger."""

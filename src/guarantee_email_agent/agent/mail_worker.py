@@ -14,6 +14,7 @@ from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedM
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.outages import answered_by
 from guarantee_email_agent.agent.outbox import NOT_WAITING, LedgerHistory, MailInQueue, OutboxMailbox, OutboxTicketing
+from guarantee_email_agent.agent.outcome_log import log_processed, outcome_fields
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine
 from guarantee_email_agent.config.settings import AgentSettings
 from guarantee_email_agent.email.identity import content_identity, mail_identity
@@ -24,10 +25,10 @@ from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.integrations.ports import DraftState, InboxEntry, Mailbox, MailMark, Outcome, SentState
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
-from guarantee_email_agent.ledger.tables import BY_TEMPLATE
 from guarantee_email_agent.llm.usage import MeteredModel
 from guarantee_email_agent.utils.clock import counted_waits
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError, ProcessingError
+from guarantee_email_agent.utils.logging import add_log_fields, log_fields
 from guarantee_email_agent.utils.retry import Backoff
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class WorkResult:
     """What came of one mail, and what it took.
 
     retry_s: seconds until a mail without an outcome may be tried again. reason: a code or a scenario. mail_key: that of
-    the ledger; empty where it was not read. scenario: empty where it came to none. duration_ms: from its id to its
+    the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
     none. answered_by: the services that did their part for it, as `agent.outages` names them.
@@ -107,6 +108,11 @@ class MailWorker:
 
         listed_at: the ledger's time just before the list was asked for in which the mail stood.
         """
+        with log_fields():
+            add_log_fields(mail=entry.id)
+            return await self._work_or_fail(entry, listed_at)
+
+    async def _work_or_fail(self, entry: InboxEntry, listed_at: float) -> WorkResult:
         clock = self.processor.clock
         began = clock.monotonic()
         try:
@@ -119,9 +125,10 @@ class MailWorker:
                 logger.info("Email %s is no longer in the inbox", entry.id)
                 result = WorkResult("gone")
             else:
-                logger.warning("Email %s is left unprocessed: %s", entry.id, error.code)
+                fields = outcome_fields("outage", error.code)
+                logger.warning("Email %s is left unprocessed: %s", entry.id, error.code, extra=fields)
                 logger.debug("%s", error.message)
-                result = WorkResult("outage", error=error)
+                result = WorkResult("outage", error=error, mail_key=str(error.details.get("mail_key", "")))
         return replace(result, duration_ms=round((clock.monotonic() - began) * 1000))
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> WorkResult:
@@ -145,8 +152,12 @@ class MailWorker:
             )
             if not isinstance(claim, Claim):  # the same mail came twice, or another agent was faster
                 return replace(await self._resume(entry, location_key, claim, listed_at), mail_key=key)
+            add_log_fields(mail_key=key)
             try:
                 return replace(await self._work_on_claim(entry, claim, mail), mail_key=key)
+            except AgentError as error:
+                error.details["mail_key"] = key
+                raise
             except asyncio.CancelledError:
                 # Not counted, since the agent was stopped; not retried at once, since a reply may be on its way.
                 with suppress(AgentError):
@@ -187,7 +198,8 @@ class MailWorker:
             return WorkResult("busy")
         if state.outcome == "observed" or self._observes:
             return WorkResult("observed", reason=state.reason)
-        logger.info("Email %s was finished before: %s", entry.id, state.outcome)
+        add_log_fields(mail_key=state.mail_key)
+        logger.info("Email %s was finished before: %s", entry.id, state.outcome, extra=outcome_fields(state.outcome))
         await self._mark(entry, location_key, state.outcome)
         return WorkResult(state.outcome)
 
@@ -223,7 +235,9 @@ class MailWorker:
         if isinstance(mail, AgentError):
             if mail.code != _TOO_LARGE:
                 return await self._retry_later(entry, claim, "in step read", mail, counts=True)
-            logger.error("Email %s has %d bytes, too many to be read; it is left for a person", entry.id, entry.size)
+            fields = outcome_fields("quarantined", _TOO_LARGE)
+            told = "Email %s has %d bytes, too many to be read; it is left for a person"
+            logger.error(told, entry.id, entry.size, extra=fields)
             return await self._finish(entry, claim, "quarantined", _TOO_LARGE)
         if claim.attempts > self.settings.max_attempts:
             return await self._quarantine(entry, claim, claim.reason or "crash")
@@ -246,6 +260,7 @@ class MailWorker:
                     "Email %s may or may not have been answered, and nobody can tell. Look for its reply, then answer "
                     "it by hand or take its mark away",
                     entry.id,
+                    extra=outcome_fields("unknown", "no_proof"),
                 )
                 return await self._finish(entry, claim, "unknown", "no_proof")
             if proof == "not_sent":
@@ -253,8 +268,9 @@ class MailWorker:
                 return None
         elif claim.previous != "sent":
             return None
-        logger.info("Email %s was %s before the agent stopped", entry.id, "drafted" if is_draft else "answered")
-        return await self._finish(entry, claim, "drafted" if is_draft else "answered", "proved")
+        outcome: MailMark = "drafted" if is_draft else "answered"
+        logger.info("Email %s was %s before the agent stopped", entry.id, outcome, extra=outcome_fields(outcome))
+        return await self._finish(entry, claim, outcome, "proved")
 
     async def _process(self, entry: InboxEntry, claim: Claim, mail: Email | bytes) -> WorkResult:
         live = self.processor.llm
@@ -279,6 +295,12 @@ class MailWorker:
                 is_slow = held_back.seconds < budget_s / 2
                 error = ProcessingError("The time for one mail is over", _OVER_BUDGET if is_slow else _HELD_BACK)
                 return await self._retry_later(entry, claim, f"after {budget_s:g} s", error, counts=is_slow)
+        add_log_fields(
+            scenario=processed.scenario_used,
+            duration_ms=processed.processing_time_ms,
+            tokens=model.usage.total,
+            cost_usd=model.cost_usd,
+        )
         result = await self._conclude(entry, claim, processed, model)
         return replace(
             result,
@@ -299,7 +321,8 @@ class MailWorker:
             logger.info("Email %s took %d tokens in %d calls (%s)", entry.id, model.usage.total, model.calls, cost)
         if result.success:
             by_template = self.has_live_model and model.offline_calls > 0
-            finished = await self._finish_processed(entry, claim, result, by_template=by_template)
+            outcome, code = log_processed(entry.id, result, observes=self._observes, by_template=by_template)
+            finished = await self._finish(entry, claim, outcome, code)
             return replace(finished, error=model.fallback_reason) if by_template else finished
         logger.debug("%s", result.error_message)
         code, step = str(result.error_code), str(result.failed_step)
@@ -307,7 +330,8 @@ class MailWorker:
         if code == "ledger_lease_lost":
             raise LeaseLostError(str(result.error_message), code)
         if code == OVER_COST_LIMIT:
-            logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id)
+            fields = outcome_fields("handed_over", code)
+            logger.warning("Email %s handed over: llm.max_cost_per_day is reached", entry.id, extra=fields)
             error.details["outage"] = True
             return replace(await self._finish(entry, claim, "handed_over", code), error=error)
         if code == NOT_WAITING:
@@ -319,26 +343,6 @@ class MailWorker:
         outage = step == "instructions" or result.error_details.get("outage")
         return await self._retry_later(entry, claim, f"in step {step}", error, counts=not outage)
 
-    async def _finish_processed(
-        self, entry: InboxEntry, claim: Claim, result: ProcessingResult, *, by_template: bool
-    ) -> WorkResult:
-        took_ms, would_be = result.processing_time_ms, "would be " if self._observes else ""
-        scenario = str(result.scenario_used)
-        if result.hand_over_reasons:
-            reasons = ", ".join(result.hand_over_reasons)
-            logger.info("Email %shanded over: %s (%s) in %d ms", would_be, entry.id, reasons, took_ms)
-            return await self._finish(entry, claim, "handed_over", result.hand_over_reasons[0])
-        if result.skip_reason:
-            logger.info("Email %snot answered: %s (%s) in %d ms", would_be, entry.id, result.skip_reason, took_ms)
-            return await self._finish(entry, claim, "not_answered", "no_reply")
-        told, code = (f"{scenario}, by template", f"{scenario}{BY_TEMPLATE}") if by_template else (scenario, scenario)
-        if result.drafted:
-            logger.info("Reply drafted: %s (%s) in %d ms", entry.id, told, took_ms)
-            return await self._finish(entry, claim, "drafted", code)
-        ticket = f", ticket {result.ticket_id}" if result.ticket_id else ", a ticket" if result.ticket_fields else ""
-        logger.info("Email %sanswered: %s (%s%s) in %d ms", would_be, entry.id, told, ticket, took_ms)
-        return await self._finish(entry, claim, "answered", code)
-
     async def _retry_later(
         self, entry: InboxEntry, claim: Claim, where: str, error: AgentError, *, counts: bool
     ) -> WorkResult:
@@ -347,7 +351,8 @@ class MailWorker:
         if counts and claim.attempts >= self.settings.max_attempts:
             return replace(await self._quarantine(entry, claim, code), error=error)
         attempts = f"try {claim.attempts} of {self.settings.max_attempts}" if counts else "no fault of the mail"
-        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts)
+        fields = outcome_fields("failed" if counts else "outage", code)
+        logger.warning("Email %s is left unprocessed %s: %s (%s)", entry.id, where, code, attempts, extra=fields)
         retry_s = _retry_s(claim.attempts, code) if counts else 0.0
         return replace(await self._release(claim, code, retry_s, counts=counts), error=error)
 
@@ -371,7 +376,8 @@ class MailWorker:
                 raise
             # Its reply may have been sent: the next try looks for proof first.
             return await self._release(claim, code, _retry_s(claim.attempts, code), counts=True)
-        logger.error("Email %s failed %d times (%s); it is left for a person", entry.id, claim.attempts, code)
+        told = "Email %s failed %d times (%s); it is left for a person"
+        logger.error(told, entry.id, claim.attempts, code, extra=outcome_fields("quarantined", code))
         await self._mark(entry, claim.location_key, "quarantined")
         return WorkResult("quarantined", reason=code)
 

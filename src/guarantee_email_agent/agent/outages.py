@@ -80,11 +80,12 @@ class Outage:
 
 @dataclass(slots=True)
 class _Part:
-    """A part of a service that works or fails by itself. ended_at: 0 while it is down."""
+    """A part of a service that works or fails by itself. ended_at: 0 while it is down. answered: which ended it."""
 
     outage: Outage
     waiting: set[str] = field(default_factory=set)
     ended_at: float = 0.0
+    answered: bool = False
 
 
 class CurrentOutages:
@@ -107,6 +108,12 @@ class CurrentOutages:
         """One for each part of a service that is down, the longest first."""
         down = (part.outage for part in self._parts.values() if not part.ended_at)
         return tuple(sorted(down, key=lambda outage: outage.since))
+
+    def is_proved_back(self, outage: Outage) -> bool:
+        """Whether the service has answered; else only nobody waits for it any more."""
+        place = outage.service, outage.address
+        parts = (part for part in self._parts.values() if (part.outage.service, part.outage.address) == place)
+        return any(part.answered for part in parts)
 
     def failed(self, error: AgentError, mail_id: str | None = None) -> None:
         """error: an outage; its `details` may name a `step` (`list`: of the inbox), a `tool`, and `sending`.
@@ -131,6 +138,7 @@ class CurrentOutages:
         else:
             tool = outage.tool or part.outage.tool
             part.outage, part.ended_at = replace(outage, tool=tool, since=part.outage.since), 0.0
+        part.answered = False
         if mail_id is None:
             part.waiting.clear()
         else:
@@ -140,6 +148,7 @@ class CurrentOutages:
         """These services, or parts of one, have just done their part."""
         for name in parts:
             if (part := self._parts.get(name)) is not None:
+                part.answered = True
                 self._end(part)
 
     def finished(self, mail_id: str, *, without: Collection[str] = ()) -> None:
@@ -180,4 +189,4 @@ def answered_by(result: ProcessingResult, live_model: MeteredModel | None) -> fr
 
 def _reason(code: str, service: str) -> str:
     end = code.removeprefix(f"{service}_")
-    return _REASONS.get(end, f"fails ({code})")
+    return _REASONS.get(end, "fails")

@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from guarantee_email_agent.agent import settings_in_use
 from guarantee_email_agent.agent.cost_limit import check_price
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox, known_identity_key
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
-from guarantee_email_agent.agent.startup import connection_problem, mailbox_name, require_owner
+from guarantee_email_agent.agent.startup import connection_problem, require_owner
+from guarantee_email_agent.agent.worker_setup import mailbox_name
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
@@ -143,6 +145,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         if config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
                 require_owner(await mail.find_owner(), await asyncio.to_thread(ledger.id) if ledger else "a new one")
+        if ledger is not None:
+            with report.checking("Changes"):
+                await asyncio.to_thread(_report_changes, config, ledger, key, report)
         if inbox and isinstance(mail, MailClient):
             await _count_inbox(mail, config, ledger, key, report)
     finally:
@@ -155,6 +160,22 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         )
         if ledger is not None:
             ledger.close()
+
+
+def _report_changes(config: Config, ledger: Ledger, key: bytes, report: _Report) -> None:
+    """What differs from what the last start, or reload, of an agent on this mailbox took."""
+    loaded = ledger.loaded_settings(key_of_mailbox(mailbox_name(config), key))
+    if loaded is None:
+        return
+    at = datetime.fromtimestamp(loaded.at).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    names = settings_in_use.differences(loaded.digests, settings_in_use.digests(config, key))
+    if not names:
+        report.passed("Changes", f"none since an agent loaded everything, {at}")
+    restart = [name for name in names if settings_in_use.is_setting(name) and settings_in_use.needs_restart(name)]
+    if reloaded := [name for name in names if name not in restart]:
+        report.weak("Changes", f"since {at}, for SIGHUP or a restart to take over: {', '.join(reloaded)}")
+    if restart:
+        report.weak("Changes", f"since {at}, for a restart to take over: {', '.join(restart)}")
 
 
 def _report_policy(config: Config, report: _Report) -> None:

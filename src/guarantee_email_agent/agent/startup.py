@@ -7,31 +7,29 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 
-from guarantee_email_agent.agent.cost_limit import check_price
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
-from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.observer import DaemonObserver
-from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.agent.outage_log import OutageLog
+from guarantee_email_agent.agent.outages import CurrentOutages
+from guarantee_email_agent.agent.reload import SettingsReload
+from guarantee_email_agent.agent.service_addresses import service_addresses
+from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
-from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
-from guarantee_email_agent.email.processor import EmailProcessor
-from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
+from guarantee_email_agent.email.processor_models import AnswerPolicy
 from guarantee_email_agent.instructions.look_up import WARRANTY, LookUp
-from guarantee_email_agent.integrations.look_ups import instruction_files, lexicon_files
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
-from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
-from guarantee_email_agent.llm.port import LanguageModel
-from guarantee_email_agent.llm.provider import language_model
-from guarantee_email_agent.utils.clock import Clock, SystemClock
+from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
     EXIT_SUCCESS,
@@ -55,17 +53,29 @@ MODE_NOTES: Final[Mapping[Mode, str]] = {
 }
 
 
-def run_agent(config: Config, *, once: bool, take_over: bool = False) -> int:
-    """The exit code. take_over: serve the mailbox also where another ledger did.
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """once: drain the inbox, then exit. take_over: serve the mailbox also where another ledger did.
 
-    Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting.
+    load: reads the configuration anew. set_up_logging: as its section `logging` says. hung_up: whether SIGHUP came
+    before the event loop did.
     """
+
+    load: Callable[[], Config]
+    set_up_logging: Callable[[Config], None]
+    hung_up: Callable[[], bool] = bool
+    once: bool = False
+    take_over: bool = False
+
+
+def run_agent(config: Config, options: RunOptions) -> int:
+    """The exit code. Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting."""
     _forbid_core_files()
-    return asyncio.run(_run(config, once, take_over))
+    return asyncio.run(_run(config, options))
 
 
-async def _run(config: Config, once: bool, take_over: bool) -> int:
-    stop, started = asyncio.Event(), asyncio.Event()
+async def _run(config: Config, options: RunOptions) -> int:
+    stop, started, hung_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
 
     def on_sigterm() -> None:
@@ -75,15 +85,57 @@ async def _run(config: Config, once: bool, take_over: bool) -> int:
             main_task.cancel()
 
     loop.add_signal_handler(signal.SIGTERM, on_sigterm)
-    loop.add_signal_handler(signal.SIGHUP, reopen_log_files)
+
+    def on_sighup() -> None:
+        reopen_log_files()
+        hung_up.set()
+
+    # Not the loop's own handler: once that is gone, a late SIGHUP would kill the process.
+    signal.signal(signal.SIGHUP, partial(_call_in_loop, loop, on_sighup))
+    if options.hung_up():
+        hung_up.set()
+    outage_log = OutageLog()
     try:
-        async with open_daemon(config, stop, take_over=take_over) as (daemon, _):
+        async with open_daemon(config, stop, (outage_log,), take_over=options.take_over) as (daemon, services):
             started.set()
-            return await _watch(daemon, once)
+            settings = SettingsReload(config, daemon, services, options.load, options.set_up_logging)
+            outage_log.templates = lambda: settings.config.llm.when_down == "template"
+            outage_log.is_proved_back = daemon.outages.is_proved_back
+            await settings.note()
+            async with _in_background(_take_over_changes(settings, hung_up, stop)):
+                code = await _watch(daemon, options.once)
+            outage_log.stopped(once=options.once)
+            return code
     except asyncio.CancelledError:
         if stop.is_set() and not started.is_set():
             return EXIT_SUCCESS
         raise
+
+
+def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], *_signal: object) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(callback)
+
+
+async def _take_over_changes(settings: SettingsReload, hung_up: asyncio.Event, stop: asyncio.Event) -> None:
+    """Until it is cancelled. SIGHUPs that come while one is dealt with are dealt with together after it."""
+    async with aclosing(settings), _in_background(settings.watch_instructions()):
+        while True:
+            await hung_up.wait()
+            hung_up.clear()
+            if not stop.is_set():
+                await settings.reload()
+
+
+@asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Beside the block, and cancelled at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _watch(daemon: Daemon, once: bool) -> int:
@@ -133,17 +185,16 @@ async def open_daemon(
     each service that cannot be reached.
     """
     clock = SystemClock()
-    instructions = instruction_files(config).load()
+    instructions = checked_instructions(config)
     async with AsyncExitStack() as stack:
-        lexicon = lexicon_files(config)
-        model = language_model(config, clock, InstructionInterpreter(lexicon.load))
+        model = create_model(config, clock, instructions)
         stack.push_async_callback(model.aclose)
         key = identity_key(config)
         services = create_services(config, clock, os.environ, key)
         ledger = await asyncio.to_thread(open_ledger, config.secrets.ledger_url or config.agent.ledger, key=key)
         stack.callback(ledger.close)
         stack.push_async_callback(services.close)
-        await _test_connections(services, AnswerPolicy.of(config), instructions.look_ups)
+        await _test_connections(services, AnswerPolicy.of(config), instructions.load().look_ups)
         ledger_id = await asyncio.to_thread(ledger.id)
 
         async def require_ours() -> None:
@@ -152,10 +203,11 @@ async def open_daemon(
         answers = config.agent.mode != "observe"  # an observer may look at anybody's mailbox
         if answers:
             await _claim_mailbox(services.mail, ledger_id, take_over=take_over)
-        worker = _create_worker(config, services, model, ledger, key, clock)
+        worker = create_worker(config, services, model, ledger, key, clock, instructions)
         first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
         since = answer_since(config.agent, first_start)
-        yield Daemon(worker, clock, stop, observers, since, require_ours if answers else None), services
+        outages = CurrentOutages(service_addresses(config))
+        yield Daemon(worker, clock, stop, observers, since, require_ours if answers else None, outages), services
 
 
 async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:
@@ -205,57 +257,6 @@ async def connection_problem(test: Awaitable[bool]) -> AgentError | None:
     except AgentError as error:
         return error
     return None
-
-
-def _create_worker(
-    config: Config, services: Services, model: LanguageModel, ledger: Ledger, key: bytes, clock: Clock
-) -> MailWorker:
-    """Raises ConfigurationError for limits that contradict each other."""
-    copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
-    needed_s = config.agent.mail_budget_s + copy_wait_s
-    if config.agent.lease_s <= needed_s:
-        raise ConfigurationError(
-            f"agent.lease_s is {config.agent.lease_s:g}, but one mail may take {needed_s:g} s (agent.mail_budget_s and "
-            "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
-            "config_invalid_value",
-        )
-    check_price(config.llm)
-    address = config.mailbox.from_address
-    processor = EmailProcessor(
-        mail=services.mail,
-        warranty=services.warranty,
-        ticketing=services.ticketing,
-        look_ups=services.look_ups,
-        llm=model,
-        instructions=instruction_files(config),
-        model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
-        clock=clock,
-        policy=AnswerPolicy.of(config),
-        identity_key=key,
-        reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
-    )
-    name = mailbox_name(config)
-    return MailWorker(
-        services.mail,
-        ledger,
-        processor,
-        config.agent,
-        copy_wait_s,
-        name,
-        process_name(),
-        has_live_model=config.llm.provider != "offline",
-        max_cost_usd=config.llm.max_cost_per_day,
-    )
-
-
-def mailbox_name(config: Config) -> str:
-    """The same for every agent on one inbox, and for no other inbox."""
-    mailbox, server = config.mailbox, config.mcp.gmail
-    if not server.built_in:
-        return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
-    if mailbox.imap.host is None:
-        return str(mailbox.maildir)
-    return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
 
 
 def _summary(daemon: Daemon) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from guarantee_email_agent.cli import arguments
 from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.gc_pause import gc_paused
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.config.settings import Config
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +29,8 @@ def add_run(commands: arguments.Commands) -> None:
         _run,
         purpose="watch the inbox and answer mail until stopped",
         description="Watch the inbox and answer warranty mail. SIGTERM: finish the mails in progress, then exit; "
-        "SIGINT: stop now; SIGHUP: reopen the log file. Either way no mail is lost, and none is answered twice.",
+        "SIGINT: stop now; SIGHUP: reopen the log file, and take over what changed in configuration and instructions. "
+        "Either way no mail is lost, and none is answered twice.",
     )
     arguments.add_config_option(parser)
     parser.add_argument(
@@ -67,16 +73,31 @@ def _run(options: argparse.Namespace) -> int:
 
         return demonstrate(Path(options.demo) if options.demo else None, BrokenPipeSafeStream(sys.stdout))
 
+    hangups: list[int] = []
+    signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))
     with gc_paused():
-        from guarantee_email_agent.agent.startup import run_agent
+        from guarantee_email_agent.agent.startup import RunOptions, run_agent
     from guarantee_email_agent.config.loader import load_config
-    from guarantee_email_agent.utils.logging import configure_logging
 
-    config = load_config(options.config)
-    if options.mode is not None:
-        config = replace(config, agent=replace(config.agent, mode=options.mode))
-    level = "DEBUG" if options.verbose else config.logging.level
-    configure_logging(level, level, config.logging.file, config.logging.json, split_console=True)
+    def load() -> Config:
+        config = load_config(options.config)
+        if options.mode is not None:
+            config = replace(config, agent=replace(config.agent, mode=options.mode))
+        return replace(config, logging=replace(config.logging, level="DEBUG")) if options.verbose else config
+
+    config = load()
+    _set_up_logging(config)
     if (notice := arguments.built_in_files_notice(config)) is not None:
         logger.info("%s", notice)
-    return run_agent(config, once=options.once, take_over=options.take_over)
+    how = RunOptions(load, _set_up_logging, lambda: bool(hangups), options.once, options.take_over)
+    try:
+        return run_agent(config, how)
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is left to reload, and the exit code stays as it is
+
+
+def _set_up_logging(config: Config) -> None:
+    from guarantee_email_agent.utils.logging import configure_logging
+
+    settings = config.logging
+    configure_logging(settings.level, settings.level, settings.file, settings.json, split_console=True)

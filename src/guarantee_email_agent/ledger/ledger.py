@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -25,6 +25,11 @@ from guarantee_email_agent.ledger.conversations import (
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
 from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
+from guarantee_email_agent.ledger.loaded_settings import (
+    LoadedSettings,
+    known_loaded_settings,
+    save_loaded_settings,
+)
 from guarantee_email_agent.ledger.model_cost import model_cost, save_model_cost
 from guarantee_email_agent.ledger.schema import LEDGER_ID, is_new, prepare_schema
 from guarantee_email_agent.ledger.tables import Delivery, LedgerEntry, Stage
@@ -307,6 +312,17 @@ class Ledger:
         """The same, and nothing is written: None before the first start."""
         with self._database.read_transaction() as connection:
             return known_first_start(connection, mailbox_key)
+
+    def save_loaded_settings(self, mailbox_key: str, digests: Mapping[str, str]) -> None:
+        """What the agent of this mailbox works with from now on."""
+        _checked("mailbox_key", mailbox_key, _HASH)
+        with self._database.write_transaction() as connection:
+            save_loaded_settings(connection, self._database.dialect, mailbox_key, digests)
+
+    def loaded_settings(self, mailbox_key: str) -> LoadedSettings | None:
+        """What an agent of this mailbox loaded last; None where none has."""
+        with self._database.read_transaction() as connection:
+            return known_loaded_settings(connection, mailbox_key)
 
     def observed(self, location_keys: Sequence[str]) -> set[str]:
         """Those of these locations where a mail lies that was only observed."""

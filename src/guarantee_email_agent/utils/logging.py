@@ -5,13 +5,33 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Final
 
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
 ROOT = "guarantee_email_agent"
+
+_fields: Final[ContextVar[dict[str, object] | None]] = ContextVar("log_fields", default=None)
+
+
+@contextmanager
+def log_fields() -> Iterator[None]:
+    """What is logged in the block, in threads that it starts, too, bears the fields that it adds."""
+    token = _fields.set({})
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+def add_log_fields(**fields: object) -> None:
+    """To each further line of the block of `log_fields` around us, in JSON; without one nothing happens."""
+    if (current := _fields.get()) is not None:
+        current.update(fields)
 
 
 class LineFormatter(logging.Formatter):
@@ -22,17 +42,22 @@ class LineFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `time`, `level`, `message`, `logger`, and `exception` where there is one."""
+    """One JSON object a line: `time`, `level`, `message`, `logger`, and `exception` where there is one.
+
+    Further fields are those of `log_fields` around the call, and those that it passes as `extra={"fields": {…}}`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         import json
 
-        event = {
+        own = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname,
             "message": printable(record.getMessage()),
             "logger": record.name,
         }
+        # Ours come first for whoever reads the line, and last so that no field takes the place of one.
+        event = {**own, **(_fields.get() or {}), **getattr(record, "fields", {}), **own}
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False)
@@ -85,6 +110,9 @@ def configure_logging(
         handlers.append(open_log_file(file))
         handlers[-1].setLevel(level)
     root = logging.getLogger(ROOT)
+    for replaced in root.handlers:
+        if isinstance(replaced, logging.FileHandler):
+            replaced.close()
     root.handlers[:] = handlers
     lines = LineFormatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
     formatter = JsonFormatter() if as_json else lines

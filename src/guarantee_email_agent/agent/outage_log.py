@@ -1,0 +1,123 @@
+"""Tells an outage in the log: at ERROR once it lasts, again now and then, and when the service is back."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import MODEL, Outage
+from guarantee_email_agent.integrations.ports import InboxEntry
+
+logger = logging.getLogger(__name__)
+
+ERROR_AFTER_S: Final = 300.0
+"""Seconds that a service may be down before somebody has to know."""
+
+REMINDER_S: Final = 3600.0
+
+_Service: TypeAlias = tuple[str, str]
+"""Its name and its address: inbox and sending may be two."""
+
+
+class OutageLog:
+    """A DaemonObserver. now: seconds since 1970.
+
+    templates: whether the instructions' own templates answer while the model is down. is_proved_back: whether a
+    service that is no longer down has answered.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self.templates: Callable[[], bool] = bool
+        self.is_proved_back: Callable[[Outage], bool] = lambda _: True
+        self._now = now
+        self._waiting: int | None = None
+        self._down: dict[_Service, Outage] = {}
+        self._told_at: dict[_Service, float] = {}
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - as observers have it
+        self._waiting = waiting
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:
+        """The daemon tells which services that says something of."""
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        before, self._down = self._down, _by_service(outages)
+        for service, outage in self._down.items():
+            if self._is_due(service, outage):
+                self._tell(logging.ERROR, outage, "is down")
+                self._told_at[service] = self._now()
+        for service, outage in before.items():
+            if service not in self._down:
+                told = "is back again" if self.is_proved_back(outage) else "was down, and no mail waits for it any more"
+                lasted = _span(self._now() - outage.since)
+                logger.info("%s %s, after %s", _name(outage), told, lasted, extra=_fields(outage))
+
+    def stopped(self, *, once: bool) -> None:
+        """The agent ends. once: it was to answer what is there, so that an outage nobody was told of is an error."""
+        for service, outage in self._down.items():
+            is_news = once and outage.since > self._told_at.get(service, 0.0)
+            is_error = is_news and not (outage.service == MODEL and self.templates())
+            self._tell(logging.ERROR if is_error else logging.WARNING, outage, "is still down as the agent stops")
+
+    def _is_due(self, service: _Service, outage: Outage) -> bool:
+        told_at = self._told_at.get(service, 0.0)
+        if outage.since <= told_at:  # the same, or another part of the service that failed meanwhile
+            return self._now() - told_at >= REMINDER_S
+        return outage.code == OVER_COST_LIMIT or self._now() - outage.since >= ERROR_AFTER_S
+
+    def _tell(self, level: int, outage: Outage, state: str) -> None:
+        since = datetime.fromtimestamp(outage.since).astimezone()
+        tool = f", {outage.tool}" if outage.tool else ""
+        logger.log(
+            level,
+            "%s %s since %s (%s): it %s (%s%s). %s",
+            _name(outage),
+            state,
+            since.strftime("%Y-%m-%d %H:%M:%S %z"),
+            _span(self._now() - outage.since),
+            outage.reason,
+            outage.code,
+            tool,
+            self._consequence(outage),
+            extra=_fields(outage) | {"fields": _fields(outage)["fields"] | {"waiting": self._waiting}},
+        )
+
+    def _consequence(self, outage: Outage) -> str:
+        if outage.code == OVER_COST_LIMIT:
+            return "Mails are handed over until 0:00 UTC, or until llm.max_cost_per_day is raised"
+        if outage.service == MODEL and self.templates():
+            return "The instructions' own templates answer meanwhile"
+        if self._waiting is None:
+            return "How many mails wait is not known"
+        return f"{self._waiting} {'mail waits' if self._waiting == 1 else 'mails wait'}"
+
+
+def _by_service(outages: Sequence[Outage]) -> dict[_Service, Outage]:
+    """Of the parts of a service at one address, that which is down longest."""
+    ordered = sorted(outages, key=lambda outage: (outage.service, outage.address, outage.since))
+    groups = groupby(ordered, key=lambda outage: (outage.service, outage.address))
+    return {service: next(parts) for service, parts in groups}
+
+
+def _name(outage: Outage) -> str:
+    return f"{outage.service} ({outage.address})" if outage.address else outage.service
+
+
+def _span(seconds: float) -> str:
+    minutes = max(0.0, seconds) / 60
+    if minutes < 1:
+        return f"{max(0.0, seconds):.0f} s"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h"
+
+
+def _fields(outage: Outage) -> dict[str, dict[str, object]]:
+    fields = {"service": outage.service, "address": outage.address, "tool": outage.tool, "code": outage.code}
+    return {"fields": {**fields, "since": outage.since}}

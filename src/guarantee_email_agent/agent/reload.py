@@ -1,0 +1,135 @@
+"""SIGHUP: take over what changed in the configuration and the instructions, once all of it was checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+
+from guarantee_email_agent.agent import settings_in_use
+from guarantee_email_agent.agent.daemon import Daemon
+from guarantee_email_agent.agent.identity_key import key_of_mailbox
+from guarantee_email_agent.agent.inbox_filter import answer_since
+from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
+from guarantee_email_agent.config.differences import changed_secrets, changed_settings
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.integrations.services import Services
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+
+class SettingsReload:
+    """The settings that a daemon works with, and how others take their place.
+
+    load: reads the configuration anew, as at the start. set_up_logging: as its section `logging` says. Belongs to one
+    event loop. Mails in progress are finished with what they began with.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        daemon: Daemon,
+        services: Services,
+        load: Callable[[], Config],
+        set_up_logging: Callable[[Config], None],
+    ) -> None:
+        self.config = config
+        self._daemon, self._services = daemon, services
+        self._load, self._set_up_logging = load, set_up_logging
+        self._models = AsyncExitStack()  # a mail in progress may still use one that was replaced
+        self._instructions = daemon.worker.processor.instructions.load()
+
+    async def aclose(self) -> None:
+        await self._models.aclose()
+
+    async def reload(self) -> bool:
+        """Whether the settings are in use now; otherwise each problem is a line at ERROR, and nothing has changed."""
+        try:
+            found = await asyncio.to_thread(self._load)
+            if self.config.source is not None and found.source is None:
+                problem = f"{self.config.source} is gone. Put it back, or restart the agent without it"
+                raise ConfigurationError(problem, "config_not_found")
+            await self._take_over(found)
+        except AgentError as error:
+            for line in error.message.splitlines():
+                logger.error(
+                    "Not reloaded, everything stays as it was: %s", line, extra={"fields": {"code": error.code}}
+                )
+            return False
+        except Exception as error:
+            # A bug of ours here must not end the agent, nor keep it from the next reload.
+            logger.error("Not reloaded: unexpected %s", type(error).__name__)
+            logger.debug("Unexpected failure", exc_info=True)
+            return False
+        return True
+
+    async def _take_over(self, found: Config) -> None:
+        """Raises AgentError, with nothing changed, where something of it cannot be used."""
+        config = settings_in_use.merged(self.config, found)
+        changed = changed_settings(self.config, config)
+        worker = self._daemon.worker
+        processor = worker.processor
+        instructions = await asyncio.to_thread(checked_instructions, config)
+        new_model = any(name.startswith(("llm.", "instructions.")) for name in changed)
+        model = await asyncio.to_thread(create_model, config, processor.clock, instructions) if new_model else None
+        if model is not None:
+            self._models.push_async_callback(model.aclose)
+        fresh = create_worker(
+            config,
+            self._services,
+            model or processor.llm,
+            worker.ledger,
+            processor.identity_key,
+            processor.clock,
+            instructions if new_model else processor.instructions,
+        )
+        since = None
+        if "agent.answer_since" in changed:
+            since = answer_since(config.agent, await self._first_start())
+        if any(name.startswith("logging.") for name in changed):
+            self._set_up_logging(config)
+        self._daemon.use(replace(fresh, exclusive=worker.exclusive), since)
+        self.config = config
+        told = [*changed, *(["instruction files"] if self._instructions_changed() else [])]
+        logger.info("Reloaded: %s", ", ".join(told) or "nothing has changed")
+        self._tell_of_restart(found)
+        await self.note()
+
+    async def note(self) -> None:
+        """Write down what is in use now, for `check`."""
+        worker = self._daemon.worker
+        key = worker.processor.identity_key
+        found = await asyncio.to_thread(settings_in_use.digests, self.config, key)
+        save = partial(worker.ledger.save_loaded_settings, key_of_mailbox(worker.mailbox_name, key), found)
+        try:
+            await asyncio.to_thread(save)
+        except AgentError as error:  # it is for `check` alone
+            logger.warning("`check` cannot tell later what has changed: %s", error.code)
+
+    async def watch_instructions(self) -> None:
+        """Look at the files between mails, too, so that a mistake in one is told before a customer waits for it."""
+        while True:
+            if self._instructions_changed():
+                logger.info("Changed instruction files are in use from now on")
+                await self.note()
+            await asyncio.sleep(self.config.agent.poll_interval_s)
+
+    def _instructions_changed(self) -> bool:
+        """Whether others are in use now than when this was asked last."""
+        before, self._instructions = self._instructions, self._daemon.worker.processor.instructions.load()
+        return before is not self._instructions
+
+    async def _first_start(self) -> float:
+        worker = self._daemon.worker
+        mailbox_key = key_of_mailbox(worker.mailbox_name, worker.processor.identity_key)
+        return await asyncio.to_thread(worker.ledger.first_start, mailbox_key)
+
+    def _tell_of_restart(self, found: Config) -> None:
+        """A line for each setting that differs from what is in use, which only a restart takes over."""
+        names = [name for name in changed_settings(self.config, found) if settings_in_use.is_of_run(name)]
+        for name in (*names, *changed_secrets(self.config.secrets, found.secrets)):
+            logger.warning("Changed, but needs a restart: %s", name)

@@ -1,0 +1,87 @@
+"""The worker of a configuration, with its model and its instructions: made at the start, and anew at a reload."""
+
+from __future__ import annotations
+
+from guarantee_email_agent.agent.cost_limit import check_price
+from guarantee_email_agent.agent.mail_worker import MailWorker
+from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.email.identity import DEFAULT_DOMAIN
+from guarantee_email_agent.email.processor import EmailProcessor, InstructionSource
+from guarantee_email_agent.email.processor_models import AnswerPolicy, ModelSettings
+from guarantee_email_agent.instructions.checked_instructions import CheckedInstructions
+from guarantee_email_agent.integrations.look_ups import instruction_files
+from guarantee_email_agent.integrations.services import Services
+from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
+from guarantee_email_agent.ledger.ledger import Ledger
+from guarantee_email_agent.llm.port import ClosableModel, LanguageModel
+from guarantee_email_agent.llm.provider import language_model
+from guarantee_email_agent.utils.clock import Clock
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+
+def checked_instructions(config: Config) -> CheckedInstructions:
+    """Raises InstructionError for files with a mistake."""
+    return CheckedInstructions(instruction_files(config))
+
+
+def create_model(config: Config, clock: Clock, instructions: CheckedInstructions) -> ClosableModel:
+    """Raises ConfigurationError for what is missing."""
+    return language_model(config, clock, InstructionInterpreter(instructions.lexicon))
+
+
+def create_worker(
+    config: Config,
+    services: Services,
+    model: LanguageModel,
+    ledger: Ledger,
+    key: bytes,
+    clock: Clock,
+    instructions: InstructionSource,
+) -> MailWorker:
+    """Raises ConfigurationError for limits that contradict each other."""
+    copy_wait_s = config.mailbox.copy_wait_s if config.mailbox.imap.host else 0.0
+    needed_s = config.agent.mail_budget_s + copy_wait_s
+    if config.agent.lease_s <= needed_s:
+        raise ConfigurationError(
+            f"agent.lease_s is {config.agent.lease_s:g}, but one mail may take {needed_s:g} s (agent.mail_budget_s and "
+            "mailbox.copy_wait_s): another agent would claim it meanwhile. Make agent.lease_s longer",
+            "config_invalid_value",
+        )
+    check_price(config.llm)
+    address = config.mailbox.from_address
+    processor = EmailProcessor(
+        mail=services.mail,
+        warranty=services.warranty,
+        ticketing=services.ticketing,
+        look_ups=services.look_ups,
+        llm=model,
+        instructions=instructions,
+        model=ModelSettings(config.llm.model, config.llm.max_tokens, config.llm.temperature),
+        clock=clock,
+        policy=AnswerPolicy.of(config),
+        identity_key=key,
+        reply_domain=address.rpartition("@")[2] if address else DEFAULT_DOMAIN,
+    )
+    name = mailbox_name(config)
+    return MailWorker(
+        services.mail,
+        ledger,
+        processor,
+        config.agent,
+        copy_wait_s,
+        name,
+        process_name(),
+        has_live_model=config.llm.provider != "offline",
+        max_cost_usd=config.llm.max_cost_per_day,
+    )
+
+
+def mailbox_name(config: Config) -> str:
+    """The same for every agent on one inbox, and for no other inbox."""
+    mailbox, server = config.mailbox, config.mcp.gmail
+    if not server.built_in:
+        return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
+    if mailbox.imap.host is None:
+        return str(mailbox.maildir)
+    return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
