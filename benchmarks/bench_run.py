@@ -4,8 +4,8 @@
     python benchmarks/bench_run.py --mails 500 --imap  500 mails in Dovecot, replies over Postfix; needs both, and root
     python benchmarks/bench_run.py --idle 60           what an agent without mail costs in 60 s
 
-Prints mails per second, milliseconds a mail (p50, p95: from claim to reply), and the memory of agent and servers over
-the run.
+Prints mails per second, milliseconds a mail (p50, p95: from claim to reply), the CPU time of the agent and of each
+server, and over the run the memory of them all, in which what they share counts once (PSS).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from company import ADDRESS, Company
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TEXT = "Hello,\n\nmy dryer with the serial number SN12345 is broken. Is it still under warranty?\n\nThank you!"
+NO_LIMITS = {"answer_since": "all", "limits": {"per_address": 10_000, "per_hour": 1_000_000}}
 
 
 def main() -> None:
@@ -50,8 +52,8 @@ def main() -> None:
 
 def over_maildir(company: Company, mails: int, concurrency: int) -> None:
     for number in range(mails):
-        company.receive(f"mail{number:05d}", TEXT)
-    company.configure(agent={"concurrency": concurrency})
+        company.receive_raw(f"{1_800_000_000 + number}.bench", mail(number).decode().replace("\r\n", "\n"))
+    company.configure(agent={"concurrency": concurrency, **NO_LIMITS})
     measure(company, mails, {})
     assert len(company.replies()) == mails
     assert company.tickets() == mails
@@ -64,16 +66,18 @@ def over_imap(company: Company, servers: Any, mails: int, concurrency: int) -> N
         "imap": {"host": servers.host, "port": servers.imaps_port, "ca_file": str(servers.ca_file)},
         "smtp": {"host": servers.host, "port": servers.smtps_port},
     }
-    company.configure(mailbox=mailbox, agent={"concurrency": concurrency})
+    company.configure(mailbox=mailbox, agent={"concurrency": concurrency, **NO_LIMITS})
     measure(company, mails, {"IMAP_PASSWORD": servers.password})
     servers.wait_until_sent(120)
     assert len(servers.sent_to_customers()) == mails
 
 
 def mail(number: int) -> bytes:
+    """Each in words of its own: the same ones are answered three times a day."""
+    name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
     return (
         f"From: customer{number}@example.org\r\nTo: {ADDRESS}\r\nSubject: Dryer {number}\r\n"
-        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: <mail{number}@example.org>\r\n\r\n{TEXT}\r\n"
+        f"Date: Sun, 18 Jan 2026 10:00:00 +0000\r\nMessage-ID: <mail{number}@example.org>\r\n\r\n{TEXT}\r\n{name}\r\n"
     ).encode()
 
 
@@ -87,18 +91,22 @@ def measure(company: Company, mails: int, secrets: Mapping[str, str]) -> None:
             stdout=stdout,
             env={**os.environ, **secrets},
         )
-        memory: list[tuple[int, int]] = []
+        memory: list[tuple[int, float]] = []
+        cpu: dict[str, float] = {}
         while agent.poll() is None:
-            time.sleep(1.0)
-            memory.append((answered(log), resident_kib(agent.pid)))
+            time.sleep(0.5)
+            memory.append((answered(log), memory_mib(agent.pid)))
+            cpu |= {name: cpu_s(pid) for pid in family(agent.pid) if (name := program(pid))}
     took_s = time.perf_counter() - began
     times_ms = sorted(int(found) for found in re.findall(r"Email answered: .* in (\d+) ms", log.read_text()))
     print(f"{mails} mails in {took_s:.1f} s: {mails / took_s:.0f} mails/s, the start included")
     print(f"a mail: p50 {statistics.median(times_ms):.0f} ms, p95 {times_ms[len(times_ms) * 95 // 100]} ms")
+    each = ", ".join(f"{name} {1000 * used / mails:.1f}" for name, used in cpu.items())
+    print(f"CPU, ms a mail: {1000 * sum(cpu.values()) / mails:.1f} in all ({each}), the start included")
     print("answered   agent and servers, MiB")
     step = max(1, len(memory) // 10)
-    for done, kib in memory[step // 2 :: step]:
-        print(f"{done:>8}   {kib / 1024:.0f}")
+    for done, mib in memory[step // 2 :: step]:
+        print(f"{done:>8}   {mib:.0f}")
 
 
 def idle(company: Company, seconds: float) -> None:
@@ -108,7 +116,7 @@ def idle(company: Company, seconds: float) -> None:
     before = {pid: cpu_s(pid) for pid in family(agent.pid)}
     time.sleep(seconds)
     used = sum(cpu_s(pid) - before[pid] for pid in before)
-    mib = resident_kib(agent.pid) / 1024
+    mib = memory_mib(agent.pid)
     print(f"idle for {seconds:g} s: {used:.2f} s of CPU in {len(before)} processes, {mib:.0f} MiB")
     company.close()
 
@@ -118,19 +126,29 @@ def answered(log: Path) -> int:
 
 
 def family(pid: int) -> list[int]:
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-
-
-def resident_kib(pid: int) -> int:
-    """Of the agent and its servers; what they share counts once for each."""
-    total = 0
     try:
-        for member in family(pid):
-            status = Path(f"/proc/{member}/status").read_text()
-            total += int(found[1]) if (found := re.search(r"VmRSS:\s+(\d+)", status)) else 0
-    except FileNotFoundError:
-        pass  # it has just ended
-    return total
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except FileNotFoundError:  # it has just ended
+        return []
+
+
+def program(pid: int) -> str:
+    """The name of one of our programs; empty once it has ended."""
+    with suppress(OSError):
+        for part in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            if part.startswith("guarantee_email_agent"):
+                return part.rpartition(".")[2].replace("guarantee_email_agent", "agent")
+    return ""
+
+
+def memory_mib(pid: int) -> float:
+    """Of the agent and its servers; what they share counts once."""
+    total_kib = 0
+    for member in family(pid):
+        with suppress(OSError):  # it has just ended
+            usage = Path(f"/proc/{member}/smaps_rollup").read_text()
+            total_kib += int(found[1]) if (found := re.search(r"^Pss:\s+(\d+)", usage, re.MULTILINE)) else 0
+    return total_kib / 1024
 
 
 def cpu_s(pid: int) -> float:

@@ -35,7 +35,7 @@ def served(scenario: Scenario, **mock_responses: Any) -> ServedMocks:
 def call(mocks: ServedMocks, server: str, tool: str, **arguments: Any) -> Any:
     """Structured content, or the text of an error."""
     result = asyncio.run(mocks.servers[server].dispatch(tool, arguments))
-    return result.content[0].text if result.is_error else result.structured_content  # type: ignore[union-attr]
+    return result.text if result.is_error else result.structured_content
 
 
 def test_tools_are_those_of_our_own_servers(scenario: Scenario, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_server_that_only_the_scenario_knows(scenario: Scenario) -> None:
     assert (get.name, list(get.input_schema["properties"]), say.name) == ("get", ["id"], "say")
     assert call(mocks, "orders", "get", id="A", more=1) == {"status": "shipped"}
     result = asyncio.run(mocks.servers["orders"].dispatch("say", {}))
-    assert (result.structured_content, result.content[0].text) == (None, "Hi")  # type: ignore[union-attr]
+    assert (result.structured_content, result.text) == (None, "Hi")
     assert "no answer for these arguments" in call(mocks, "orders", "get", id="B")
     assert len(mocks.tools.unknown) == 1
 

@@ -20,3 +20,9 @@ async def servers() -> AsyncIterator[Servers]:
 def session(servers: Servers) -> McpSession:
     """With `stdio_server.py`."""
     return servers.session()
+
+
+@pytest.fixture(params=["sdk", "stdio_client"])
+def either(servers: Servers, request: pytest.FixtureRequest) -> McpSession:
+    """The same, through the SDK's client and through the one that our own servers get."""
+    return servers.session(servers.launch(built_in=request.param == "stdio_client"))

@@ -37,20 +37,20 @@ async def gone(pid: int) -> bool:
 
 
 class TestCall:
-    async def test_gives_structured_content(self, session: McpSession) -> None:
-        assert await session.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
+    async def test_gives_structured_content(self, either: McpSession) -> None:
+        assert await either.call("echo", {"text": "żółw 🐢"}, PATIENCE_S) == {"said": "żółw 🐢"}
 
-    async def test_reads_json_where_there_is_only_text(self, session: McpSession) -> None:
-        assert await session.call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
+    async def test_reads_json_where_there_is_only_text(self, either: McpSession) -> None:
+        assert await either.call("prose", {"text": '{"status": "valid"}'}, PATIENCE_S) == {"status": "valid"}
 
     @pytest.mark.parametrize("text", ["The warranty is fine.", "[1, 2]", "", "[" * 100_000])
-    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, session: McpSession) -> None:
-        error = await failure(session.call("prose", {"text": text}, PATIENCE_S))
+    async def test_an_answer_that_is_no_json_object_is_malformed(self, text: str, either: McpSession) -> None:
+        error = await failure(either.call("prose", {"text": text}, PATIENCE_S))
         assert error.code == "oracle_malformed"
         assert not error.retryable
 
-    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, session: McpSession) -> None:
-        assert await session.call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
+    async def test_prose_is_given_as_it_is_to_who_asks_for_it(self, either: McpSession) -> None:
+        assert await either.call_for_text("prose", {"text": "ID: 7\n"}, PATIENCE_S) == "ID: 7\n"
 
     async def test_an_answer_against_the_tools_own_schema_is_malformed(self, session: McpSession) -> None:
         error = await failure(session.call("break_promise", {}, PATIENCE_S))
@@ -58,28 +58,28 @@ class TestCall:
         assert "no number" not in error.message
         assert error.details["uncertain"]
 
-    async def test_tools_of_all_pages_are_known(self, session: McpSession) -> None:
-        await session.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
-        assert session.tools >= {"echo", "spawn"}
+    async def test_tools_of_all_pages_are_known(self, either: McpSession) -> None:
+        await either.require({"echo": frozenset({"text"}), "sleep": frozenset({"anything"})})
+        assert either.tools >= {"echo", "spawn"}
         with pytest.raises(MCPConnectionError, match=r"does not offer echo\(volume\); it offers big, break"):
-            await session.require({"echo": frozenset({"text", "volume"})})
+            await either.require({"echo": frozenset({"text", "volume"})})
         with pytest.raises(MCPConnectionError, match=r"does not offer sing, shout; .* Set mcp.test to a server with"):
-            await session.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
+            await either.require({"sing": frozenset(), "shout": frozenset(), "echo": frozenset({"volume"})})
 
-    async def test_calls_of_many_tasks_get_their_own_answers(self, session: McpSession) -> None:
-        answers = await asyncio.gather(*(session.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
+    async def test_calls_of_many_tasks_get_their_own_answers(self, either: McpSession) -> None:
+        answers = await asyncio.gather(*(either.call("echo", {"text": str(n)}, PATIENCE_S) for n in range(200)))
         assert [answer["said"] for answer in answers] == [str(n) for n in range(200)]
 
-    async def test_a_call_that_is_cancelled_harms_no_other(self, session: McpSession) -> None:
-        pid = await pid_of(session)
-        slow = asyncio.create_task(session.call("sleep", {"seconds": 0.3}, PATIENCE_S))
-        waiting = asyncio.create_task(session.call("echo", {"text": "next"}, PATIENCE_S))
+    async def test_a_call_that_is_cancelled_harms_no_other(self, either: McpSession) -> None:
+        pid = await pid_of(either)
+        slow = asyncio.create_task(either.call("sleep", {"seconds": 0.3}, PATIENCE_S))
+        waiting = asyncio.create_task(either.call("echo", {"text": "next"}, PATIENCE_S))
         await asyncio.sleep(0.05)
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
         assert await waiting == {"said": "next"}
-        assert await pid_of(session) == pid
+        assert await pid_of(either) == pid
 
 
 class TestEnvironment:
@@ -130,16 +130,16 @@ class TestServerThatDies:
             assert (caught.value.details["uncertain"], caught.value.retryable) == (True, False)
         assert effects.read_text() == "done\ndone\n"
 
-    async def test_one_killed_between_two_calls_is_not_noticed(self, session: McpSession) -> None:
-        pid = await pid_of(session)
+    async def test_one_killed_between_two_calls_is_not_noticed(self, either: McpSession) -> None:
+        pid = await pid_of(either)
         os.kill(pid, signal.SIGKILL)
         assert await gone(pid)
         await asyncio.sleep(0.1)
-        assert await session.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
+        assert await either.call("echo", {"text": "again"}, PATIENCE_S) == {"said": "again"}
 
-    async def test_many_calls_start_it_once(self, session: McpSession) -> None:
-        await failure(session.call("die", {}, PATIENCE_S))
-        assert len(set(await asyncio.gather(*(pid_of(session) for _ in range(20))))) == 1
+    async def test_many_calls_start_it_once(self, either: McpSession) -> None:
+        await failure(either.call("die", {}, PATIENCE_S))
+        assert len(set(await asyncio.gather(*(pid_of(either) for _ in range(20))))) == 1
 
     async def test_what_it_started_ends_with_it(self, session: McpSession) -> None:
         child = (await session.call("spawn", {}, PATIENCE_S))["pid"]
@@ -177,29 +177,29 @@ class TestServerThatDies:
 
 
 class TestServerThatHangs:
-    async def test_a_call_ends_at_its_deadline(self, session: McpSession) -> None:
-        pid = await pid_of(session)
-        error = await failure(session.call("sleep", {"seconds": 0.6}, 0.2))
+    async def test_a_call_ends_at_its_deadline(self, either: McpSession) -> None:
+        pid = await pid_of(either)
+        error = await failure(either.call("sleep", {"seconds": 0.6}, 0.2))
         assert error.code == "oracle_timeout"
         assert error.message == "oracle: sleep: no answer within 0.2 s"
         assert error.details == {"retryable": True, "uncertain": True, "outage": False, "tool": "sleep"}
-        assert await pid_of(session) == pid
+        assert await pid_of(either) == pid
 
-    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, session: McpSession) -> None:
-        pid = await pid_of(session)
+    async def test_one_without_a_sign_of_life_is_exchanged_for_another(self, either: McpSession) -> None:
+        pid = await pid_of(either)
         for _ in range(2):
-            await failure(session.call("sleep", {"seconds": 600}, 0.2))
-        assert await pid_of(session) != pid
+            await failure(either.call("sleep", {"seconds": 600}, 0.2))
+        assert await pid_of(either) != pid
         assert not is_running(pid)
 
-    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, session: McpSession) -> None:
-        stuck = asyncio.create_task(failure(session.call("sleep", {"seconds": 600}, PATIENCE_S)))
+    async def test_a_stuck_pipe_does_not_hold_up_the_deadline(self, either: McpSession) -> None:
+        stuck = asyncio.create_task(failure(either.call("sleep", {"seconds": 600}, PATIENCE_S)))
         await asyncio.sleep(0.5)
-        refused = asyncio.create_task(failure(session.call("echo", {"text": "x" * 1_000_000}, 0.3)))
+        refused = asyncio.create_task(failure(either.call("echo", {"text": "x" * 1_000_000}, 0.3)))
         await asyncio.wait((refused,), timeout=4)
         assert refused.done()
         assert refused.result().code == "oracle_timeout"
-        await session.close()
+        await either.close()
         assert (await stuck).code == "oracle_unavailable"
 
 
@@ -215,8 +215,8 @@ class TestServerThatTalksTooMuch:
         assert r"debug: \x1b[31m" in lines[0 if start == "well" else 3].getMessage()
         assert all(record.levelno == logging.DEBUG and record.getMessage().isprintable() for record in lines)
 
-    async def test_a_large_answer_comes_through(self, session: McpSession) -> None:
-        answer = await session.call("big", {"size": 35_000_000}, PATIENCE_S)
+    async def test_a_large_answer_comes_through(self, either: McpSession) -> None:
+        answer = await either.call("big", {"size": 35_000_000}, PATIENCE_S)
         assert len(answer["raw"]) == 35_000_000
 
     @pytest.mark.parametrize(("tool", "arguments"), [("big", {"size": 200_000}), ("endless", {})])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import signal
 import subprocess
@@ -357,6 +358,20 @@ def test_a_call_given_up_before_a_thread_was_free_is_not_begun(raw: RawServer, t
     code, _, told = raw.end()
     assert (code, told) == (0, "a stray print\n")
     assert [path.name for path in tmp_path.iterdir() if path.name != "go on"] == ["101"]
+
+
+def test_answers_keep_their_order_however_long_they_are(raw: RawServer) -> None:
+    for number in range(1, 21):  # nobody reads meanwhile, and a pipe holds one of the long ones at most
+        raw.call(number, "large" if number % 2 else "echo", **({} if number % 2 else {"text": "short"}))
+    assert [raw.await_line()["id"] for _ in range(20)] == list(range(1, 21))
+
+
+def test_calls_may_stand_in_a_file(script: Path, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    calls.write_text("".join(json.dumps({"jsonrpc": "2.0", "id": n, "method": "ping"}) + "\n" for n in range(3)))
+    with calls.open() as stdin:
+        done = subprocess.run([sys.executable, script], stdin=stdin, capture_output=True, timeout=60)
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1, 2]
 
 
 def test_a_message_may_be_longer_than_any_buffer(raw: RawServer) -> None:

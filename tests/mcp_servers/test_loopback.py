@@ -8,11 +8,11 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-import mcp_types as types
 import pytest
 from mcp_by_hand import HEADERS, post
 
 from guarantee_email_agent.mcp_servers.loopback import LoopbackServer
+from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult
 
 
 class Tools:
@@ -22,14 +22,14 @@ class Tools:
         self.too_large = 0
         self.hanging = threading.Event()
 
-    def declarations(self) -> list[types.Tool]:
-        return [types.Tool(name="echo", input_schema={"type": "object"})]
+    def declarations(self) -> list[ToolDeclaration]:
+        return [ToolDeclaration("echo", "Says it again.", {"type": "object"})]
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         if tool_name == "hang":
             self.hanging.set()
             await asyncio.Event().wait()
-        return types.CallToolResult(content=[], structured_content=dict(arguments))
+        return ToolResult("", dict(arguments))
 
     async def drain(self) -> None:
         return

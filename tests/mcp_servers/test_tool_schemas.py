@@ -124,9 +124,8 @@ def test_clients_are_told_that_every_tool_can_be_called_again() -> None:
     for tool in TOOLS.values():
         declared = tool.declaration()
         assert declared.title == tool.name.replace("_", " ").capitalize()
-        assert declared.annotations is not None
-        assert declared.annotations.idempotent_hint is True
-        assert declared.annotations.destructive_hint is False
+        annotations = declared.to_json()["annotations"]
+        assert (annotations["idempotentHint"], annotations["destructiveHint"]) == (True, False)
 
 
 def test_results_are_objects_with_what_is_always_there() -> None:

@@ -12,22 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import mcp_types as types
 from pydantic import ConfigDict
 
 from guarantee_email_agent.eval.mock_stores import MockMailStore, MockTicketStore
 from guarantee_email_agent.eval.mocks import create_mock_clients
 from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.tool_mocks import MALFORMED_ANSWER, ToolMocks, UnknownCallError
-from guarantee_email_agent.mcp_servers.dispatcher import (
-    Dispatcher,
-    ServerTool,
-    ToolOutput,
-    error_result,
-    structured_result,
-)
-from guarantee_email_agent.mcp_servers.loopback import ServedTools
+from guarantee_email_agent.mcp_servers.dispatcher import Dispatcher, ServerTool, ToolOutput
+from guarantee_email_agent.mcp_servers.loopback import PublishedTools
 from guarantee_email_agent.mcp_servers.mail.mailbox_tools import MailboxTools
+from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
 from guarantee_email_agent.mcp_servers.ticketing.ticketing_tools import TicketingTools
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.mcp_servers.warranty.warranty_tools import CheckWarranty, WarrantyTools
@@ -61,7 +55,7 @@ class ServedMocks:
             "warranty": _WarrantyTools(mocks.get("warranty_api", {})).tools(),
             "ticketing": TicketingTools(MockTicketStore(self.clients["ticketing"])).tools(),
         }
-        self.servers: dict[str, ServedTools] = {
+        self.servers: dict[str, PublishedTools] = {
             name: _OwnServer(self, name, tools, mocks.get(_SERVICES[name], {}).get("error"))
             for name, tools in own.items()
         }
@@ -98,7 +92,7 @@ class _Server(ABC):
         self._mocks = mocks
         self._name = name
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         try:
             self._mocks.admit(arguments)
             result = await self._answer(tool_name, arguments)
@@ -107,7 +101,7 @@ class _Server(ABC):
         return result
 
     @abstractmethod
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Raises ToolError."""
 
     def refused_too_large(self) -> None:
@@ -122,17 +116,17 @@ class _OwnServer(_Server):
         self._dispatcher = Dispatcher(name, tools)
         self._error = error
 
-    def declarations(self) -> list[types.Tool]:
+    def declarations(self) -> list[ToolDeclaration]:
         return self._dispatcher.declarations()
 
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         self._mocks.tools.capture(self._name, tool_name, arguments, known=tool_name in self._dispatcher.tools)
         if self._error is not None and tool_name in self._dispatcher.tools:
             # A note is taken where tickets come back malformed, as in a run in process.
             if self._error != "malformed":
                 await self._mocks.fail(self._name, self._error)
             elif self._name == "mail":
-                return types.CallToolResult(content=[types.TextContent(type="text", text="unexpected answer")])
+                return ToolResult("unexpected answer")
             elif tool_name != "add_note":
                 return structured_result(MALFORMED_ANSWER)
         return await self._dispatcher.dispatch(tool_name, arguments)
@@ -148,16 +142,16 @@ class _MockedServer(_Server):
     async def drain(self) -> None:
         """Nothing goes on without its caller."""
 
-    def declarations(self) -> list[types.Tool]:
+    def declarations(self) -> list[ToolDeclaration]:
         """Which arguments a tool takes only its calls tell, so any are accepted."""
         tools = []
         for tool, mock in self._mocks.tools.servers[self._name].items():
             names: dict[str, Any] = {name: {} for entry in mock.entries for name in entry.when or ()}
             schema = {"type": "object", "properties": names, "additionalProperties": True}
-            tools.append(types.Tool(name=tool, description=f"{tool} of {self._name}, mocked.", input_schema=schema))
+            tools.append(ToolDeclaration(tool, f"{tool} of {self._name}, mocked.", schema))
         return tools
 
-    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def _answer(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         try:
             answer, error = self._mocks.tools.answer(self._name, tool_name, arguments)
         except UnknownCallError as unknown:
@@ -167,7 +161,7 @@ class _MockedServer(_Server):
         elif error is not None and error != "malformed":
             await self._mocks.fail(self._name, error)
         if isinstance(answer, str):
-            return types.CallToolResult(content=[types.TextContent(type="text", text=answer)])
+            return ToolResult(answer)
         return structured_result(answer)
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from guarantee_email_agent.integrations.server_launch import ServerLaunch, is_loopback
-from guarantee_email_agent.integrations.stdio_transport import AnswerTooLargeError
+from guarantee_email_agent.integrations.server_process import AnswerTooLargeError
 
 if TYPE_CHECKING:
     from ssl import SSLContext

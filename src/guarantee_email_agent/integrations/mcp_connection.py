@@ -6,64 +6,21 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from guarantee_email_agent import __version__
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
-from guarantee_email_agent.integrations.http_transport import http_transport, record_error_statuses
+from guarantee_email_agent.integrations.http_transport import http_transport
+from guarantee_email_agent.integrations.sdk_client import sdk_client
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.stdio_transport import StdioTransport
-from guarantee_email_agent.utils.gc_pause import gc_paused
-
-if TYPE_CHECKING:
-    from mcp import Client
-    from mcp.client import Transport
-    from mcp_types import Tool
+from guarantee_email_agent.integrations.server_process import ServerProcess
+from guarantee_email_agent.integrations.stdio_client import stdio_client
+from guarantee_email_agent.integrations.stdio_transport import stdio_transport
+from guarantee_email_agent.integrations.tool_client import CallFailedError, OpenClient, ToolAnswer, ToolClient
 
 logger = logging.getLogger(__name__)
 
-MAX_TOOL_PAGES: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswer:
-    """What a tool answered. text: its text content, the blocks joined by line breaks.
-
-    declared: what it says of a failure, for programs (see `declared_error`).
-    """
-
-    failed: bool
-    structured: Any
-    text: str
-    declared: Any = None
-
-
-@dataclass(eq=False)
-class CallFailedError(Exception):
-    """No answer of the tool came; the message is the server's or the SDK's. Never for a log above DEBUG.
-
-    code: of JSON-RPC. http_status: of the response that there was instead, 0 without one. ended: the connection is of
-    no more use. was_sent: the server may have got the call.
-    """
-
-    message: str
-    code: int = 0
-    http_status: int = 0
-    ended: bool = False
-    was_sent: bool = True
-
-
-def load_sdk() -> None:
-    """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails
-    with gc_paused():
-        import mcp
-        import mcp.client.streamable_http  # noqa: F401
-
 
 class McpConnection:
-    """The SDK's client, whose contexts are entered and left in one task of our own; calls may come from any task.
+    """A client, whose contexts are entered and left in one task of our own; calls may come from any task.
 
     `open` once, then `call` until `ended`, and `close` in any case.
     """
@@ -75,9 +32,9 @@ class McpConnection:
         self._exit_grace_s = exit_grace_s
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._client: Client | None = None
+        self._client: ToolClient | None = None
         self._opened = False
-        self._stdio: StdioTransport | None = None
+        self._process: ServerProcess | None = None
         self.parameters: Mapping[str, frozenset[str] | None] = {}
         """The tools, each with the names of its arguments; None where it takes any."""
         self.answer_types: Mapping[str, Mapping[str, frozenset[str]]] = {}
@@ -94,7 +51,7 @@ class McpConnection:
     @property
     def exit_code(self) -> int | None:
         """Of the server's process; negative for a signal. None for one that runs or is reached by URL."""
-        return self._stdio.exit_code if self._stdio else None
+        return self._process.exit_code if self._process else None
 
     async def open(self) -> None:
         """Connect, negotiate the protocol, list the tools. Raises what stood in the way; `close` all the same."""
@@ -122,7 +79,7 @@ class McpConnection:
         if not self._opened:
             self._task.cancel()
         # A process is stopped in steps that have limits; the SDK's end of a session over HTTP has none.
-        if not await self.ended_within(None if self._stdio else self._exit_grace_s):
+        if not await self.ended_within(None if self._process else self._exit_grace_s):
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=self._exit_grace_s)
 
@@ -131,39 +88,28 @@ class McpConnection:
 
         Sets no limit to the waiting.
         """
-        from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED, TextContent
-
         try:
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
         except ValueError:  # half a character (a lone surrogate), or no number
             raise CallFailedError("the arguments cannot be written as JSON", was_sent=False) from None
         if self._client is None or self.ended:
             raise CallFailedError("the connection has ended", ended=True, was_sent=False)
-        statuses = record_error_statuses()
         try:
-            result = await self._client.call_tool(tool, dict(arguments))
-        except MCPError as error:
-            status = statuses[-1] if statuses else 0
-            forgotten = status == 404  # the session, by a server that was started anew
-            ended = forgotten or error.code == CONNECTION_CLOSED or self._stop.is_set()
-            raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None
-        except (RuntimeError, ValueError) as error:  # the SDK's, for results that fit no schema
+            return await self._client.call(tool, arguments)
+        except CallFailedError as failure:
+            failure.ended = failure.ended or self._stop.is_set()
+            raise
+        except ValueError:
             if self._stop.is_set():
                 raise CallFailedError("the connection has ended", ended=True) from None
-            raise ValueError(str(error)) from None
-        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-        structured = result.structured_content
-        told = (result.meta or {}).get(ERROR_META_KEY)
-        declared = structured if told is None else {"error": told}
-        return ToolAnswer(bool(result.is_error), structured, text, declared)
+            raise
 
     async def _run(self, opened: asyncio.Event) -> None:
         try:
-            async with self._create_client() as self._client:
-                tools = await _list_tools(self._client)
-                self.parameters = {tool.name: _argument_names(tool) for tool in tools}
-                self.answer_types = {tool.name: _declared_types(tool) for tool in tools}
+            async with self._open_client() as self._client:
+                tools = await self._client.list_tools()
+                self.parameters = {tool.name: tool.argument_names() for tool in tools}
+                self.answer_types = {tool.name: tool.answer_types() for tool in tools}
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
@@ -174,19 +120,12 @@ class McpConnection:
         finally:
             self._stop.set()
 
-    def _create_client(self) -> Client:
-        from mcp import Client
-        from mcp_types import Implementation
-
-        limit = self._max_answer_bytes
-        transport: Transport
-        if self._launch.command is None:
-            transport = http_transport(self._launch, limit, self.end)
-        else:
-            self._stdio = StdioTransport(self._launch, limit, self._exit_grace_s, self._log_stderr, self.end)
-            transport = self._stdio
-        client_info = Implementation(name="guarantee-email-agent", version=__version__)
-        return Client(transport, cache=None, client_info=client_info)
+    def _open_client(self) -> OpenClient:
+        launch, limit = self._launch, self._max_answer_bytes
+        if launch.command is None:
+            return sdk_client(http_transport(launch, limit, self.end))
+        self._process = ServerProcess(launch, limit, self._exit_grace_s, self._log_stderr, self.end)
+        return stdio_client(self._process) if launch.built_in else sdk_client(stdio_transport(self._process))
 
     def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):
@@ -195,35 +134,6 @@ class McpConnection:
             # stands in the error.
             level = logging.WARNING if self._launch.built_in and self._opened else logging.DEBUG
             logger.log(level, "%s: %s", self._name, self._launch.with_setting_names(line))
-
-
-async def _list_tools(client: Client) -> list[Tool]:
-    tools: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(MAX_TOOL_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        if (cursor := page.next_cursor) is None:
-            break
-    return tools
-
-
-def _argument_names(tool: Tool) -> frozenset[str] | None:
-    properties = tool.input_schema.get("properties")
-    return frozenset(properties) if isinstance(properties, Mapping) else None
-
-
-def _declared_types(tool: Tool) -> dict[str, frozenset[str]]:
-    """Of the fields with a plain `type`; what is put together of other schemas is known by the answers alone."""
-    properties = (tool.output_schema or {}).get("properties")
-    found: dict[str, frozenset[str]] = {}
-    for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-        match schema:
-            case {"type": str(one)}:
-                found[name] = frozenset({one})
-            case {"type": [*several]}:
-                found[name] = frozenset(map(str, several))
-    return found
 
 
 def _root_cause(error: BaseException) -> BaseException:

@@ -25,9 +25,11 @@ from guarantee_email_agent.integrations.call_errors import (
     malformed_error,
     service_error,
 )
-from guarantee_email_agent.integrations.mcp_connection import CallFailedError, McpConnection, ToolAnswer, load_sdk
+from guarantee_email_agent.integrations.mcp_connection import McpConnection
+from guarantee_email_agent.integrations.sdk_client import load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.integrations.stdio_transport import EXIT_GRACE_S, AnswerTooLargeError
+from guarantee_email_agent.integrations.server_process import EXIT_GRACE_S, AnswerTooLargeError
+from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import EXIT_CONFIGURATION, IntegrationError, MCPConnectionError
 from guarantee_email_agent.utils.retry import Backoff
@@ -246,7 +248,8 @@ class McpSession:
             logger.warning("%s: %s. It is started anew", self.name, self._describe_end(old))
         self._failures += 1  # until it has answered a call
         self._missed_deadlines = 0
-        load_sdk()
+        if not self.launch.built_in:
+            load_sdk()
         connection = McpConnection(self.name, self.launch, self._max_answer_bytes, self._exit_grace_s)
         try:
             async with asyncio.timeout(self._start_timeout_s):

@@ -1,221 +1,73 @@
-"""An MCP server as a child process: messages on its stdin and stdout, one a line.
-
-It stands in for the SDK's own client transport, which joins a long line anew for every chunk of it (a mail of 25 MB
-took 17 s, and here 0.4 s), sets no limit to a line, gives a server two seconds to finish, and keeps nothing
-of its stderr.
-"""
+"""A server process as the SDK's transport, for the servers of others."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-from asyncio.subprocess import PIPE, SubprocessStreamProtocol
-from collections.abc import Callable
-from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Self
 
-from guarantee_email_agent.integrations.server_launch import ServerLaunch
-from guarantee_email_agent.utils.text import printable, truncate
+from guarantee_email_agent.integrations.server_process import AnswerTooLargeError, ServerProcess
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-EXIT_GRACE_S: Final = 5.0
-MAX_STDERR_CHARS: Final = 300
-_CHUNK: Final = 65_536
-_POLL_S: Final = 0.01
-_DRAIN_S: Final = 1.0
 
+@asynccontextmanager
+async def stdio_transport(process: ServerProcess) -> AsyncIterator[TransportStreams]:
+    """The SDK's `Transport`. Raises OSError and ValueError as the process does."""
+    import anyio
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
 
-class AnswerTooLargeError(Exception):
-    """The server wrote a message beyond the limit; where on stdio the next would begin is unknown."""
+    incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(f"wrote a message of more than {max_bytes} bytes")
-
-
-class StdioTransport:
-    """The SDK's `Transport`: entering starts the process, leaving stops it and everything that it started.
-
-    `on_stderr` gets each line of its stderr, printable and cut. `on_end` is called, with the error if there is one,
-    when it or its stdout has ended: no call can succeed any more. exit_grace_s: seconds to finish after its input
-    ended, and again after SIGTERM.
-    """
-
-    def __init__(
-        self,
-        launch: ServerLaunch,
-        max_line_bytes: int,
-        exit_grace_s: float,
-        on_stderr: Callable[[str], None],
-        on_end: Callable[[AnswerTooLargeError | None], None],
-    ) -> None:
-        self._launch = launch
-        self._max_line_bytes = max_line_bytes
-        self._exit_grace_s = exit_grace_s
-        self._on_stderr = on_stderr
-        self._on_end = on_end
-        self._too_large: AnswerTooLargeError | None = None
-        self.exit_code: int | None = None
-
-    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], _ServerStdin]:
-        """Raises OSError where the program cannot be started, ValueError for an argument with a NUL."""
-        import anyio
-        from mcp.shared.message import SessionMessage
-
-        loop = asyncio.get_running_loop()
-        # In a session of its own: Ctrl-C in the agent's terminal must not reach it before the agent is done with it.
-        self._process, streams = await loop.subprocess_exec(
-            lambda: _ServerProcess(self._max_line_bytes, loop, self._on_end),
-            self._launch.command,
-            *self._launch.args,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=dict(self._launch.environment),
-            start_new_session=True,
-        )
-        assert streams.stdin
-        assert streams.stdout
-        assert streams.stderr
-        self._stdin = streams.stdin
-        incoming_send, self._incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        self._reading = [
-            asyncio.create_task(self._read_messages(streams.stdout, incoming_send), name="mcp stdout"),
-            asyncio.create_task(self._read_stderr(streams.stderr), name="mcp stderr"),
-        ]
-        return self._incoming, _ServerStdin(streams.stdin)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._incoming.close()
+    async def receive(line: bytes) -> bool:
         try:
-            await self._stop()
-        except BaseException:  # interrupted: no time left for a graceful stop
-            self._signal(signal.SIGKILL)
-            raise
-        finally:
-            self.exit_code = self._process.get_returncode()
-            self._process.close()
-            for task in self._reading:
-                task.cancel()
-            await asyncio.gather(*self._reading, return_exceptions=True)
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            return False
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the reader is gone
+            await incoming_send.send(SessionMessage(message))
+        return True
 
-    async def _stop(self) -> None:
-        """MCP 2025-11-25, lifecycle, shutdown: close its input, wait, terminate, kill."""
-        self._stdin.close()
-        if self._too_large or not await self._exited(self._exit_grace_s):
-            self._signal(signal.SIGTERM)
-            if not await self._exited(self._exit_grace_s):
-                self._signal(signal.SIGKILL)
-                await self._exited(self._exit_grace_s)
-        # A pipe that is still open is held by something that the server started, and that nobody else would stop.
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            _, open_pipes = await asyncio.wait(self._reading, timeout=_DRAIN_S)
-            if open_pipes:
-                self._signal(number)
+    def on_end(_: AnswerTooLargeError | None) -> None:
+        incoming_send.close()
 
-    async def _exited(self, within_s: float) -> bool:
-        """Polled: waiting for a process also waits for its pipes, which its children may hold."""
-        for _ in range(round(within_s / _POLL_S)):
-            if self._process.get_returncode() is not None:
-                return True
-            await asyncio.sleep(_POLL_S)
-        return False
-
-    def _signal(self, number: signal.Signals) -> None:
-        """To the whole group, whose number is the first process's own for as long as one of the group lives."""
-        with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.get_pid(), number)
-            elif self._process.get_returncode() is None:
-                self._process.kill()
-
-    async def _read_messages(
-        self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[SessionMessage | Exception]
-    ) -> None:
-        import anyio
-        import mcp_types as types
-        from mcp.shared.message import SessionMessage
-
+    async with process.running(receive, on_end):
         try:
-            async with incoming:
-                while line := await stdout.readuntil(b"\n"):
-                    try:
-                        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:
-                        self._on_stderr(f"(on stdout, and no MCP message) {_printable_line(line)}")
-                        continue
-                    await incoming.send(SessionMessage(message))
-        except asyncio.LimitOverrunError:
-            self._too_large = AnswerTooLargeError(self._max_line_bytes)
-        except (asyncio.IncompleteReadError, anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            pass  # the end (half a message is none), or the reader is gone, or the pipe broke
+            yield incoming, _ServerStdin(process)
         finally:
-            self._on_end(self._too_large)
-        # What it still writes has to go somewhere, or it could not finish.
-        with suppress(OSError):
-            while await stdout.read(_CHUNK):
-                pass
-
-    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
-        rest = b""
-        while chunk := await stderr.read(_CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._on_stderr(_printable_line(line))
-            rest = rest[:_CHUNK]
-        self._on_stderr(_printable_line(rest))
-
-
-class _ServerProcess(SubprocessStreamProtocol):
-    """Its exit counts even where something that it started holds its pipes open; its last output may still come."""
-
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, on_end: Callable[[None], None]) -> None:
-        super().__init__(limit, loop)
-        self._on_end = on_end
-
-    def process_exited(self) -> None:
-        super().process_exited()
-        asyncio.get_running_loop().call_later(_DRAIN_S, self._on_end, None)
+            incoming.close()
 
 
 class _ServerStdin:
     """The server's stdin as the SDK's `WriteStream`.
 
-    A message is written whole or not at all, also where its sender is cancelled. Only a request waits until the server
-    takes it: the cancellation of one that a stuck server does not read must not be stuck, too.
+    A message is written whole or not at all, also where its sender is cancelled.
     """
 
-    def __init__(self, stdin: asyncio.StreamWriter) -> None:
-        self._stdin = stdin
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
 
     async def send(self, item: SessionMessage, /) -> None:
         import anyio
         import mcp_types as types
 
-        if self._stdin.is_closing():
+        if self._process.is_closing:
             raise anyio.ClosedResourceError
-        self._stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        self._process.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
         if isinstance(item.message, types.JSONRPCRequest):
             try:
-                await self._stdin.drain()
+                await self._process.drain()
             except OSError:
                 raise anyio.BrokenResourceError from None
 
     async def aclose(self) -> None:
-        self._stdin.close()
+        self._process.close_stdin()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def _printable_line(line: bytes) -> str:
-    return truncate(printable(line[: 4 * MAX_STDERR_CHARS].decode("utf-8", "replace").strip()), MAX_STDERR_CHARS)

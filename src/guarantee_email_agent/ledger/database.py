@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
 from sqlalchemy.engine import URL
 
+from guarantee_email_agent.ledger.group_commit import READ_ONLY_OPTION, GroupCommit, LockTimeoutError
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 from guarantee_email_agent.utils.sqlite_errors import enable_wal, sqlite_error_kind
 from guarantee_email_agent.utils.text import printable
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 SQLITE_CLOCK_FUNCTION: Final = "ledger_now"
 
-_READ_ONLY_OPTION: Final = "ledger_reads"
 _CREATION_LOCK: Final = 4711_2026  # any numbers that every agent takes
 _ADMISSION_LOCK: Final = 4711_2027
 _MAX_DETAIL_CHARS = 200
@@ -98,40 +96,6 @@ class LedgerError(AgentError):
     """
 
 
-class FairLock:
-    """A lock for threads, acquired in the order in which they asked.
-
-    A plain lock, or a pool of one connection, nearly always goes back to a thread that releases it and asks at once:
-    the others were seen to wait ten seconds for one millisecond of it.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._queue: deque[threading.Event] = deque()  # the holder's, then those of the waiting threads
-
-    def acquire(self, timeout_s: float) -> bool:
-        """Wait up to `timeout_s` seconds; True if the lock is held now."""
-        first = threading.Event()
-        with self._guard:
-            self._queue.append(first)
-            if self._queue[0] is first:
-                return True
-        if first.wait(timeout_s):
-            return True
-        with self._guard:
-            if self._queue[0] is first:  # handed over at the last moment
-                return True
-            self._queue.remove(first)
-            return False
-
-    def release(self) -> None:
-        """Hand the lock to the thread that has waited longest."""
-        with self._guard:
-            self._queue.popleft()
-            if self._queue:
-                self._queue[0].set()
-
-
 class Database:
     """Transactions on the ledger's tables; whatever fails in one comes out as a LedgerError."""
 
@@ -139,15 +103,16 @@ class Database:
         self.name = name
         self.dialect = engine.dialect.name
         self._engine = engine
-        self._reader = engine.execution_options(**{_READ_ONLY_OPTION: True})
+        self._reader = engine.execution_options(**{READ_ONLY_OPTION: True})
         self._secrets = secrets
-        self._lock_timeout_s = lock_timeout_s
-        self._lock = FairLock() if self.dialect == "sqlite" else None
+        # One connection to the file: another one would only wait for it.
+        self._shared = GroupCommit(engine, lock_timeout_s) if self.dialect == "sqlite" else None
         # A listener that fails while it connects raises the driver's own error.
-        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, engine.dialect.loaded_dbapi.Error)
+        driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, driver_error, LockTimeoutError)
 
     def write_transaction(self) -> AbstractContextManager[Connection]:
-        """One transaction that writes; it is durable when the block is left."""
+        """One transaction that writes; it is durable when the block is left. What fails in it leaves no trace."""
         return self._transaction(self._engine)
 
     def read_transaction(self) -> AbstractContextManager[Connection]:
@@ -156,16 +121,14 @@ class Database:
 
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
-        if self._lock is not None and not self._lock.acquire(self._lock_timeout_s):
-            raise self._ledger_error(TimeoutError())
+        read_only = engine is self._reader
         try:
-            with engine.begin() as connection:
+            with (
+                engine.begin() if self._shared is None else self._shared.transaction(read_only=read_only) as connection
+            ):
                 yield connection
         except self._errors as error:
             raise self._ledger_error(error) from None
-        finally:
-            if self._lock is not None:
-                self._lock.release()
 
     def _ledger_error(self, error: Exception) -> LedgerError:
         """What a database driver raised (or SQLAlchemy around it), as one line that contains no password."""
@@ -177,7 +140,7 @@ class Database:
             code, problem = _postgresql_problem(cause)
             detail = str(cause)
         else:  # a timeout: neither our lock nor a connection of the pool became free
-            code, problem = _LOCKED if isinstance(error, TimeoutError | exc.TimeoutError) else _FAILED
+            code, problem = _LOCKED if isinstance(error, LockTimeoutError | exc.TimeoutError) else _FAILED
             detail = type(error).__name__
         if detail and not any(secret in detail for secret in self._secrets):
             problem += f" ({printable(detail.strip().splitlines()[0])[:_MAX_DETAIL_CHARS]})"
@@ -197,6 +160,8 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last one out of a SQLite file folds its write-ahead log into it."""
+        if self._shared is not None:
+            self._shared.close()
         self._engine.dispose()
 
 
@@ -282,7 +247,7 @@ def _open_sqlite(path: Path, now: Callable[[], float], lock_timeout_s: float, re
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A transaction that turned writer halfway would fail at once where another one writes, without waiting.
-        read_only = connection.get_execution_options().get(_READ_ONLY_OPTION)
+        read_only = connection.get_execution_options().get(READ_ONLY_OPTION)
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return Database(engine, str(path), (), lock_timeout_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from operator import add
 from typing import Any, Final, Literal, Protocol, Self
 
@@ -54,14 +54,18 @@ class TokenUsage:
     @property
     def total(self) -> int:
         """Every token that was sent or received, cached ones too."""
-        return sum(astuple(self))
+        return sum(self._counts)
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(*map(add, astuple(self), astuple(other)))
+        return TokenUsage(*map(add, self._counts, other._counts))
 
     def as_dict(self) -> dict[str, int]:
         """The counts as our reports name them."""
-        return dict(zip(("input", "output", "cache_read", "cache_write"), astuple(self), strict=True))
+        return dict(zip(("input", "output", "cache_read", "cache_write"), self._counts, strict=True))
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        return self.input_tokens, self.output_tokens, self.cache_read_input_tokens, self.cache_creation_input_tokens
 
 
 NO_TOKENS: Final = TokenUsage()

@@ -25,15 +25,13 @@ What every server does alike:
 - Only the protocol goes to stdout. Diagnostics go to stderr, one line each, without anything a customer wrote.
 
 Handlers run on the event loop: what blocks belongs into `in_thread`. Programs import this module late and with
-`gc_paused`, since it loads `mcp` (0.7 s).
+`gc_paused`, since it loads `pydantic` (0.1 s).
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
-import logging
 import os
 import resource
 import signal
@@ -46,23 +44,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-import mcp_types as types
-from mcp import MCPError
-from mcp.server.lowlevel import Server
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from guarantee_email_agent import __version__
-from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.mcp_servers.command_line import exit_on_signals, log_diagnostic
+from guarantee_email_agent.mcp_servers.messages import ToolDeclaration, ToolResult, error_result, structured_result
+from guarantee_email_agent.mcp_servers.protocol import ServerSession
 from guarantee_email_agent.mcp_servers.stdio import StandardStreams
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
-from guarantee_email_agent.utils.text import printable
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MAX_TEXT_CHARS = 65_536  # of the text beside structured content; for a mail of megabytes it would only double the size
 MAX_THREADS = 16  # of calls
 _MAX_PROBLEMS = 5  # of one call's arguments that are reported
 _MAX_NAME_CHARS = 80
@@ -105,20 +98,16 @@ class ServerTool:
         arguments, output = get_type_hints(self.handler).values()
         return arguments, output
 
-    def declaration(self) -> types.Tool:
-        """The tool as clients see it."""
+    def declaration(self) -> ToolDeclaration:
         arguments, output = (model.model_json_schema(schema_generator=_UntitledJsonSchema) for model in self.models)
-        return types.Tool(
+        return ToolDeclaration(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
             description=" ".join((inspect.getdoc(self.handler) or "").split()),
             input_schema=arguments,
             output_schema=output,
-            annotations=types.ToolAnnotations(
-                read_only_hint=self.read_only,
-                destructive_hint=False,  # no tool of ours takes anything away
-                idempotent_hint=self.read_only or self.idempotent,
-            ),
+            read_only=self.read_only,
+            idempotent=self.read_only or self.idempotent,
         )
 
 
@@ -129,7 +118,6 @@ def serve(name: str, tools: Sequence[ServerTool], instructions: str | None = Non
     """
     exit_on_signals()  # until the event loop takes over
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold mails and passwords
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails; errors are reported here
     asyncio.run(_serve(Dispatcher(name, tools), instructions))
     exit_on_signals()
     return 0
@@ -156,11 +144,11 @@ class Dispatcher:
         self._running: dict[asyncio.Task[ToolOutput], ServerTool] = {}
         self._stopping = False
 
-    def declarations(self) -> list[types.Tool]:
+    def declarations(self) -> list[ToolDeclaration]:
         """The tools as clients see them."""
         return [tool.declaration() for tool in self.tools.values()]
 
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> ToolResult:
         try:
             content = (await self._call(tool_name, arguments)).model_dump(exclude_unset=True)
         except ToolError as error:
@@ -225,44 +213,16 @@ class Dispatcher:
 
 
 async def _serve(dispatcher: Dispatcher, instructions: str | None) -> None:
-    listed = types.ListToolsResult(tools=dispatcher.declarations())
-
-    async def on_list_tools(_: object, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        if params is not None and params.cursor is not None:  # there is one page, so that we never gave one out
-            raise MCPError(types.INVALID_PARAMS, "unknown cursor: all tools are on the first page")
-        return listed
-
-    async def on_call_tool(_: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return await dispatcher.dispatch(params.name, params.arguments or {})
-
-    server: Server[Any] = Server(
-        dispatcher.name,
-        version=__version__,
-        instructions=instructions,
-        on_list_tools=on_list_tools,
-        on_call_tool=on_call_tool,
-    )
-    streams = StandardStreams(on_end=dispatcher.stop)
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="call"))
+    streams = StandardStreams(on_line=lambda line: session.receive(line))
+    session = ServerSession(dispatcher.name, dispatcher, streams.write, instructions)
     loop.add_signal_handler(signal.SIGTERM, streams.end)
-    async with streams.open() as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+    await streams.read()
+    dispatcher.stop()
+    await session.finish()
     await dispatcher.drain()
-
-
-def structured_result(content: Mapping[str, Any]) -> types.CallToolResult:
-    """An answer as structured content, and as JSON text for clients that read text only."""
-    text = types.TextContent(type="text", text=_as_text(content))
-    return types.CallToolResult(content=[text], structured_content=dict(content))
-
-
-def error_result(error: ToolError) -> types.CallToolResult:
-    message = printable(error.message)
-    marks = {"retryable": error.retryable, "uncertain": error.uncertain}
-    data = {"code": error.code, "message": message, **marks}
-    text = types.TextContent(type="text", text=f"{error.code}: {message}")
-    return types.CallToolResult(content=[text], is_error=True, _meta={ERROR_META_KEY: data})
+    await streams.flush()
 
 
 def format_problems(error: ValidationError, model: type[ToolArguments]) -> str:
@@ -289,15 +249,6 @@ class _UntitledJsonSchema(GenerateJsonSchema):
     def model_schema(self, schema: Any) -> dict[str, Any]:
         titled = super().model_schema(schema)
         return {key: value for key, value in titled.items() if key not in ("title", "description")}
-
-
-def _as_text(content: Mapping[str, Any]) -> str:
-    """For clients that read text only; of a whole mail it would be one copy too many."""
-    if sum(len(value) for value in content.values() if isinstance(value, str)) <= MAX_TEXT_CHARS:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        if len(text) <= MAX_TEXT_CHARS:
-            return text
-    return f"over {MAX_TEXT_CHARS} characters of JSON: see the structured content"
 
 
 def _location(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from guarantee_email_agent import __version__
+from guarantee_email_agent.mcp_servers.protocol import ServedTools
 from guarantee_email_agent.utils.loopback import HOST, listen_on_loopback
 
 _START_S: Final = 10.0
@@ -34,14 +35,8 @@ _LIBRARIES: Final = ("mcp", "uvicorn", "sse_starlette")
 _Result = TypeVar("_Result")
 
 
-class ServedTools(Protocol):
-    """The tools of one server. Its methods are called on the server's event loop."""
-
-    def declarations(self) -> list[types.Tool]:
-        """The tools as clients see them."""
-
-    async def dispatch(self, tool_name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-        """The answer to a call; a failure is a result with `isError`."""
+class PublishedTools(ServedTools, Protocol):
+    """The tools of one server, which may be withdrawn while it works."""
 
     async def drain(self) -> None:
         """Wait for what goes on although its caller is gone."""
@@ -55,7 +50,7 @@ class LoopbackServer:
 
     def __init__(self, max_request_bytes: int) -> None:
         self._max_request_bytes = max_request_bytes
-        self._published: dict[str, Mapping[str, ServedTools]] = {}
+        self._published: dict[str, Mapping[str, PublishedTools]] = {}
         self._requests: dict[str, set[asyncio.Task[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -71,7 +66,7 @@ class LoopbackServer:
         if not self._ready.wait(_START_S):
             raise RuntimeError("the server for mocks did not start")
 
-    def publish(self, servers: Mapping[str, ServedTools]) -> dict[str, str]:
+    def publish(self, servers: Mapping[str, PublishedTools]) -> dict[str, str]:
         """The URL of each server by its name, until `withdraw`."""
         token = secrets.token_urlsafe(24)
         self._published[token] = servers
@@ -181,14 +176,16 @@ def _loggers() -> list[logging.Logger]:
 
 
 async def _list_tools(context: Any, _: object) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=_tools_of(context).declarations())
+    tools = [types.Tool.model_validate(tool.to_json()) for tool in _tools_of(context).declarations()]
+    return types.ListToolsResult(tools=tools)
 
 
 async def _call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    return await _tools_of(context).dispatch(params.name, params.arguments or {})
+    result = await _tools_of(context).dispatch(params.name, params.arguments or {})
+    return types.CallToolResult.model_validate(result.to_json())
 
 
-def _tools_of(context: Any) -> ServedTools:
+def _tools_of(context: Any) -> PublishedTools:
     request: Request = context.request
-    tools: ServedTools = request.scope[_KEY]
+    tools: PublishedTools = request.scope[_KEY]
     return tools

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from guarantee_email_agent.ledger.database import FairLock
+from guarantee_email_agent.ledger.group_commit import FairLock
 
 LONG_S = 60.0
 

@@ -1,0 +1,75 @@
+"""The SDK's client, for the servers of others: it knows every version, and holds answers against their schemas."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
+from guarantee_email_agent.integrations.http_transport import record_error_statuses
+from guarantee_email_agent.integrations.tool_client import CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.utils.gc_pause import gc_paused
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client import Transport
+
+MAX_TOOL_PAGES: Final = 100
+
+
+def load_sdk() -> None:
+    """Import what a connection needs, which takes most of a second: not to be counted among a server's delays."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # its tracebacks may quote mails
+    with gc_paused():
+        import mcp
+        import mcp.client.streamable_http  # noqa: F401
+
+
+@asynccontextmanager
+async def sdk_client(transport: Transport) -> AsyncIterator[SdkClient]:
+    from mcp import Client
+    from mcp_types import Implementation
+
+    client_info = Implementation(name="guarantee-email-agent", version=__version__)
+    async with Client(transport, cache=None, client_info=client_info) as client:
+        yield SdkClient(client)
+
+
+class SdkClient:
+    """A ToolClient."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def list_tools(self) -> list[OfferedTool]:
+        tools: list[OfferedTool] = []
+        cursor: str | None = None
+        for _ in range(MAX_TOOL_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            tools += (OfferedTool(tool.name, tool.input_schema, tool.output_schema) for tool in page.tools)
+            if (cursor := page.next_cursor) is None:
+                break
+        return tools
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED, TextContent
+
+        statuses = record_error_statuses()
+        try:
+            result = await self._client.call_tool(tool, dict(arguments))
+        except MCPError as error:
+            status = statuses[-1] if statuses else 0
+            forgotten = status == 404  # the session, by a server that was started anew
+            ended = forgotten or error.code == CONNECTION_CLOSED
+            raise CallFailedError(error.message, error.code, status, ended=ended, was_sent=not forgotten) from None
+        except RuntimeError as error:  # for results that fit no schema
+            raise ValueError(str(error)) from None
+        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        structured = result.structured_content
+        told = (result.meta or {}).get(ERROR_META_KEY)
+        declared = structured if told is None else {"error": told}
+        return ToolAnswer(bool(result.is_error), structured, text, declared)
