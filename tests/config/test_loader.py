@@ -205,6 +205,18 @@ class TestProblems:
         )
         assert refusal(cwd, text).message in (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
+    def test_a_client_secret_in_the_file_is_told_its_variable(self, cwd: Path) -> None:
+        error = refusal(cwd, "mailbox: {imap: {password: hidden}, oauth: {client_secret: hidden}}\n")
+        assert "set IMAP_PASSWORD" in error.message
+        assert "set OAUTH_CLIENT_SECRET" in error.message
+        assert "hidden" not in error.message
+
+    def test_with_access_tokens_the_password_for_imap_is_none_for_smtp(self, cwd: Path) -> None:
+        text = "mailbox: {oauth: {provider: google, client_id: agent}}"
+        secrets = load(cwd, text, {"IMAP_PASSWORD": "old", "OAUTH_CLIENT_SECRET": "s"}).secrets
+        assert (secrets.smtp_password, secrets.oauth_client_secret) == (None, "s")
+        assert load(cwd, text, {"SMTP_PASSWORD": "relay"}).secrets.smtp_password == "relay"
+
     def test_secrets_in_the_file_are_not_repeated(self, cwd: Path) -> None:
         text = "anthropic_api_key: hidden\nmcp: {token: hidden, gmail: {client_secret: hidden}}\n"
         error = refusal(cwd, text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guarantee_email_agent.config.oauth_settings import OAuthSettings
 from guarantee_email_agent.config.settings import (
     Config,
     Imap,
@@ -197,3 +198,48 @@ def test_secrets_do_not_show() -> None:
 )
 def test_this_machine_is_known_by_its_name(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+class TestOAuth:
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> Config:
+        """Somebody signed in."""
+        file = tmp_path / "token.json"
+        file.write_text("{}")
+        file.chmod(0o600)
+        oauth = OAuthSettings("microsoft", client_id="agent-1", token_file=file)
+        return replace(IMAP, mailbox=replace(IMAP.mailbox, oauth=oauth))
+
+    def test_no_password_is_needed_and_no_secret_stands_on_the_command_line(self, config: Config) -> None:
+        proxied = {**ENVIRON, "HTTPS_PROXY": "http://proxy.example.com:3128", "no_proxy": "example.com"}
+        launch = mail_launch(replace(config, secrets=Secrets(oauth_client_secret="hidden")), proxied)
+        assert launch.environment == {
+            **OWN,
+            "HTTPS_PROXY": "http://proxy.example.com:3128",
+            "no_proxy": "example.com",
+            "OAUTH_CLIENT_SECRET": "hidden",
+        }
+        assert "--oauth-flow=device" in launch.args
+        assert "--oauth-token-url=https://login.microsoftonline.com/common/oauth2/v2.0/token" in launch.args
+        assert "hidden" not in repr(launch)
+
+    def test_a_password_that_is_meant_for_smtp_is_passed_on(self, config: Config) -> None:
+        launch = mail_launch(replace(config, secrets=Secrets(smtp_password="relay")), ENVIRON)
+        assert launch.environment["SMTP_PASSWORD"] == "relay"
+
+    def test_nobody_signed_in_yet(self, config: Config) -> None:
+        config.mailbox.oauth.token_file.unlink()
+        with pytest.raises(ConfigurationError) as caught:
+            mail_launch(config, ENVIRON)
+        assert (caught.value.exit_code, caught.value.code) == (EXIT_CONFIGURATION, "config_missing_secret")
+        assert "does not exist. Sign in: guarantee-email-agent authorize" in caught.value.message
+
+    def test_a_token_that_others_may_read(self, config: Config) -> None:
+        config.mailbox.oauth.token_file.chmod(0o644)
+        with pytest.raises(ConfigurationError, match=r"mailbox.oauth.token_file: .* Run chmod 600 on it"):
+            mail_launch(config, ENVIRON)
+
+    def test_a_client_of_its_own_needs_its_secret(self, config: Config) -> None:
+        oauth = OAuthSettings("microsoft", "client_credentials", "agent-1", "contoso.example")
+        with pytest.raises(ConfigurationError, match="OAUTH_CLIENT_SECRET is not set"):
+            mail_launch(replace(config, mailbox=replace(config.mailbox, oauth=oauth)), ENVIRON)

@@ -46,6 +46,12 @@ first_valid_uid = 1
 auth_failure_delay = 0
 mail_fsync = never
 mail_max_userip_connections = 100
+auth_mechanisms = plain xoauth2 oauthbearer
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = {root}/oauth2.conf
+}}
 passdb {{
   driver = passwd-file
   args = scheme=PLAIN username_format=%u {root}/users
@@ -102,6 +108,13 @@ service auth {{
     port = {auth_port}
   }}
 }}
+"""
+_OAUTH2 = """\
+introspection_mode = post
+introspection_url = http://127.0.0.1:{issuer_port}/introspect
+username_attribute = username
+active_attribute = active
+active_value = true
 """
 _POSTFIX_MAIN = """\
 compatibility_level = 3.6
@@ -194,6 +207,7 @@ class MailServers:
 
     Ports on `host`: `imaps_port` (TLS), `imap_port` (STARTTLS or none), `smtps_port` (TLS), `submission_port`
     (STARTTLS), all for `user` with `password`, and `smtp_port` (none, without login). `ca_file` signs the certificate.
+    An access token is taken, too, if the `OAuthIssuer` that a test starts on `issuer_port` knows it.
     SMTP refuses `nobody@example.net` for good and `later@example.net` for now.
     """
 
@@ -206,9 +220,9 @@ class MailServers:
         # Not pytest's own directory: the owner of the mailboxes may not enter that one. Short, for paths of sockets.
         self.root = Path(tempfile.mkdtemp(prefix="mail-", dir="/tmp"))
         self.root.chmod(0o755)
-        ports = _free_ports(7)
+        ports = _free_ports(8)
         self.imap_port, self.imaps_port, self.lmtp_port, self.auth_port = ports[:4]
-        self.smtp_port, self.submission_port, self.smtps_port = ports[4:]
+        self.smtp_port, self.submission_port, self.smtps_port, self.issuer_port = ports[4:]
         self.ca_file = self.root / "ca.pem"
         self._cleanup = contextlib.ExitStack()
         self._cleanup.callback(shutil.rmtree, self.root, ignore_errors=True)
@@ -343,6 +357,7 @@ class MailServers:
         (self.root / "users").write_text(user)
         values = {"root": self.root, "owner": MAILBOX_OWNER, **self._ports()}
         (self.root / "dovecot.conf").write_text(_DOVECOT.format(**values))
+        (self.root / "oauth2.conf").write_text(_OAUTH2.format(**values))
 
     def _write_postfix(self) -> None:
         for directory in ("postfix", "postfix/queue", "postfix/data", "postfix/etc"):

@@ -18,6 +18,7 @@ from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox, known_identity_key
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
+from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.agent.worker_setup import mailbox_name
 from guarantee_email_agent.config.loader import built_in_files, load_config
@@ -117,6 +118,9 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ledger = open_ledger(location, key=key, create=False)
         made = "" if ledger else " (the first run makes it)"
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
+    if uses_oauth(config):  # before the mailbox, which then has the new token
+        with report.checking("Sign-in"):
+            report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
     policy = AnswerPolicy.of(config)
     mail, warranty, ticketing = await asyncio.gather(
         _connect(

@@ -30,6 +30,7 @@ from guarantee_email_agent.integrations.services import Services, create_service
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import open_ledger
 from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.core_files import forbid_core_files
 from guarantee_email_agent.utils.errors import (
     EXIT_FAILURE,
     EXIT_SUCCESS,
@@ -70,7 +71,7 @@ class RunOptions:
 
 def run_agent(config: Config, options: RunOptions) -> int:
     """The exit code. Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting."""
-    _forbid_core_files()
+    forbid_core_files()
     return asyncio.run(_run(config, options))
 
 
@@ -267,12 +268,3 @@ def _summary(daemon: Daemon) -> str:
         f"{counts['quarantined']}, unknown: {counts['unknown']}, left unprocessed: {len(daemon.unfinished) - busy}, "
         f"with another agent: {busy}"
     )
-
-
-def _forbid_core_files() -> None:
-    """A core file would hold customers' mail."""
-    try:
-        import resource
-    except ImportError:  # Windows has neither
-        return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -146,6 +146,10 @@ def _where_secrets_belong(problem: Problem) -> str:
         place = f"set a variable there and name it in {server}.env"
     elif problem.path[0] == "look_ups":
         place = "set a variable there and name it in the look-up's server.env"
+    elif problem.path[:2] == ("mailbox", "oauth"):
+        place = "set OAUTH_CLIENT_SECRET"
+    elif problem.path[0] == "mailbox":
+        place = "set SMTP_PASSWORD" if "smtp" in problem.path else "set IMAP_PASSWORD"
     else:
         place = "set ANTHROPIC_API_KEY"
     return f"secrets come from the environment: {place}, and remove this key"
@@ -244,11 +248,14 @@ def read_secrets(config: Config, environment: Mapping[str, str]) -> Secrets:
         # What was pasted or mounted from a file often ends with a line break.
         return environment.get(name, "").strip() or None
 
+    # With access tokens there is one way to log in to both servers, unless a password is meant for this one.
+    other_password = secret("IMAP_PASSWORD") if config.mailbox.oauth.provider is None else None
     return Secrets(
         anthropic_api_key=secret("ANTHROPIC_API_KEY"),
         anthropic_base_url=secret("ANTHROPIC_BASE_URL"),
         imap_password=secret("IMAP_PASSWORD"),
-        smtp_password=secret("SMTP_PASSWORD") or secret("IMAP_PASSWORD"),
+        smtp_password=secret("SMTP_PASSWORD") or other_password,
+        oauth_client_secret=secret("OAUTH_CLIENT_SECRET"),
         ledger_key=secret("LEDGER_KEY"),
         ledger_url=secret("LEDGER_URL"),
         mcp_environment={name: environment[name] for name in names if name in environment},

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.oauth_settings import OAuthSettings
 from guarantee_email_agent.config.run_store import StoreSettings
 from guarantee_email_agent.config.task_allowance import TaskAllowance
 from guarantee_email_agent.files.fields import not_blank, number, setting
@@ -127,6 +128,7 @@ class MailboxSettings:
     maildir: Path = setting(Path("mailbox"), "The Maildir that is the inbox where no IMAP server is named.")
     imap: Imap = setting(Imap(), "The IMAP server that holds the inbox.")
     smtp: Smtp = setting(Smtp(), "The SMTP server that takes replies.")
+    oauth: OAuthSettings = setting(OAuthSettings(), "Access tokens in place of passwords.")
     sent_copy: Literal["self", "server", "append"] = setting(
         "self",
         "How a sent reply is proved after a crash: `self`, a copy to our own address in the same SMTP transaction; "
@@ -320,6 +322,7 @@ class Secrets:
     anthropic_base_url: str | None = None  # no secret, but of the environment like the key that is sent there
     imap_password: str | None = None
     smtp_password: str | None = None
+    oauth_client_secret: str | None = None
     ledger_key: str | None = None
     ledger_url: str | None = None
     mcp_environment: Mapping[str, str] = field(default_factory=dict)  # the variables that mcp.*.env names, where set

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import IntegrationError
 
+logger = logging.getLogger(__name__)
+
 _Answer = TypeVar("_Answer")
 
 
@@ -41,6 +44,7 @@ class MailClient:
         self._mailbox: Mailbox | None = None
         self._inbox_circuit = CircuitBreaker(session.name, clock)
         self._sending_circuit = CircuitBreaker(session.name, clock)
+        self._told_refusals: dict[CircuitBreaker, str] = {}
 
     async def list_unprocessed(self, limit: int = 100, inbox_filter: InboxFilter = ANY_MAIL) -> list[InboxEntry]:
         return await self._call(lambda mailbox: mailbox.list_unprocessed(limit, inbox_filter))
@@ -103,7 +107,21 @@ class MailClient:
         async def call() -> _Answer:
             return await method(await self._connected())
 
-        return await (circuit or self._inbox_circuit).call(call)
+        circuit = circuit or self._inbox_circuit
+        try:
+            answer = await circuit.call(call)
+        except IntegrationError as error:
+            self._tell_refusal(circuit, error)
+            raise
+        self._told_refusals.pop(circuit, None)
+        return answer
+
+    def _tell_refusal(self, circuit: CircuitBreaker, error: IntegrationError) -> None:
+        """Once until it works again: no waiting helps against an expired sign-in, so somebody has to know."""
+        if error.code == f"{self._session.name}_auth" and self._told_refusals.get(circuit) != error.message:
+            self._told_refusals[circuit] = error.message
+            if list(self._told_refusals.values()).count(error.message) == 1:
+                logger.error("%s; mails stay in the inbox until then", error.message)
 
     async def _connected(self) -> Mailbox:
         """By the tools that the server offers. Raises MCPConnectionError where they are neither kind's."""

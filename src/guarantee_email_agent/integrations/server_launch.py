@@ -10,15 +10,21 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthSettings
 from guarantee_email_agent.config.settings import Config, MailboxSettings
+from guarantee_email_agent.files.private_file import read_private_text
+from guarantee_email_agent.files.text_file import InputFileError
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import truncate
 
 MAX_TARGET_CHARS: Final = 200
+
+_MAX_SECRET_BYTES: Final = 4_000_000
 
 _OPTION: Final = re.compile(r"--[a-z-]+")
 
@@ -31,6 +37,11 @@ _COMMON_VARIABLES: Final = (
 
 # So that ours run from a checkout, too, and trust the certificates that this process trusts.
 _OWN_VARIABLES: Final = ("PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+# For what asks an issuer of access tokens, which may be out of reach otherwise.
+_PROXY_VARIABLES: Final = tuple(
+    variant for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY") for variant in (name, name.lower())
+)
 
 _Options: TypeAlias = Mapping[str, tuple[str, object]]
 """Of a server's command line: the setting that each comes from, and its value.
@@ -109,18 +120,21 @@ def mail_launch(config: Config, environ: Mapping[str, str], key: bytes = b"") ->
             "--read-only": ("agent.mode", config.agent.mode == "observe"),
         }
         return _built_in_launch("mailbox.maildir", "mail", options, environ)
-    if config.secrets.imap_password is None:
+    secrets = _oauth_secrets(config, environ) if mailbox.oauth.provider is not None else {}
+    if mailbox.oauth.provider is None and config.secrets.imap_password is None:
         raise ConfigurationError(
             "IMAP_PASSWORD is not set, but mailbox.imap.host is. Set it in the environment or in .env",
             "config_missing_secret",
         )
-    secrets = {"IMAP_PASSWORD": config.secrets.imap_password}
+    if mailbox.oauth.provider is None:
+        secrets["IMAP_PASSWORD"] = str(config.secrets.imap_password)
     if config.secrets.smtp_password is not None:
         secrets["SMTP_PASSWORD"] = config.secrets.smtp_password
     if key:
         secrets["MAIL_KEY"] = hmac.digest(key, b"copies of replies", "sha256").hex()
     options = {
         **_imap_options(mailbox, mailbox.imap.host, mailbox.from_address),
+        **_oauth_options(mailbox.oauth),
         "--read-only": ("agent.mode", config.agent.mode == "observe"),
     }
     return _built_in_launch("mailbox", "mail", options, environ, secrets)
@@ -173,6 +187,67 @@ def _imap_options(mailbox: MailboxSettings, host: str, address: str) -> _Options
         "--sent-copy": ("mailbox.sent_copy", mailbox.sent_copy),
         "--copy-wait": ("mailbox.copy_wait_s", f"{mailbox.copy_wait_s:g}"),
         "--ca-file": ("mailbox.imap.ca_file", imap.ca_file),
+    }
+
+
+def _oauth_secrets(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the server needs in order to come by access tokens. Raises ConfigurationError for what is missing."""
+    oauth = config.mailbox.oauth
+    require_oauth_client(config)
+    if oauth.used_flow == "service_account" and oauth.key_file is not None:
+        _require_private("key_file", oauth.key_file, "Save the account's JSON key there", follow_links=True)
+    elif oauth.used_flow in KEPT_TOKEN_FLOWS:
+        _require_private("token_file", oauth.token_file, "Sign in: guarantee-email-agent authorize")
+    secrets = {name: environ[name] for name in _PROXY_VARIABLES if name in environ}
+    if config.secrets.oauth_client_secret is not None:
+        secrets["OAUTH_CLIENT_SECRET"] = config.secrets.oauth_client_secret
+    return secrets
+
+
+def require_oauth_client(config: Config) -> None:
+    """Raises ConfigurationError where the extra is not installed, or the client's secret is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("oauthlib") is None or find_spec("httpx2") is None:
+        raise ConfigurationError(
+            "mailbox.oauth needs oauthlib. Run: pip install 'guarantee-email-agent[oauth]'", "config_missing_package"
+        )
+    if config.mailbox.oauth.used_flow == "client_credentials" and config.secrets.oauth_client_secret is None:
+        raise ConfigurationError(
+            "OAUTH_CLIENT_SECRET is not set, but mailbox.oauth.flow is client_credentials. Set it in the environment "
+            "or in .env",
+            "config_missing_secret",
+        )
+
+
+def name_oauth_settings(text: str, oauth: OAuthSettings) -> str:
+    """As `ServerLaunch.with_setting_names`, for a message about access tokens."""
+    names = {option: setting for option, (setting, _) in _oauth_options(oauth).items()}
+    return _OPTION.sub(lambda option: names.get(option[0], option[0]), text)
+
+
+def _require_private(key: str, file: Path, remedy: str, *, follow_links: bool = False) -> None:
+    try:
+        read_private_text(file, _MAX_SECRET_BYTES, follow_links=follow_links)
+    except InputFileError as error:
+        missing = error.code == "document_not_found"
+        raise ConfigurationError(
+            f"mailbox.oauth.{key}: {file}: {error.message}{f'. {remedy}' if missing else ''}",
+            "config_missing_secret" if missing else "config_invalid_secret",
+        ) from None
+
+
+def _oauth_options(oauth: OAuthSettings) -> _Options:
+    if oauth.provider is None:
+        return {}
+    endpoints = "mailbox.oauth.token_url" if oauth.provider == "other" else "mailbox.oauth.provider"
+    return {
+        "--oauth-flow": ("mailbox.oauth.flow", oauth.used_flow),
+        "--oauth-client-id": ("mailbox.oauth.client_id", oauth.client_id),
+        "--oauth-token-url": (endpoints, oauth.endpoints.token),
+        "--oauth-scope": ("mailbox.oauth.scopes", " ".join(oauth.used_scopes) or None),
+        "--oauth-token-file": ("mailbox.oauth.token_file", oauth.token_file),
+        "--oauth-key-file": ("mailbox.oauth.key_file", oauth.key_file),
     }
 
 

@@ -69,6 +69,11 @@ def test_a_refusal_tells_what_to_do(
     assert told in error.message
 
 
+def test_a_connection_that_is_lost_in_the_login_is_no_refusal(scripted: Scripted) -> None:
+    error = refusal(scripted({"LOGIN": None}))
+    assert (error.code, error.retryable) == ("mail_unavailable", True)
+
+
 def test_a_password_beyond_ascii_needs_a_server_with_plain(scripted: Scripted) -> None:
     scripted.password = "Grüße"
     error = refusal(scripted())

@@ -8,13 +8,18 @@ import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
+from guarantee_email_agent.config.oauth_settings import KEPT_TOKEN_FLOWS, OAuthFlow
 from guarantee_email_agent.email.parsing.addresses import parse_address
 from guarantee_email_agent.integrations.server_launch import is_loopback
 from guarantee_email_agent.mcp_servers.command_line import CommandLine, exit_on_signals, exit_with_error
 from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.gc_pause import gc_paused
+
+if TYPE_CHECKING:
+    from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
 
 _SECURITY = ("tls", "starttls", "none")
 
@@ -24,8 +29,9 @@ def main() -> int:
     options = _parse_options()
     if parse_address(options.sender) != options.sender or not options.sender.isascii():
         exit_with_error("--from is not one bare address like support@example.com")
+    tokens = _access_tokens(options) if options.oauth_flow is not None and options.imap_host is not None else None
     try:
-        store = _open_store(options)
+        store = _open_store(options, tokens)
     except ToolError as error:
         exit_with_error(error.message)
     with gc_paused():
@@ -38,6 +44,8 @@ def main() -> int:
         return serve("mail", tools, INSTRUCTIONS)
     finally:
         store.close()
+        if tokens is not None:
+            tokens.close()
 
 
 def _parse_options() -> argparse.Namespace:
@@ -58,6 +66,16 @@ def _parse_options() -> argparse.Namespace:
     imap.add_argument("--sent-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--drafts-folder", metavar="NAME", help="by default the one that the server names")
     imap.add_argument("--ca-file", type=Path, metavar="PEM", help="certificates to trust instead of the system's")
+    oauth = parser.add_argument_group(
+        "access tokens in place of passwords, for both servers (client secret in the environment: OAUTH_CLIENT_SECRET; "
+        "where SMTP_PASSWORD is set, the SMTP server gets that)"
+    )
+    oauth.add_argument("--oauth-flow", choices=get_args(OAuthFlow), help="how tokens are come by")
+    oauth.add_argument("--oauth-client-id", metavar="ID", help="what the issuer knows this client by")
+    oauth.add_argument("--oauth-token-url", metavar="URL", help="the issuer's token endpoint")
+    oauth.add_argument("--oauth-scope", metavar="SCOPES", default="", help="what is asked for, with spaces between")
+    oauth.add_argument("--oauth-token-file", type=Path, metavar="FILE", help="the token that a person signed in for")
+    oauth.add_argument("--oauth-key-file", type=Path, metavar="FILE", help="the JSON key of a service account")
     smtp = parser.add_argument_group("the SMTP server for replies (SMTP_PASSWORD, by default IMAP_PASSWORD)")
     smtp.add_argument("--smtp-host", metavar="HOST", help="by default the one of --imap-host")
     smtp.add_argument("--smtp-port", type=_port, default=465, metavar="PORT")
@@ -77,12 +95,37 @@ def _parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.maildir is None) == (options.imap_host is None):
         parser.error("name either --maildir or --imap-host")
+    if options.oauth_flow is not None:
+        keeps_token = options.oauth_flow in KEPT_TOKEN_FLOWS
+        file = options.oauth_token_file if keeps_token else options.oauth_key_file
+        if options.oauth_token_url is None:
+            parser.error("--oauth-flow needs --oauth-token-url")
+        if file is None and options.oauth_flow != "client_credentials":
+            parser.error(f"--oauth-flow needs --oauth-{'token' if keeps_token else 'key'}-file")
     if options.create and options.read_only:
         parser.error("--create makes a Maildir, and --read-only makes nothing. Leave one of them out")
     return options
 
 
-def _open_store(options: argparse.Namespace) -> MailStore:
+def _access_tokens(options: argparse.Namespace) -> AccessTokens:
+    from guarantee_email_agent.mcp_servers.mail.oauth.access_tokens import AccessTokens
+    from guarantee_email_agent.mcp_servers.mail.oauth.oauth_client import OAuthClient
+
+    return AccessTokens(
+        OAuthClient(
+            options.oauth_flow,
+            options.oauth_client_id,
+            os.environ.get("OAUTH_CLIENT_SECRET") or None,
+            options.imap_user or options.sender,
+            options.oauth_token_url,
+            tuple(options.oauth_scope.split()),
+            options.oauth_token_file,
+            options.oauth_key_file,
+        )
+    )
+
+
+def _open_store(options: argparse.Namespace, tokens: AccessTokens | None) -> MailStore:
     if options.maildir is not None:
         from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
@@ -94,15 +137,29 @@ def _open_store(options: argparse.Namespace) -> MailStore:
     imap_user = options.imap_user or options.sender
     smtp_user = imap_user if options.smtp_user is None else options.smtp_user or None
     imap_password = os.environ.get("IMAP_PASSWORD")
-    smtp_password = os.environ.get("SMTP_PASSWORD") or imap_password
-    if not imap_password:
+    smtp_password = os.environ.get("SMTP_PASSWORD") or (imap_password if tokens is None else None)
+    if not imap_password and tokens is None:
         exit_with_error("IMAP_PASSWORD is not set. Put the password of the IMAP user into the environment")
     imap = MailServer(
-        "IMAP", options.imap_host, options.imap_port, options.imap_security, imap_user, imap_password, options.ca_file
+        "IMAP",
+        options.imap_host,
+        options.imap_port,
+        options.imap_security,
+        imap_user,
+        imap_password,
+        options.ca_file,
+        tokens,
     )
     smtp_host = options.smtp_host or options.imap_host
     smtp = MailServer(
-        "SMTP", smtp_host, options.smtp_port, options.smtp_security, smtp_user, smtp_password, options.ca_file
+        "SMTP",
+        smtp_host,
+        options.smtp_port,
+        options.smtp_security,
+        smtp_user,
+        smtp_password,
+        options.ca_file,
+        None if smtp_password else tokens,
     )
     for server in (imap, smtp):
         if server.security == "none" and not is_loopback(server.host):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
 import imaplib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -16,9 +18,11 @@ from guarantee_email_agent.mcp_servers.mail.mail_server import (
     CONNECT_S,
     STEP_S,
     MailServer,
+    TokenRefusedError,
     format_response,
     tls_context,
 )
+from guarantee_email_agent.mcp_servers.mail.sasl import TokenLogin, choose_mechanism
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 # A search may answer with every UID of the folder on one line: room for millions (imaplib's own limit: 150,000).
@@ -27,6 +31,10 @@ imaplib._MAXLINE = 20_000_000  # type: ignore[attr-defined]  # noqa: SLF001
 _FRESH_S: Final = 30.0  # a connection unused for longer is tested first
 _TEST_S: Final = 5.0  # and is dead if it answers nothing for this long
 _LOST: Final = (IMAPClientAbortError, ProtocolError, OSError)  # the connection, in contrast to a refused command
+# Of a session that outlived its access token, where the server leaves the connection open (RFC 5530 §3, Exchange).
+_EXPIRED: Final = re.compile(
+    r"\[EXPIRED\]|AccessTokenExpired|session invalidated|authenticated but not connected", re.IGNORECASE
+)
 _Result = TypeVar("_Result")
 
 
@@ -62,7 +70,7 @@ class ImapSession:
                 try:
                     result = work(self._connected())
                 except Exception as error:  # noqa: BLE001 - told apart in _to_tool_error
-                    if isinstance(error, _LOST):
+                    if isinstance(error, _LOST) or self._has_outlived_token(error):
                         self._drop()
                         if repeat and not isinstance(error, TimeoutError):
                             repeat = False
@@ -70,6 +78,10 @@ class ImapSession:
                     raise _to_tool_error(error, self._server) from None
                 self._used_at = time.monotonic()
                 return result
+
+    def _has_outlived_token(self, error: Exception) -> bool:
+        is_refusal = self._server.tokens is not None and isinstance(error, IMAPClientError)
+        return is_refusal and _EXPIRED.search(str(error)) is not None
 
     def close(self) -> None:
         """Log out, unless the connection is in use: by a wait whose caller is gone."""
@@ -108,7 +120,22 @@ class ImapSession:
 
 
 def connect(server: MailServer) -> IMAPClient:
-    """A connection that is logged in. Raises ToolError."""
+    """A connection that is logged in; where the server refuses an access token, once more with another.
+
+    Raises ToolError.
+    """
+    if server.tokens is None:
+        return _connect(server, None)
+    token = server.tokens.get()
+    try:
+        return _connect(server, token)
+    except TokenRefusedError:
+        if (other := server.tokens.get_other(token)) is None:
+            raise
+        return _connect(server, other)
+
+
+def _connect(server: MailServer, token: str | None) -> IMAPClient:
     timeouts = SocketTimeout(CONNECT_S, STEP_S)
     try:
         with ExitStack() as on_error:
@@ -121,7 +148,9 @@ def connect(server: MailServer) -> IMAPClient:
                 if not client.has_capability("STARTTLS"):
                     raise server.starttls_missing()
                 client.starttls(context)
-            if client.has_capability("AUTH=PLAIN"):
+            if token is not None:
+                _log_in_with_token(client, server, token)
+            elif client.has_capability("AUTH=PLAIN"):
                 client.plain_login(*server.credentials("utf-8"))  # where LOGIN takes ASCII only
             else:
                 client.login(*server.credentials("ascii"))
@@ -131,10 +160,29 @@ def connect(server: MailServer) -> IMAPClient:
         raise _to_tool_error(error, server) from None
 
 
+def _log_in_with_token(client: IMAPClient, server: MailServer, token: str) -> None:
+    methods = [item.decode("ascii", "replace").upper() for item in client.capabilities()]
+    offered = [name.removeprefix("AUTH=") for name in methods if name.startswith("AUTH=")]
+    login = TokenLogin(choose_mechanism(offered, server), server, token)
+    try:
+        client.sasl_login(login.mechanism, login.answer)
+    except binascii.Error:
+        raise server.unavailable("asks for something in the login that cannot be read") from None
+    except LoginError as error:
+        said = login.describe(error)
+        if isinstance(error.__context__, IMAPClientAbortError):
+            raise server.connection_error(error.__context__) from None
+        if "[UNAVAILABLE]" in said:
+            raise server.unavailable(f"refused the login for now: {said}") from None
+        raise server.token_refused(said) from None
+
+
 def _to_tool_error(error: Exception, server: MailServer) -> Exception:
     """The error as one for the caller; an error of ours stays what it is."""
     response = format_response(error)
     match error:
+        case LoginError() if isinstance(error.__context__, IMAPClientAbortError):  # the library tells them not apart
+            return server.connection_error(error.__context__)
         case LoginError() if "[UNAVAILABLE]" not in response:
             return server.login_refused(response)
         case IMAPClientAbortError() | ProtocolError() | OSError():

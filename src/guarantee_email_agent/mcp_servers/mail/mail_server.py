@@ -7,7 +7,7 @@ import ssl
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.text import truncate
@@ -17,9 +17,23 @@ STEP_S: Final = 20.0  # of waiting for the next bytes of an answer
 _MAX_RESPONSE_CHARS: Final = 200  # of what a server answered, in our messages
 
 
+class TokenSource(Protocol):
+    """Where access tokens come from. Methods raise ToolError."""
+
+    def get(self) -> str:
+        """One that is good for a while yet."""
+
+    def get_other(self, refused: str) -> str | None:
+        """Another one than that which a server refused; None where there is none to be had now."""
+
+
+class TokenRefusedError(ToolError):
+    """A server refused an access token: another one may be taken."""
+
+
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """security: TLS from the first byte, after STARTTLS, or none (loopback)."""
+    """security: TLS from the first byte, after STARTTLS, or none (loopback). tokens: in place of the password."""
 
     kind: Literal["IMAP", "SMTP"]
     host: str
@@ -28,6 +42,7 @@ class MailServer:
     user: str | None
     password: str | None = field(repr=False)
     ca_file: Path | None = None
+    tokens: TokenSource | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -55,6 +70,11 @@ class MailServer:
     def login_refused(self, response: str) -> ToolError:
         text = f"the {self.name} refused the login of {self.user}: {response}. Check the user and {self.kind}_PASSWORD"
         return ToolError("mail_auth", text)
+
+    def token_refused(self, response: str) -> TokenRefusedError:
+        text = f"the {self.name} refused the access token of {self.user}: {response}"
+        remedy = f"Check the user, and that this client may use {self.kind} for that mailbox"
+        return TokenRefusedError("mail_auth", f"{text}. {remedy}")
 
     def unavailable(self, text: str) -> ToolError:
         """text: what follows the server's name."""

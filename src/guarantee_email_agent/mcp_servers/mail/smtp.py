@@ -16,7 +16,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
-from guarantee_email_agent.mcp_servers.mail.mail_server import CONNECT_S, MailServer, format_response, tls_context
+from guarantee_email_agent.mcp_servers.mail.mail_server import (
+    CONNECT_S,
+    MailServer,
+    TokenRefusedError,
+    format_response,
+    tls_context,
+)
+from guarantee_email_agent.mcp_servers.mail.sasl import TokenLogin, choose_mechanism
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 
 SEND_S: Final = 25.0  # of one whole call; the agent's own limit for mail is 30 s
@@ -24,6 +31,9 @@ _TEST_S: Final = 3.0  # for a kept connection to show that it is alive
 _KEPT_S: Final = 20.0  # an unused connection is kept; servers close it after minutes
 _CLOSING: Final = 421  # to any command, and about the server, not about that command (RFC 5321 §3.8)
 _TOO_LARGE: Final = 552  # RFC 1870 §6
+_CHALLENGE: Final = 334  # RFC 4954 §4
+_LOGGED_IN: Final = 235
+_COMMAND_CHARS: Final = 510  # and CRLF (RFC 5321 §4.5.3.1.4)
 _LOG_IN_FIRST: Final = 530  # or begin TLS first (RFC 4954 §6, RFC 3207 §4)
 _MESSAGE_STATUS: Final = re.compile(rb"5\.(2\.3|3\.4|6\.)")  # too long, too big, its content (RFC 3463 §3)
 # Its system, its directory server, its load (RFC 3463 §3); others of 4.4 tell of the recipient's server.
@@ -88,6 +98,19 @@ class SmtpSender:
         return self._connect(deadline)
 
     def _connect(self, deadline: float) -> smtplib.SMTP:
+        """Logged in; where the server refuses an access token, once more with another."""
+        tokens = self._server.tokens if self._server.user is not None else None
+        if tokens is None:
+            return self._connect_with(None, deadline)
+        token = tokens.get()
+        try:
+            return self._connect_with(token, deadline)
+        except TokenRefusedError:
+            if (other := tokens.get_other(token)) is None:
+                raise
+            return self._connect_with(other, deadline)
+
+    def _connect_with(self, token: str | None, deadline: float) -> smtplib.SMTP:
         server = self._server
         timeout = min(CONNECT_S, max(deadline - time.monotonic(), 0.1))
         # Without a name, the library would ask the DNS for this machine's.
@@ -108,7 +131,9 @@ class SmtpSender:
                         raise server.starttls_missing()
                     connection.starttls(context=tls_context(server.ca_file))
                     self._greet(connection)
-                if server.user is not None:
+                if token is not None:
+                    _log_in_with_token(connection, server, token)
+                elif server.user is not None:
                     _log_in(connection, server)
                 on_error.pop_all()
                 return connection
@@ -189,6 +214,30 @@ def _log_in(connection: smtplib.SMTP, server: MailServer) -> None:
     code, response = connection.docmd("AUTH", f"PLAIN {base64.b64encode(initial.encode()).decode()}")
     if code != 235:
         raise smtplib.SMTPAuthenticationError(code, response)
+
+
+def _log_in_with_token(connection: smtplib.SMTP, server: MailServer, token: str) -> None:
+    login = TokenLogin(choose_mechanism(connection.esmtp_features.get("auth", "").split(), server), server, token)
+    first = base64.b64encode(login.first).decode()
+    command = f"AUTH {login.mechanism} {first}"
+    if len(command) <= _COMMAND_CHARS:
+        code, response = connection.docmd(command)
+    else:  # RFC 4954 §4: too long for a command, not for a response
+        code, response = connection.docmd(f"AUTH {login.mechanism}")
+        if code == _CHALLENGE:
+            code, response = connection.docmd(first)
+    while code == _CHALLENGE:
+        try:
+            challenge = base64.b64decode(response)
+        except ValueError:
+            raise server.unavailable("asks for something in the login that cannot be read") from None
+        code, response = connection.docmd(base64.b64encode(login.acknowledge(challenge)).decode())
+    if code == _LOGGED_IN:
+        return
+    said = f"{code} {login.describe(response)}"
+    if 400 <= code < 500:
+        raise server.unavailable(f"refused the login of {server.user} for now: {said}")
+    raise server.token_refused(said)
 
 
 def _command(connection: smtplib.SMTP, deadline: float, command: str, argument: str = "") -> tuple[int, bytes]:
