@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,12 @@ import pytest
 
 from guarantee_email_agent.agent.process_identity import has_ended, is_on_this_machine, process_name
 
+ASK_AS_NOBODY = """import os, sys
+from guarantee_email_agent.agent.process_identity import has_ended, process_name
+process_name()  # loads what nobody may not read
+os.setgid(65534)
+os.setuid(65534)
+print(*map(has_ended, sys.argv[1:]))"""
 PRINT_NAME = "from guarantee_email_agent.agent.process_identity import process_name; print(process_name(), flush=True)"
 
 
@@ -49,6 +56,16 @@ def test_a_process_that_was_killed_has_ended_also_before_its_parent_looked(other
 
 def test_another_process_with_the_same_id_is_not_the_one() -> None:
     assert has_ended(renamed(start="1"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
+def test_a_process_that_proc_does_not_show_has_not_ended(other: subprocess.Popen[str]) -> None:
+    """As another user sees it where /proc is mounted with hidepid; systemd does it with ProtectProc=invisible."""
+    living, ended = name_of(other), renamed(pid="4194304")  # no process has the largest number that there may be
+    script = 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", ASK_AS_NOBODY, living, ended]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 @pytest.mark.parametrize(

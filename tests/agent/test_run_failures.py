@@ -241,3 +241,25 @@ class TestWhileItRuns:
         (printed,) = company.stop(agent)
 
         assert printed.count("has no frontmatter") == 1
+
+
+class TestARestoredLedger:
+    def test_answers_nothing_twice(self, company: Company) -> None:
+        """Saved while the agent ran; a mail that was answered later lost its mark, as if the agent had crashed."""
+        agent = company.start()
+        company.receive("before")
+        company.wait_for_replies(1)
+        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
+            ledger.execute("VACUUM INTO ?", (str(company.folder / "backup.db"),))
+        company.receive("after", "My dryer SN12345 is broken, too.")
+        company.wait_for_replies(2)
+        company.stop(agent)
+        (company.folder / "backup.db").replace(company.folder / "ledger.db")
+        inbox = company.folder / "mailbox"
+        (answered,) = (inbox / "cur").glob("after*")
+        answered.rename(inbox / "new" / "after")
+
+        done = company.run("run", "--once")
+        assert done.returncode == 0, done.stderr
+        assert "Inbox: 1 mails to answer" in done.stdout
+        assert (len(company.replies()), company.tickets()) == (2, 2)

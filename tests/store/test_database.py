@@ -69,6 +69,16 @@ def test_a_file_that_is_no_store_is_one_line_and_stays_as_it_is(
     assert before is None or file.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("create", "remedy"), [(True, "leave the runs unkept with --no-store"), (False, "restore this one from a backup")]
+)
+def test_only_who_writes_may_do_without_a_store(file: Path, create: bool, remedy: str) -> None:
+    """`show` and `view` have no --no-store."""
+    file.write_text("no database " * 100)
+    with pytest.raises(StoreError, match=remedy):
+        Database(file, create=create)
+
+
 def test_a_link_to_a_store_is_one(file: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     real = tmp_path / "elsewhere" / "real.db"

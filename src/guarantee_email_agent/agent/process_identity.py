@@ -34,7 +34,10 @@ def is_on_this_machine(name: str) -> bool:
 def has_ended(name: str) -> bool:
     """Whether the process of that name is known to run no more."""
     match = _NAME.fullmatch(name)
-    return match is not None and is_on_this_machine(name) and _start_of(int(match[1])) != match[4]
+    if match is None or not is_on_this_machine(name):
+        return False
+    pid = int(match[1])
+    return _start_of(pid) != match[4] and not _is_hidden(pid)
 
 
 def _place() -> tuple[str, str] | None:
@@ -44,6 +47,19 @@ def _place() -> tuple[str, str] | None:
         return boot.replace("-", "")[:8], str(os.stat(_PROC / "self/ns/pid").st_ino)
     except (OSError, ValueError):
         return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is a process that /proc does not show: of another user or user namespace, with `hidepid`."""
+    if (_PROC / str(pid)).exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _start_of(pid: int) -> str | None:

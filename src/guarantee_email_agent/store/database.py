@@ -18,14 +18,15 @@ from guarantee_email_agent.utils.text import printable
 BUSY_S: Final = 30.0
 """How long a write waits for the writes of other runs."""
 
-_REMEDY: Final = "Name another file in store.file, or leave the runs unkept with --no-store"
+_WRITERS_REMEDY: Final = "Name another file in store.file, or leave the runs unkept with --no-store"
+_READERS_REMEDY: Final = "Name another file in store.file, or restore this one from a backup"
 _PROBLEMS: Final = {
     "locked": ("locked", "another program has been writing to it for too long. End what holds it"),
     "disk_full": ("disk_full", "the disk is full. Make room"),
-    "read_only": ("read_only", f"it is read-only. {_REMEDY}"),
-    "denied": ("read_only", f"permission denied. {_REMEDY}"),
-    "cannot_open": ("cannot_open", f"it cannot be opened. {_REMEDY}"),
-    "not_a_database": ("corrupt", f"it is no database, or damaged. {_REMEDY}"),
+    "read_only": ("read_only", "it is read-only. {remedy}"),
+    "denied": ("read_only", "permission denied. {remedy}"),
+    "cannot_open": ("cannot_open", "it cannot be opened. {remedy}"),
+    "not_a_database": ("corrupt", "it is no database, or damaged. {remedy}"),
     "corrupt": ("corrupt", "it is damaged. Restore it from a backup, or move it away: a new one is then begun"),
     "io_error": ("disk_error", "the disk reports an error. Check the disk and its space"),
     "other": ("failed", "it failed"),
@@ -56,6 +57,7 @@ class Database:
         """
         self.file = file
         self._busy_s = busy_s
+        self._remedy = _WRITERS_REMEDY if create else _READERS_REMEDY
         self._refuse_what_is_no_file()
         if create:
             self._create_file()
@@ -80,9 +82,9 @@ class Database:
         try:
             kind = kind_of_file(self.file)
         except (OSError, ValueError) as error:
-            raise self.error("cannot_open", f"{getattr(error, 'strerror', None) or error}. {_REMEDY}") from None
+            raise self.error("cannot_open", f"{getattr(error, 'strerror', None) or error}. {self._remedy}") from None
         if kind is not None:
-            raise self.error("cannot_open", f"it is {kind}. {_REMEDY}")
+            raise self.error("cannot_open", f"it is {kind}. {self._remedy}")
 
     def _create_file(self) -> None:
         """For its owner alone: captured mails may stand in it."""
@@ -93,7 +95,7 @@ class Database:
             with suppress(FileExistsError):  # another run was first, or it is a link to what is not there
                 os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         except OSError as error:
-            raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {_REMEDY}") from None
+            raise self.error("cannot_create", f"it cannot be made ({error.strerror}). {self._remedy}") from None
 
     def _bring_up_to_date(self) -> None:
         """For who reads a file of an earlier version."""
@@ -113,7 +115,7 @@ class Database:
         connection = self._open_to_write() if writes else self._open_to_read()
         try:
             if is_foreign(connection):
-                raise self.error("not_ours", f"it is another program's database. {_REMEDY}")
+                raise self.error("not_ours", f"it is another program's database. {self._remedy}")
             version = schema_version(connection)
             if version > SCHEMA_VERSION:
                 problem = f"a newer version wrote it (schema {version}; this one knows {SCHEMA_VERSION})"
@@ -201,7 +203,8 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            code, problem = _PROBLEMS[sqlite_error_kind(error)]
+            code, text = _PROBLEMS[sqlite_error_kind(error)]
+            problem = text.format(remedy=self._remedy)
             raise self.error(code, problem if code != "failed" else f"{problem} ({error})") from None
 
     def error(self, code: str, problem: str) -> StoreError:

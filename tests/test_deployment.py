@@ -1,0 +1,91 @@
+"""The files of `deploy/`, by the programs that will read them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
+UNIT = DEPLOY / "guarantee-email-agent.service"
+KUBERNETES = "1.37"
+
+
+def run(*command: str | Path) -> str:
+    if shutil.which(str(command[0])) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(
+        [str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+class TestSystemdUnit:
+    def test_systemd_finds_nothing_wrong_with_it(self, tmp_path: Path) -> None:
+        """But for the program, which is not installed where the unit will look for it."""
+        unit = tmp_path / UNIT.name
+        unit.write_text(re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={sys.executable}", UNIT.read_text()))
+        assert run("systemd-analyze", "verify", "--man=no", unit) == ""
+
+    def test_it_exposes_little(self) -> None:
+        told = run("systemd-analyze", "security", "--offline=true", "--no-pager", UNIT)
+        (level,) = re.findall(r"Overall exposure level for .*: (\d+\.\d)", told)
+        assert float(level) < 2
+
+
+def objects(text: str) -> dict[str, dict[str, Any]]:
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+@pytest.fixture(scope="module", params=["single", "several"])
+def rendered(request: pytest.FixtureRequest) -> dict[str, dict[str, Any]]:
+    """What kubectl would send to the cluster."""
+    return objects(run("kubectl", "kustomize", DEPLOY / "kubernetes" / request.param))
+
+
+def assert_valid(found: dict[str, dict[str, Any]]) -> None:
+    """By the schemas of Kubernetes, which know no unknown key."""
+    for each in found.values():
+        kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+
+class TestKubernetes:
+    def test_objects_are_valid(self) -> None:
+        files = ("single/agent.yaml", "several/disruption_budget.yaml")
+        found = [objects((DEPLOY / "kubernetes" / file).read_text()) for file in files]
+        assert_valid(found[0] | found[1])
+
+    def test_rendered_objects_are_valid(self, rendered: dict[str, dict[str, Any]]) -> None:
+        assert_valid(rendered)
+
+    def test_pods_keep_to_the_restricted_profile(self) -> None:
+        """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and a root that is read."""
+        found = objects((DEPLOY / "kubernetes/single/agent.yaml").read_text())
+        pod = found["Deployment"]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {kind for volume in pod["volumes"] for kind in volume if kind != "name"} == {
+            "persistentVolumeClaim",
+            "configMap",
+            "emptyDir",
+        }
+
+    def test_only_agents_that_share_a_database_run_side_by_side(self, rendered: dict[str, dict[str, Any]]) -> None:
+        spec = rendered["Deployment"]["spec"]
+        on_one_file = "PersistentVolumeClaim" in rendered
+        assert (spec["replicas"] == 1, spec["strategy"]["type"] == "Recreate") == (on_one_file, on_one_file)
+        assert on_one_file == any("persistentVolumeClaim" in volume for volume in spec["template"]["spec"]["volumes"])
