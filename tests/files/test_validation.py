@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guarantee_email_agent.files.problems import Problem, dotted_path, join_problems, locate_problems
+from guarantee_email_agent.files.problems import Problem, ProblemsError, dotted_path, join_problems, locate_problems
 from guarantee_email_agent.files.validation import build
 from guarantee_email_agent.files.yaml import load_documents
 
@@ -272,3 +272,30 @@ def test_dotted_paths() -> None:
 )
 def test_problems_stand_on_one_line_with_one_sign_between_them(found: tuple[str, ...], line: str) -> None:
     assert join_problems(found) == line
+
+
+def _refuse_words(words: Mapping[str, str]) -> None:
+    raise ProblemsError(Problem((name,), "value", "is no word") for name in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    words: Mapping[str, str] = field(default_factory=dict, metadata={"check": _refuse_words})
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    book: Lexicon = Lexicon()
+
+    def __post_init__(self) -> None:
+        raise ProblemsError([Problem(("book", "words"), "value", "is forbidden")])
+
+
+def test_check_may_find_several_problems_below_its_value() -> None:
+    found = problems({"book": {"words": {"a": "x", "b": "y"}}}, Shelf)
+    assert [dotted_path(problem.path) for problem in found] == ["book.words.a", "book.words.b"]
+
+
+def test_dataclass_may_find_problems_in_its_fields() -> None:
+    (problem,) = problems({}, Shelf)
+    assert (dotted_path(problem.path), problem.message) == ("book.words", "is forbidden")

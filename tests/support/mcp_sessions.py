@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,6 +15,8 @@ from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.server_launch import ServerLaunch, common_environment
 from guarantee_email_agent.utils.clock import SkippingClock
 from guarantee_email_agent.utils.errors import IntegrationError
+
+Session = TypeVar("Session", bound=McpSession)
 
 PROGRAMS = Path(__file__).parents[1] / "integrations"
 
@@ -32,7 +34,10 @@ class Servers:
 
     def session(self, launch: ServerLaunch | None = None, name: str = "oracle", **settings: Any) -> McpSession:
         settings.setdefault("exit_grace_s", 1.0)
-        session = McpSession(name, launch or self.launch(), self.clock, **settings)
+        return self.keep(McpSession(name, launch or self.launch(), self.clock, **settings))
+
+    def keep(self, session: Session) -> Session:
+        """Closed with the others."""
         self._sessions.append(session)
         return session
 

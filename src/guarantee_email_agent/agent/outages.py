@@ -53,8 +53,10 @@ _REASONS: Final[Mapping[str, str]] = {
     "temperature_refused": "refuses a temperature",
     "timeout": "gives no answer in time",
     "tls": "has no certificate that we trust",
+    "tools_changed": "has other tools than its mapping says, or lacks one that we need",
     "tools_missing": "lacks a tool that we need",
     "unavailable": "cannot be reached, or refuses to work",
+    "unmapped": "is to be passed what its mapping has no place for",
     "unreachable": "cannot be reached",
     "unsupported": "cannot do what we need",
 }

@@ -122,6 +122,7 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Sign-in"):
             report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
     policy = AnswerPolicy.of(config)
+    notes: dict[str, str] = {}  # what sample calls told, by service
     mail, warranty, ticketing = await asyncio.gather(
         _connect(
             lambda: services.create_mail_client(config, _CLOCK, os.environ, key),
@@ -129,23 +130,26 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         ),
         _connect(
             lambda: services.create_warranty_client(config, _CLOCK, os.environ),
-            lambda client: _test_with_sample(client) if warranty_needed else _nothing_to_try(),
+            lambda client: _test_with_sample(client, "warranty", notes) if warranty_needed else _nothing_to_try(),
         ),
         _connect(
             lambda: services.create_ticketing_client(config, _CLOCK, os.environ),
-            lambda client: client.test_connection() if policy.delivers else _nothing_to_try(),
+            lambda client: _test_with_sample(client, "ticketing", notes) if policy.delivers else _nothing_to_try(),
         ),
     )
-    look_ups = {name: await _connect_look_up(name, config) for name in config.look_ups}
+    look_ups = {name: await _connect_look_up(name, config, notes) for name in config.look_ups}
     try:
         report.service("Mailbox", mail, _describe_mailbox(config))
         warranties = _describe(config.mcp.warranty_api, config.warranties.file)
         report.service("Warranty system", warranty, warranties if warranty_needed else "not needed, no topic asks it")
+        report.note(notes.get("warranty"))
         for name, client in look_ups.items():
             look_up = config.look_ups[name]
             report.service(f"Look-up {name}", client, _describe(look_up.server, look_up.table))
+            report.note(notes.get(name))
         tickets = _describe(config.mcp.ticketing_system, config.tickets.database)
         report.service("Ticketing", ticketing, tickets if policy.delivers else "not needed, no ticket is opened")
+        report.note(notes.get("ticketing"))
         if config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
                 require_owner(await mail.find_owner(), await asyncio.to_thread(ledger.id) if ledger else "a new one")
@@ -210,15 +214,19 @@ async def _connect(make: Callable[[], _Service], test: Callable[[_Service], Awai
     return problem
 
 
-async def _connect_look_up(name: str, config: Config) -> services.LookUpClient | AgentError:
+async def _connect_look_up(name: str, config: Config, notes: dict[str, str]) -> services.LookUpClient | AgentError:
     return await _connect(
         lambda: services.create_look_up_client(name, config, _CLOCK, os.environ),
-        lambda client: client.test_connection(),
+        lambda client: _test_with_sample(client, name, notes),
     )
 
 
-async def _test_with_sample(client: services.WarrantyClient) -> bool:
-    return await client.test_connection() and await client.test_answer()
+async def _test_with_sample(
+    client: services.LookUpClient | services.TicketingClient, name: str, notes: dict[str, str]
+) -> bool:
+    await client.test_connection()
+    notes[name] = await client.test_answer()
+    return True
 
 
 async def _nothing_to_try() -> bool:
@@ -307,6 +315,11 @@ class _Report:
     def weak(self, part: str, detail: str) -> None:
         """A setting that is allowed and worth a thought."""
         self.terminal.line(f"⚠️ {part}: {printable(detail)}")
+
+    def note(self, sentence: str | None) -> None:
+        """More about the part that was told last; nothing where there is nothing to tell."""
+        if sentence:
+            self.terminal.line(f"    {printable(sentence)}")
 
     def failed(self, part: str, error: AgentError) -> None:
         lines = map(printable, error.message.splitlines() or [error.code])

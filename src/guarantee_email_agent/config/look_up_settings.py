@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.own_tools import LOOK_UP_TOOL, AnswerForm, OwnTool, look_up_tool
+from guarantee_email_agent.config.tool_mapping import check_mappings
 from guarantee_email_agent.files.fields import not_blank, setting
-from guarantee_email_agent.files.problems import suggestion
+from guarantee_email_agent.files.problems import ProblemsError, suggestion
 
 MAX_FACTS: Final = 8
 
@@ -150,10 +152,32 @@ class LookUpSettings:
                 raise ValueError("has a table, whose tool is known; remove tool and argument")
         elif self.server.built_in:
             raise ValueError("has neither a table nor a server with a command or a url; add one")
+        elif self.server.tools:
+            if (self.tool, self.argument, self.status_key, self.owner_key) != (None, None, "status", "owner_email"):
+                raise ValueError(
+                    "has server.tools, which say what the server calls all; remove tool, argument, status_key and "
+                    "owner_key"
+                )
+            self._check_mapping()
         elif self.tool is None:
             raise ValueError("has a server but no tool; name the tool that takes the number")
         elif self.key is not None:
             raise ValueError("has a key, which is a table's; remove it")
+
+    def own_tool(self) -> OwnTool:
+        """What `server.tools` maps."""
+        forms: dict[str, AnswerForm] = {
+            name: "text_or_number" if form == "amount" else "text" for name, form in self.facts.items()
+        }
+        return look_up_tool(self.number, forms, has_status=bool(self.statuses))
+
+    def _check_mapping(self) -> None:
+        try:
+            check_mappings(self.server.tools, {LOOK_UP_TOOL: self.own_tool()}, LOOK_UP_TOOL)
+        except ProblemsError as error:
+            raise ProblemsError(
+                replace(problem, path=("server", *problem.path)) for problem in error.problems
+            ) from None
 
 
 def look_ups_problem(look_ups: Mapping[str, LookUpSettings]) -> str | None:

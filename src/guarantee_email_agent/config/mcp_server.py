@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from guarantee_email_agent.config.tool_mapping import ToolMapping
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,6 +38,9 @@ class McpServer:
         (), "Names of the environment variables that the server gets; it gets no others.", _variable_names
     )
     timeout_s: float = number(10.0, "Seconds that one call may take.", 0, 600, above=True)
+    tools: Mapping[str, ToolMapping] = field(
+        default_factory=dict, metadata={"doc": "The server's tools, each under the name of ours that it stands for."}
+    )
 
     def __post_init__(self) -> None:
         if self.command is not None and self.url is not None:
@@ -44,6 +49,9 @@ class McpServer:
             raise ValueError(
                 "has args but no command; add the command, or remove the section to use the built-in server"
             )
+
+        if self.built_in and self.tools:
+            raise ValueError("has tools but no command or url; the built-in server needs no mapping")
 
     @property
     def built_in(self) -> bool:

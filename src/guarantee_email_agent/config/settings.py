@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -11,8 +11,10 @@ from typing import Final, Literal
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.oauth_settings import OAuthSettings
+from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.run_store import StoreSettings
 from guarantee_email_agent.config.task_allowance import TaskAllowance
+from guarantee_email_agent.config.tool_mapping import check_mappings
 from guarantee_email_agent.files.fields import not_blank, number, setting
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,]+@[^\s@<>,]+")
@@ -58,6 +60,15 @@ def _addresses(addresses: tuple[str, ...]) -> str | None:
     return None if wrong is None else f"must list bare addresses such as support@example.com, not {wrong!r}"
 
 
+def _mapping_check(own_tools: Mapping[str, OwnTool], needed: str | None = None) -> Callable[[McpServer], str | None]:
+    def check(server: McpServer) -> str | None:
+        if server.tools:
+            check_mappings(server.tools, own_tools, needed)
+        return None
+
+    return check
+
+
 @dataclass(frozen=True, slots=True)
 class McpMailServer(McpServer):
     """The same for the mailbox, whose calls move whole mails."""
@@ -69,9 +80,15 @@ class McpMailServer(McpServer):
 class Mcp:
     """The three services that the agent works with."""
 
-    gmail: McpMailServer = setting(McpMailServer(), "The mailbox: reads unread mail, sends replies.")
-    warranty_api: McpServer = setting(McpServer(), "Looks a serial number up.")
-    ticketing_system: McpServer = setting(McpServer(), "Creates tickets.")
+    gmail: McpMailServer = setting(
+        McpMailServer(), "The mailbox: reads unread mail, sends replies.", _mapping_check(MAIL_TOOLS)
+    )
+    warranty_api: McpServer = setting(
+        McpServer(), "Looks a serial number up.", _mapping_check(WARRANTY_TOOLS, "check_warranty")
+    )
+    ticketing_system: McpServer = setting(
+        McpServer(), "Creates tickets.", _mapping_check(TICKETING_TOOLS, "create_ticket")
+    )
 
 
 Security = Literal["tls", "starttls", "none"]

@@ -22,6 +22,14 @@ class Problem:
     line: int | None = None  # from 1; filled by `locate_problems`
 
 
+class ProblemsError(ValueError):
+    """Several things wrong below one value, by a check or by a dataclass over its fields. Their paths start there."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(join_problems(f"{dotted_path(each.path)}: {each.message}" for each in self.problems))
+
+
 def dotted_path(path: KeyPath) -> str:
     """A path as people write it: `("input", "to", 0)` is `input.to[0]`."""
     text = ""

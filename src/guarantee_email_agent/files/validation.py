@@ -2,7 +2,8 @@
 
 A dataclass is its own schema: the annotations are the types, the defaults the defaults. Field metadata adds
 `key` (another name in the file; None: not in the file at all), `doc` (one sentence for people), `check` (a callable
-that takes the value and returns what is wrong with it, or None) and `schema` (more JSON schema keywords).
+that takes the value and returns what is wrong with it, or None, or raises ProblemsError) and `schema` (more JSON schema
+keywords).
 Supported types: str, int, float, bool, Path, Literal, tuple[T, ...], Mapping[str, T], dataclasses, `X | None`, object.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -20,6 +21,7 @@ from guarantee_email_agent.files.fields import field_key, is_required
 from guarantee_email_agent.files.problems import (
     KeyPath,
     Problem,
+    ProblemsError,
     as_yaml,
     mismatch,
     missing_key,
@@ -96,8 +98,14 @@ def _record_reader(cls: type) -> _RecordReader:
                     value = reader(value, path, key, problems)
                     if len(problems) != noted:
                         continue
-                if check is not None and value is not None and (wrong := check(value)):
-                    problems.append(Problem((*path, key), "value", wrong))
+                if check is not None and value is not None:
+                    try:
+                        wrong = check(value)
+                    except ProblemsError as error:
+                        problems += _moved(error, (*path, key))
+                    else:
+                        if wrong:
+                            problems.append(Problem((*path, key), "value", wrong))
                 values[name] = value
             elif required:
                 problems.append(missing_key(key, path, () if reserved is None else data))
@@ -108,11 +116,18 @@ def _record_reader(cls: type) -> _RecordReader:
             return None
         try:
             return cls(**values)
+        except ProblemsError as error:
+            problems += _moved(error, path)
+            return None
         except ValueError as error:  # what a dataclass checks over several fields
             problems.append(Problem(path, "value", str(error)))
             return None
 
     return read
+
+
+def _moved(error: ProblemsError, path: KeyPath) -> list[Problem]:
+    return [replace(problem, path=(*path, *problem.path)) for problem in error.problems]
 
 
 def _is_problem(key: object, reserved: str | None) -> bool:

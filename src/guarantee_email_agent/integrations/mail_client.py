@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from guarantee_email_agent.integrations.gmail_mailbox import GMAIL_CALLS, GmailMailbox
-from guarantee_email_agent.integrations.mcp_mailbox import CALLS, READ_CALLS, McpMailbox
+from guarantee_email_agent.integrations.mapped_session import MappedSession
+from guarantee_email_agent.integrations.mcp_mailbox import CALLS, READ_CALLS, WITHOUT, McpMailbox
 from guarantee_email_agent.integrations.mcp_session import McpSession
 from guarantee_email_agent.integrations.ports import (
     ANY_MAIL,
@@ -127,11 +128,14 @@ class MailClient:
         """By the tools that the server offers. Raises MCPConnectionError where they are neither kind's."""
         if self._mailbox is None:
             await self._session.start()
-            is_gmail = self._session.tools.issuperset(GMAIL_CALLS)
+            is_mapped = isinstance(self._session, MappedSession)
+            is_gmail = not is_mapped and self._session.tools.issuperset(GMAIL_CALLS)
             calls = READ_CALLS if self._read_only else CALLS
+            if is_mapped:
+                calls = {tool: arguments for tool, arguments in calls.items() if tool not in WITHOUT}
             await self._session.require(GMAIL_CALLS if is_gmail else calls)
             if is_gmail:
                 self._mailbox = GmailMailbox(self._session, self._clock, self._timeout_s)
             else:
-                self._mailbox = McpMailbox(self._session, self._timeout_s, read_only=self._read_only)
+                self._mailbox = McpMailbox(self._session, self._clock, self._timeout_s, read_only=self._read_only)
         return self._mailbox

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from guarantee_email_agent.integrations.http_transport import http_transport
+from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.sdk_client import sdk_client
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.server_process import ServerProcess
@@ -35,10 +36,10 @@ class McpConnection:
         self._client: ToolClient | None = None
         self._opened = False
         self._process: ServerProcess | None = None
-        self.parameters: Mapping[str, frozenset[str] | None] = {}
-        """The tools, each with the names of its arguments; None where it takes any."""
-        self.answer_types: Mapping[str, Mapping[str, frozenset[str]]] = {}
-        """The fields of each tool's answer with their types, as far as it declares them plainly."""
+        self.tools: Mapping[str, OfferedTool] = {}
+        """As they were listed last, by name."""
+        self.tools_changed = False
+        """Whether the server said that they did since."""
         self.last_stderr_line = ""
         """The last line of the server's stderr, printable."""
         self.reason: BaseException | None = None
@@ -104,12 +105,25 @@ class McpConnection:
                 raise CallFailedError("the connection has ended", ended=True) from None
             raise
 
+    async def list_tools(self) -> None:
+        """Ask for the tools anew. Raises CallFailedError."""
+        if self._client is None or self.ended:
+            raise CallFailedError("the connection has ended", ended=True, was_sent=False)
+        self.tools_changed = False
+        try:
+            self.tools = await self._list_tools(self._client)
+        except (CallFailedError, OSError, RuntimeError, ValueError) as error:
+            self.tools_changed = True
+            raise CallFailedError(str(error), ended=self.ended) from None
+
+    @staticmethod
+    async def _list_tools(client: ToolClient) -> dict[str, OfferedTool]:
+        return {tool.name: tool for tool in await client.list_tools()}
+
     async def _run(self, opened: asyncio.Event) -> None:
         try:
             async with self._open_client() as self._client:
-                tools = await self._client.list_tools()
-                self.parameters = {tool.name: tool.argument_names() for tool in tools}
-                self.answer_types = {tool.name: tool.answer_types() for tool in tools}
+                self.tools = await self._list_tools(self._client)
                 self._opened = True
                 opened.set()
                 await self._stop.wait()
@@ -123,9 +137,16 @@ class McpConnection:
     def _open_client(self) -> OpenClient:
         launch, limit = self._launch, self._max_answer_bytes
         if launch.command is None:
-            return sdk_client(http_transport(launch, limit, self.end))
+            return sdk_client(http_transport(launch, limit, self.end), self._on_tools_changed)
         self._process = ServerProcess(launch, limit, self._exit_grace_s, self._log_stderr, self.end)
-        return stdio_client(self._process) if launch.built_in else sdk_client(stdio_transport(self._process))
+        return (
+            stdio_client(self._process)
+            if launch.built_in
+            else sdk_client(stdio_transport(self._process), self._on_tools_changed)
+        )
+
+    def _on_tools_changed(self) -> None:
+        self.tools_changed = True
 
     def _log_stderr(self, line: str) -> None:
         if any(map(str.isalnum, line)):

@@ -26,6 +26,7 @@ from guarantee_email_agent.integrations.call_errors import (
     service_error,
 )
 from guarantee_email_agent.integrations.mcp_connection import McpConnection
+from guarantee_email_agent.integrations.offered_tool import OfferedTool
 from guarantee_email_agent.integrations.sdk_client import load_sdk
 from guarantee_email_agent.integrations.server_launch import ServerLaunch
 from guarantee_email_agent.integrations.server_process import EXIT_GRACE_S, AnswerTooLargeError
@@ -45,6 +46,7 @@ RESTART: Final = Backoff(0.5, longest_s=30.0)
 MAX_MISSED_DEADLINES: Final = 2
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024  # a mail of 25 MB is 34 MB as base64
 MAX_LOGGED_CHARS: Final = 1000
+RELIST_TIMEOUT_S: Final = 5.0
 EXIT_WAIT_S: Final = 1.0  # that a call waits to learn why its server died
 
 _DIED: Final = ErrorKind("unavailable", retryable=True, uncertain=True, outage=True)
@@ -83,35 +85,38 @@ class McpSession:
         self._failures = 0  # starts and connections that ended without one answer in between
         self._not_before = 0.0
         self._missed_deadlines = 0
+        self._told_changes = ""
+        self._required: dict[str, frozenset[str]] = {}
+        self._verified: Mapping[str, OfferedTool] = {}  # the list that was last found to hold what we need
 
     @property
     def tools(self) -> frozenset[str]:
         """The names of the tools that the server offers; none before it was started."""
-        return frozenset(self._connection.parameters) if self._connection else frozenset()
+        return frozenset(self._connection.tools) if self._connection else frozenset()
+
+    def name_of(self, tool: str) -> str:
+        """What the server calls one of our tools."""
+        return tool
 
     async def require(self, calls: Mapping[str, frozenset[str]]) -> None:
         """`start`. Raises MCPConnectionError where the server lacks one of these tools, or one of their arguments."""
-        offered = (await self._connected()).parameters
-        lacking = [tool for tool in calls if tool not in offered] or [
-            f"{tool}({argument})"
-            for tool, arguments in calls.items()
-            if (known := offered[tool]) is not None
-            for argument in sorted(arguments - known)
-        ]
-        if lacking:
+        offered = (await self._connected()).tools
+        if lacking := _lacking(calls, offered):
             raise MCPConnectionError(
                 f"{self.name}: the server does not offer {', '.join(lacking)}; it offers "
-                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools "
-                f"(docs/mcp-servers.md){self.launch.other_remedy}",
+                f"{', '.join(sorted(offered)) or 'nothing'}. Set {self.launch.setting} to a server with these tools, "
+                f"or map its own under {self.launch.setting}.tools (docs/mcp-servers.md){self.launch.other_remedy}",
                 f"{self.name}_tools_missing",
             )
+        self._required = {**self._required, **calls}
 
     def require_answers(self, answers: Mapping[str, AnswerTypes]) -> None:
         """Raises MCPConnectionError where a tool declares a field of its answer with types that we cannot read."""
-        declared = self._connection.answer_types if self._connection else {}
+        offered = self._connection.tools if self._connection else {}
         for tool, fields in answers.items():
+            declared = offered[tool].answer_types if tool in offered else {}
             for field, readable in fields.items():
-                types = declared.get(tool, {}).get(field)
+                types = declared.get(field)
                 if types and types.isdisjoint(readable):
                     raise MCPConnectionError(
                         f"{self.name}: {tool} declares {field} as {' or '.join(sorted(types))}, which has to be "
@@ -127,12 +132,12 @@ class McpSession:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                known = (await self._connected()).parameters.get(tool, frozenset())
+                offered = (await self._connected()).tools.get(tool)
         except TimeoutError:
             raise self._timeout_error(None, tool, timeout_s) from None
         except MCPConnectionError as error:
             raise IntegrationError(error.message, error.code, error.details) from None
-        return known is None or arguments <= known
+        return offered is not None and (offered.parameters is None or arguments <= offered.parameters)
 
     async def start(self) -> None:
         """Start the server, unless it runs. Raises MCPConnectionError: what was run, its last line, what to do."""
@@ -171,25 +176,64 @@ class McpSession:
             await self._connection.close()
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
+        answer = await self._answer(tool, arguments, timeout_s)
+        if answer.failed:
+            raise self._tool_error(answer, tool)
+        return answer
+
+    async def _answer(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolAnswer:
+        """As `_call`, but for an answer that the tool marks as failed."""
         connection: McpConnection | None = None
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self._connected()
+                await self._verify(connection, tool)
                 answer = await connection.call(tool, arguments)
+                if answer.failed:
+                    await self._verify(connection, tool, called=True)
         except TimeoutError:
             raise self._timeout_error(connection, tool, timeout_s) from None
         except MCPConnectionError as error:  # which is for the start of the agent
             raise IntegrationError(error.message, error.code, error.details) from None
         except CallFailedError as failure:
             assert connection is not None
-            raise await self._call_error(connection, failure, tool) from None
+            problem = await self._call_error(connection, failure, tool)
+            if not failure.ended and failure.was_sent:
+                await self._verify(connection, tool, called=True)
+            raise problem from None
         except ValueError as error:
             self.log_response(tool, str(error))
             raise malformed_error(self.name, tool, "is not as the tool declares it") from None
         self._record_answer()
-        if answer.failed:
-            raise self._tool_error(answer, tool)
         return answer
+
+    async def _verify(self, connection: McpConnection, tool: str, *, called: bool = False) -> None:
+        """Raises IntegrationError, an outage, where the server no longer offers what it did, and we need.
+
+        tool: that the error names. called: whether it was, and failed, which may be since the tools changed.
+        """
+        if self._told_changes or (called and not self.launch.built_in):
+            await self._list_tools(connection)
+        if connection.tools is self._verified:
+            return
+        if changed := self._describe_changes(connection.tools):
+            if changed != self._told_changes:
+                self._told_changes = changed
+                logger.error("%s: %s. Mails wait until that is mended", self.name, changed)
+            details = {"retryable": False, "uncertain": called, "outage": True, "tool": tool}
+            raise IntegrationError(f"{self.name}: {changed}", f"{self.name}_tools_changed", details)
+        self._verified, self._told_changes = connection.tools, ""
+
+    async def _list_tools(self, connection: McpConnection) -> None:
+        """Anew; where there is no answer they stay as they were."""
+        with suppress(CallFailedError, TimeoutError):
+            async with asyncio.timeout(RELIST_TIMEOUT_S):
+                await connection.list_tools()
+
+    def _describe_changes(self, offered: Mapping[str, OfferedTool]) -> str:
+        """What of the tools that we need is no longer there; empty where nothing is."""
+        lacking = _lacking(self._required, offered)
+        return f"the server was changed: it offers {', '.join(lacking)} no more" if lacking else ""
 
     def _record_answer(self) -> None:
         self._missed_deadlines = self._failures = 0
@@ -308,6 +352,16 @@ class McpSession:
     def log_response(self, tool: str, text: str) -> None:
         """At DEBUG only, since it may quote a customer."""
         logger.debug("%s: %s answered: %s", self.name, tool, printable(text[:MAX_LOGGED_CHARS]))
+
+
+def _lacking(calls: Mapping[str, AbstractSet[str]], offered: Mapping[str, OfferedTool]) -> list[str]:
+    """The tools that are not offered; where all are, the arguments that they do not take."""
+    return [tool for tool in calls if tool not in offered] or [
+        f"{tool}({argument})"
+        for tool, arguments in calls.items()
+        if (known := offered[tool].parameters) is not None
+        for argument in sorted(arguments - known)
+    ]
 
 
 def _describe_exit(code: int) -> str:

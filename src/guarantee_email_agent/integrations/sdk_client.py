@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent import __version__
 from guarantee_email_agent.integrations.call_errors import ERROR_META_KEY
 from guarantee_email_agent.integrations.http_transport import record_error_statuses
-from guarantee_email_agent.integrations.tool_client import CallFailedError, OfferedTool, ToolAnswer
+from guarantee_email_agent.integrations.offered_tool import OfferedTool
+from guarantee_email_agent.integrations.tool_client import CallFailedError, ToolAnswer
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
+    from mcp.client.session import IncomingMessage
 
 MAX_TOOL_PAGES: Final = 100
 
@@ -29,12 +31,17 @@ def load_sdk() -> None:
 
 
 @asynccontextmanager
-async def sdk_client(transport: Transport) -> AsyncIterator[SdkClient]:
+async def sdk_client(transport: Transport, on_tools_changed: Callable[[], None]) -> AsyncIterator[SdkClient]:
+    """on_tools_changed: called where the server says that its tools are others now."""
     from mcp import Client
-    from mcp_types import Implementation
+    from mcp_types import Implementation, ToolListChangedNotification
+
+    async def on_message(message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            on_tools_changed()
 
     client_info = Implementation(name="guarantee-email-agent", version=__version__)
-    async with Client(transport, cache=None, client_info=client_info) as client:
+    async with Client(transport, cache=None, client_info=client_info, message_handler=on_message) as client:
         yield SdkClient(client)
 
 
@@ -45,11 +52,16 @@ class SdkClient:
         self._client = client
 
     async def list_tools(self) -> list[OfferedTool]:
+        from mcp import MCPError
+
         tools: list[OfferedTool] = []
         cursor: str | None = None
         for _ in range(MAX_TOOL_PAGES):
-            page = await self._client.list_tools(cursor=cursor)
-            tools += (OfferedTool(tool.name, tool.input_schema, tool.output_schema) for tool in page.tools)
+            try:
+                page = await self._client.list_tools(cursor=cursor)
+            except MCPError as error:
+                raise CallFailedError(error.message, error.code) from None
+            tools += map(OfferedTool.of, page.tools)
             if (cursor := page.next_cursor) is None:
                 break
         return tools

@@ -7,31 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A tool as its server declares it; the schemas are JSON Schema."""
-
-    name: str
-    input_schema: Mapping[str, Any]
-    output_schema: Mapping[str, Any] | None = None
-
-    def argument_names(self) -> frozenset[str] | None:
-        """None where it takes any."""
-        properties = self.input_schema.get("properties")
-        return frozenset(properties) if isinstance(properties, Mapping) else None
-
-    def answer_types(self) -> dict[str, frozenset[str]]:
-        """Of the fields with a plain `type`; what is put together of other schemas is known by the answers alone."""
-        properties = (self.output_schema or {}).get("properties")
-        found: dict[str, frozenset[str]] = {}
-        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-            match schema:
-                case {"type": str(one)}:
-                    found[name] = frozenset({one})
-                case {"type": [*several]}:
-                    found[name] = frozenset(map(str, several))
-        return found
+from guarantee_email_agent.integrations.offered_tool import OfferedTool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,128 @@
+"""The tools that the agent calls, by service: what a mapping onto another server's tools has to provide for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+AnswerForm = Literal["text", "text_or_number", "number", "boolean", "list"]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTool:
+    """One tool as we call it.
+
+    arguments: what we pass, by name, with its type in JSON. needed: those that must reach the other server; another
+    may be written off with null. answer: the fields that we read. required: those that an answer has to hold. items:
+    the fields of each item of an answer that is a list. echoed: an argument that the answer may repeat, so that it can
+    be seen to be about it. reads: a call changes nothing, so that a sample may be tried. further: we pass arguments of
+    other names, too. joins: several arguments may go into one text. reasons: why an argument is needed, where that is
+    not plain.
+    """
+
+    arguments: Mapping[str, str]
+    needed: frozenset[str]
+    answer: Mapping[str, AnswerForm] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    items: Mapping[str, AnswerForm] = field(default_factory=dict)
+    echoed: str | None = None
+    reads: bool = False
+    further: bool = False
+    joins: bool = False
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_up_tool(number: str, facts: Mapping[str, AnswerForm], *, has_status: bool) -> OwnTool:
+    """The tool of a look-up. number: what it is called. has_status: whether the answer has to hold a status."""
+    return OwnTool(
+        arguments={number: "string"},
+        needed=frozenset({number}),
+        answer={"status": "text", **facts, "owner_email": "text", number: "text"},
+        required=frozenset({"status"} if has_status else ()),
+        echoed=number,
+        reads=True,
+    )
+
+
+WARRANTY_TOOLS: Final = {
+    "check_warranty": look_up_tool("serial_number", {"expiration_date": "text", "coverage": "text"}, has_status=True)
+}
+
+_TICKET: Final = ("serial_number", "warranty_status", "customer_email", "priority", "category")
+TICKETING_TOOLS: Final = {
+    "create_ticket": OwnTool(
+        arguments={**dict.fromkeys((*_TICKET, "idempotency_key"), "string"), "details": "object"},
+        needed=frozenset(),
+        answer={"ticket_id": "text"},
+        required=frozenset({"ticket_id"}),
+        further=True,
+        joins=True,
+    ),
+    "find_ticket": OwnTool(
+        arguments={"idempotency_key": "string"},
+        needed=frozenset({"idempotency_key"}),
+        answer={"tickets": "list"},
+        required=frozenset({"tickets"}),
+        items={"ticket_id": "text", "idempotency_key": "text"},
+        reads=True,
+    ),
+    "add_note": OwnTool(
+        arguments={"ticket_id": "string", "note": "string", "idempotency_key": "string"},
+        needed=frozenset({"ticket_id", "note"}),
+        joins=True,
+    ),
+}
+
+_REPLY: Final = {
+    **dict.fromkeys(("to", "subject", "body", "message_id", "in_reply_to", "references"), "string"),
+    "headers": "object",
+}
+_REPLY_REASONS: Final = {
+    "message_id": "without it nobody can tell after a crash whether the reply was sent, and it would be sent twice",
+    "headers": "without Auto-Submitted other automatic systems answer our replies",
+}
+_LIST_REASONS: Final = {"received_since": "without it mail of years ago is answered"}
+MAIL_TOOLS: Final = {
+    "list_unprocessed": OwnTool(
+        arguments={"limit": "integer", "received_since": "number", "skip_seen": "boolean"},
+        needed=frozenset({"received_since", "skip_seen"}),
+        answer={"messages": "list"},
+        required=frozenset({"messages"}),
+        items={"id": "text", "size": "number", "received": "number"},
+        reads=True,
+        reasons=_LIST_REASONS,
+    ),
+    "read_raw": OwnTool(
+        arguments={"id": "string", "max_bytes": "integer"},
+        needed=frozenset({"id"}),
+        answer={"raw": "text"},
+        required=frozenset({"raw"}),
+        reads=True,
+    ),
+    "is_waiting": OwnTool(
+        arguments={"id": "string", "skip_seen": "boolean"},
+        needed=frozenset({"id"}),
+        answer={"waiting": "boolean"},
+        required=frozenset({"waiting"}),
+        reads=True,
+    ),
+    "send_reply": OwnTool(arguments=_REPLY, needed=frozenset(_REPLY), reasons=_REPLY_REASONS),
+    "find_sent": OwnTool(
+        arguments={"message_id": "string", "wait_s": "number"},
+        needed=frozenset({"message_id"}),
+        answer={"state": "text"},
+        required=frozenset({"state"}),
+        reads=True,
+    ),
+    "save_draft": OwnTool(arguments=_REPLY, needed=frozenset(_REPLY), reasons=_REPLY_REASONS),
+    "find_draft": OwnTool(
+        arguments={"message_id": "string"},
+        needed=frozenset({"message_id"}),
+        answer={"state": "text"},
+        required=frozenset({"state"}),
+        reads=True,
+    ),
+    "mark": OwnTool(arguments={"id": "string", "outcome": "string"}, needed=frozenset({"id", "outcome"})),
+}
+LOOK_UP_TOOL: Final = "look_up"
