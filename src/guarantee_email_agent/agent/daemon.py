@@ -14,6 +14,7 @@ from typing import Any, Final, get_args
 from guarantee_email_agent.agent.identity_key import key_of_location
 from guarantee_email_agent.agent.inbox_counts import MAX_LISTED, count_inbox
 from guarantee_email_agent.agent.inbox_filter import inbox_filter
+from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
 from guarantee_email_agent.agent.mail_worker import Disposition, MailWorker, WorkResult
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outages import INBOX, LEDGER, LEDGER_LIST, MAILS, MODEL, CurrentOutages, Outage
@@ -51,7 +52,7 @@ class Daemon:
 
     stop: once it is set, no mail is started. answer_since: when the oldest mail that is answered may have come, in
     seconds since 1970. require_ours: asked now and then; raises ConfigurationError once the mailbox is served with
-    another ledger, which ends the agent. outages: knows the addresses of services.
+    another ledger, which ends the agent. outages: knows the addresses of services. watchdog: of this loop.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class Daemon:
         answer_since: float = 0.0,
         require_ours: Callable[[], Awaitable[None]] | None = None,
         outages: CurrentOutages | None = None,
+        watchdog: LoopWatchdog | None = None,
     ) -> None:
         self.worker = worker
         self.finished: Counter[Disposition] = Counter()
         self.unfinished: dict[str, Disposition] = {}
         self.outages = outages or CurrentOutages()
         self._clock, self._stop, self._observers = clock, stop, observers
+        self._watchdog = watchdog or LoopWatchdog(clock)
         self._answer_since = answer_since
         self._require_ours, self._ours_until = require_ours, clock.monotonic() + OWNER_CHECK_S
         self._draining = False
@@ -247,6 +250,11 @@ class Daemon:
                 logger.error("%s failed: unexpected %s", type(observer).__name__, type(error).__name__)
                 logger.debug("Unexpected failure", exc_info=True)
 
+    @property
+    def in_progress(self) -> int:
+        """Mails that are worked on."""
+        return len(self._tasks)
+
     async def count_inbox(self) -> dict[str, int]:
         """How many mails of the inbox would be answered, were observed, are left alone, or bear which mark."""
         worker = self.worker
@@ -344,10 +352,12 @@ class Daemon:
 
     async def _wait(self, *events: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
         """Until `stop` is set, one of `events` is over, or `timeout_s` passed; the other events are cancelled."""
+        self._watchdog.beat(timeout_s or 0.0)
         tasks = [asyncio.create_task(event) for event in (self._stop.wait(), *events)]
         try:
             await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._watchdog.beat()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

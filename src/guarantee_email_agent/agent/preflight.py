@@ -18,6 +18,7 @@ from guarantee_email_agent.agent.file_owners import owned_by_their_folders
 from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox, known_identity_key
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
+from guarantee_email_agent.agent.monitoring import require_packages, shown_places
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
 from guarantee_email_agent.agent.worker_setup import mailbox_name
@@ -94,6 +95,10 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         with report.checking("Log"):
             open_log_file(config.logging.file).close()
             report.passed("Log", str(config.logging.file))
+    if config.metrics.enabled:
+        with report.checking("Metrics"):  # nothing is opened: the agent that runs may have the port
+            require_packages(config.metrics)
+            report.passed("Metrics", ", ".join(shown_places(config.metrics)))
     warranty_needed = True
     with report.checking("Instructions"):
         instructions = instruction_files(config).load()

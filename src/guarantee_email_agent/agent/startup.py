@@ -16,10 +16,12 @@ from typing import Any, Final
 from guarantee_email_agent.agent.daemon import Daemon
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
+from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
 from guarantee_email_agent.agent.observer import DaemonObserver
 from guarantee_email_agent.agent.outage_log import OutageLog
 from guarantee_email_agent.agent.outages import CurrentOutages
 from guarantee_email_agent.agent.reload import SettingsReload
+from guarantee_email_agent.agent.sd_notify import ServiceNotifier
 from guarantee_email_agent.agent.service_addresses import service_addresses
 from guarantee_email_agent.agent.worker_setup import checked_instructions, create_model, create_worker
 from guarantee_email_agent.config.settings import Config, Mode
@@ -29,6 +31,8 @@ from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.services import Services, create_services
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import open_ledger
+from guarantee_email_agent.llm.fallback import ModelWithFallback
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker
 from guarantee_email_agent.utils.clock import SystemClock
 from guarantee_email_agent.utils.core_files import forbid_core_files
 from guarantee_email_agent.utils.errors import (
@@ -78,9 +82,11 @@ def run_agent(config: Config, options: RunOptions) -> int:
 async def _run(config: Config, options: RunOptions) -> int:
     stop, started, hung_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
+    notifier = ServiceNotifier.from_environment(os.environ)
 
     def on_sigterm() -> None:
         stop.set()
+        notifier.stopping()
         logger.info("Stopping: no new mail is started, mails in progress are finished")
         if main_task is not None and not started.is_set():
             main_task.cancel()
@@ -97,13 +103,21 @@ async def _run(config: Config, options: RunOptions) -> int:
         hung_up.set()
     outage_log = OutageLog()
     try:
-        async with open_daemon(config, stop, (outage_log,), take_over=options.take_over) as (daemon, services):
+        async with (
+            open_monitoring(config, SystemClock(), notifier, stop, listens=not options.once) as monitoring,
+            open_daemon(config, stop, (outage_log,), take_over=options.take_over, monitoring=monitoring) as (
+                daemon,
+                services,
+            ),
+        ):
             started.set()
+            notifier.ready()
             settings = SettingsReload(config, daemon, services, options.load, options.set_up_logging)
             outage_log.templates = lambda: settings.config.llm.when_down == "template"
             outage_log.is_proved_back = daemon.outages.is_proved_back
+            monitoring.current_config = lambda: settings.config
             await settings.note()
-            async with _in_background(_take_over_changes(settings, hung_up, stop)):
+            async with _in_background(_take_over_changes(settings, hung_up, stop, notifier)):
                 code = await _watch(daemon, options.once)
             outage_log.stopped(once=options.once)
             return code
@@ -118,14 +132,18 @@ def _call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None],
         loop.call_soon_threadsafe(callback)
 
 
-async def _take_over_changes(settings: SettingsReload, hung_up: asyncio.Event, stop: asyncio.Event) -> None:
+async def _take_over_changes(
+    settings: SettingsReload, hung_up: asyncio.Event, stop: asyncio.Event, notifier: ServiceNotifier
+) -> None:
     """Until it is cancelled. SIGHUPs that come while one is dealt with are dealt with together after it."""
     async with aclosing(settings), _in_background(settings.watch_instructions()):
         while True:
             await hung_up.wait()
             hung_up.clear()
             if not stop.is_set():
+                notifier.reloading()
                 await settings.reload()
+                notifier.ready()
 
 
 @asynccontextmanager
@@ -178,7 +196,12 @@ async def _log_inbox(daemon: Daemon) -> None:
 
 @asynccontextmanager
 async def open_daemon(
-    config: Config, stop: asyncio.Event, observers: Sequence[DaemonObserver] = (), *, take_over: bool = False
+    config: Config,
+    stop: asyncio.Event,
+    observers: Sequence[DaemonObserver] = (),
+    *,
+    take_over: bool = False,
+    monitoring: Monitoring | None = None,
 ) -> AsyncIterator[tuple[Daemon, Services]]:
     """The daemon, and the services that it works with; everything is opened, each connection tried once.
 
@@ -207,8 +230,21 @@ async def open_daemon(
         worker = create_worker(config, services, model, ledger, key, clock, instructions)
         first_start = await asyncio.to_thread(ledger.first_start, key_of_mailbox(worker.mailbox_name, key))
         since = answer_since(config.agent, first_start)
+        if monitoring is not None:
+            observers = (*observers, *monitoring.observers)
+        watchdog = monitoring.loop_watchdog if monitoring else None
+        ours = require_ours if answers else None
         outages = CurrentOutages(service_addresses(config))
-        yield Daemon(worker, clock, stop, observers, since, require_ours if answers else None, outages), services
+        daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
+        if monitoring is not None:
+            scenarios = [scenario.name for scenario in instructions.load().scenarios]
+            monitoring.watch(daemon, lambda: services.circuits | _model_circuit(daemon), scenarios)
+        yield daemon, services
+
+
+def _model_circuit(daemon: Daemon) -> dict[str, CircuitBreaker]:
+    model = daemon.worker.processor.llm
+    return {"llm": model.circuit} if isinstance(model, ModelWithFallback) else {}
 
 
 async def _test_connections(services: Services, policy: AnswerPolicy, look_ups: Sequence[LookUp]) -> None:

@@ -28,7 +28,7 @@ from guarantee_email_agent.utils.errors import (
 logger = logging.getLogger(__name__)
 
 _COMMANDS: Final = (
-    *("eval", "run", "check", "grade", "solve", "answer", "capture", "init", "authorize"),
+    *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "init", "authorize"),
     *("show", "compare", "stale", "view"),
 )
 """As `--help` lists them; `add_NAME` in a module of that name says what each takes."""

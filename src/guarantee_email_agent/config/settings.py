@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from guarantee_email_agent.config.look_up_settings import LookUpSettings, look_ups_problem
 from guarantee_email_agent.config.mcp_server import McpServer
+from guarantee_email_agent.config.metrics import MetricsSettings
 from guarantee_email_agent.config.oauth_settings import OAuthSettings
 from guarantee_email_agent.config.own_tools import MAIL_TOOLS, TICKETING_TOOLS, WARRANTY_TOOLS, OwnTool
 from guarantee_email_agent.config.run_store import StoreSettings
@@ -366,6 +367,7 @@ class Config:
     eval: Eval = setting(Eval(), "The scenario suite and its gate.")
     store: StoreSettings = setting(StoreSettings(), "Where runs of `eval`, `grade` and `solve` are kept.")
     agent: AgentSettings = setting(AgentSettings(), "How the agent watches its mailbox.")
+    metrics: MetricsSettings = setting(MetricsSettings(), "Figures and health, for monitoring.")
     tasks: Tasks = setting(Tasks(), "What tasks may ask for.")
     logging: Logging = setting(Logging(), "Where diagnostics go.")
     secrets: Secrets = field(default_factory=Secrets, repr=False, metadata={"key": None})

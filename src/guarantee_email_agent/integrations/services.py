@@ -57,6 +57,10 @@ class _Client:
         self._timeout_s = timeout_s
         self._circuit = CircuitBreaker(session.name, clock)
 
+    @property
+    def circuits(self) -> dict[str, CircuitBreaker]:
+        return {self._session.name: self._circuit}
+
     async def test_connection(self) -> bool:
         """True, or MCPConnectionError."""
         await self._session.require(self.calls)
@@ -249,6 +253,14 @@ class Services:
     ticketing: TicketingClient
     look_ups: Mapping[str, LookUpClient] = field(default_factory=dict)
     """The configured ones, by name."""
+
+    @property
+    def circuits(self) -> dict[str, CircuitBreaker]:
+        """By the name of the service."""
+        circuits = self.mail.circuits | self.warranty.circuits | self.ticketing.circuits
+        for client in self.look_ups.values():
+            circuits |= client.circuits
+        return circuits
 
     async def close(self) -> None:
         """Stop all servers; returns once they are gone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from guarantee_email_agent.utils.clock import Clock
 from guarantee_email_agent.utils.errors import AgentError, IntegrationError
@@ -17,6 +17,9 @@ HEALTHY_S: Final = 600.0
 # One such error may be a mail's own fault; five in a row are not.
 _SERVICE_ERRORS: Final = ("_timeout", "_unavailable", "_failed", "_malformed")
 _Answer = TypeVar("_Answer")
+
+CircuitState = Literal["closed", "open", "half_open"]
+"""half_open: one call is on its way to find out whether the service is back."""
 
 
 def is_service_failure(error: Exception) -> bool:
@@ -43,7 +46,7 @@ class CircuitBreaker:
 
     def __init__(self, name: str, clock: Clock, is_failure: Callable[[Exception], bool] = is_service_failure) -> None:
         """name: of the service, as its error codes begin. is_failure: of the service; any other error is an answer."""
-        self._name = name
+        self.name = name
         self._clock = clock
         self._is_failure = is_failure
         self._failures = 0
@@ -56,6 +59,12 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         """Whether the service counts as down; a probe may be due all the same."""
         return self._opened_at is not None
+
+    @property
+    def state(self) -> CircuitState:
+        if self._opened_at is None:
+            return "closed"
+        return "half_open" if self._probing else "open"
 
     async def call(self, fn: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """What `fn` gives or raises. Raises CircuitOpenError without calling `fn` while the breaker is open.
@@ -90,8 +99,8 @@ class CircuitBreaker:
         if self._probing or left_s > 0:
             when = f"for another {left_s:.0f} s" if left_s > 0 else "until the call that is on its way has answered"
             raise CircuitOpenError(
-                f"{self._name} failed {FAILURES} times in a row and is not asked {when}",
-                f"{self._name}_circuit_open",
+                f"{self.name} failed {FAILURES} times in a row and is not asked {when}",
+                f"{self.name}_circuit_open",
                 {"outage": True, "retryable": False, "retry_in_s": left_s},
             )
         self._change_state(self._opened_at, probing=True)

@@ -1,0 +1,94 @@
+"""Whether a running agent lives, and whether it gets mail answered; for probes, which restart it or tell somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import MODEL, Outage
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.integrations.ports import InboxEntry, MailMark
+from guarantee_email_agent.utils.clock import Clock
+
+CALLS_OF_A_ROUND: Final = 4
+"""Calls of the mail server between two beats of the main loop: look for an owner, list; or read a mail and mark it."""
+
+OUTCOMES: Final = frozenset({*get_args(MailMark), "observed"})
+
+MARGIN_S: Final = 60.0
+"""For everything that is no call: the ledger, a server that starts anew, a machine that is busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthLimits:
+    """stuck_s: seconds that the main loop may be overdue. silent_s: seconds without a sign of the inbox.
+
+    needs_model: whether mail waits while the language model is down.
+    """
+
+    stuck_s: float
+    silent_s: float
+    needs_model: bool = True
+
+    @classmethod
+    def of(cls, config: Config) -> HealthLimits:
+        """From the time that each step may take by the configuration: a slow service alone reaches none of them."""
+        agent, calls_s = config.agent, CALLS_OF_A_ROUND * config.mcp.gmail.timeout_s
+        return cls(
+            stuck_s=agent.lease_s + calls_s + MARGIN_S,
+            silent_s=agent.poll_interval_s + agent.mail_budget_s + calls_s + MARGIN_S,
+            needs_model=config.llm.when_down == "wait",
+        )
+
+
+class Health:
+    """A DaemonObserver that remembers how the agent stands. Its sentences name services, and nothing of a mail."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        watchdog: LoopWatchdog,
+        limits: Callable[[], HealthLimits],
+        is_stopping: Callable[[], bool] = bool,
+    ) -> None:
+        """limits: those of the settings that are in use now."""
+        self._limits = limits
+        self._clock = clock
+        self._watchdog = watchdog
+        self._inbox_seen_at: float | None = None
+        self._down: tuple[str, ...] = ()
+        self._is_stopping = is_stopping
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
+        self._inbox_seen_at = self._clock.monotonic()
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
+        # The list of a full inbox is worked off for hours before the next one; each mark shows the mailbox, too.
+        if result.disposition in OUTCOMES:
+            self._inbox_seen_at = self._clock.monotonic()
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        needed = (outage.service for outage in outages if outage.service != MODEL or self._limits().needs_model)
+        self._down = tuple(dict.fromkeys(needed))
+
+    @property
+    def stuck(self) -> str | None:
+        """Why the agent should be started anew; None while its main loop gets round."""
+        if (overdue_s := self._watchdog.overdue_s) <= self._limits().stuck_s:
+            return None
+        return f"the main loop has not got round for {overdue_s:.0f} s"
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps mail from being answered; empty where nothing does."""
+        problems = [self.stuck] if self.stuck else []
+        if self._is_stopping():
+            problems.append("the agent is being stopped")
+        if self._inbox_seen_at is None:
+            problems.append("the inbox has not been listed yet")
+        elif (silent_s := self._clock.monotonic() - self._inbox_seen_at) > self._limits().silent_s:
+            problems.append(f"the inbox was last listed {silent_s:.0f} s ago")
+        return problems + [f"{service} is down" for service in self._down]

@@ -1,0 +1,216 @@
+"""The figures of a running agent, as Prometheus reads them.
+
+Labels are closed sets: outcomes, steps, the services of the configuration, the scenarios of the instruction files. No
+id, address or word of a mail is ever one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, get_args
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.agent.health import OUTCOMES, Health
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.config.settings import Config, Mode
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.utils.circuit_breaker import CircuitBreaker, CircuitState
+
+PREFIX: Final = "guarantee_email_agent"
+MAX_SCENARIOS: Final = 100
+"""Names of scenarios that are told apart; instruction files may be edited, and renamed, while the agent runs."""
+
+REPLIES: Final = ("answered", "drafted", "observed")
+"""The outcomes that are told apart by scenario. The others have one series each, so that the first mail shows as an
+increase: a series that begins with 1 shows none.
+"""
+
+OUTCOME_OF_MODE: Final[Mapping[Mode, str]] = {"answer": "answered", "drafts": "drafted", "observe": "observed"}
+OTHER: Final = "other"
+_MAIL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_STEP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class WatchedDaemon(Protocol):
+    @property
+    def in_progress(self) -> int:
+        """Mails that are worked on."""
+
+
+class Metrics:
+    """A DaemonObserver that counts. `exposition` is what `/metrics` answers."""
+
+    def __init__(self, config: Callable[[], Config], health: Health, now: Callable[[], float] = time.time) -> None:
+        """config: the settings that are in use now. now: seconds since 1970."""
+        # When each counter began: a second series for every one, which Prometheus ignores.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = registry = CollectorRegistry()
+        self._now = now
+        self._live = LiveFigures(config, health)
+        self._scenarios: set[str] = set()
+        self._mails = Counter(
+            "mails", "Mails by what became of them.", ("outcome", "scenario"), PREFIX, registry=registry
+        )
+        self._unfinished = Counter(
+            "unfinished_tries", "Tries of a mail that came to no outcome.", ("reason",), PREFIX, registry=registry
+        )
+        self._duration = Histogram(
+            "mail_duration_seconds",
+            "Time from taking a mail up to its mark, of mails that came to an outcome.",
+            namespace=PREFIX,
+            registry=registry,
+            buckets=_MAIL_BUCKETS,
+        )
+        self._steps = Histogram(
+            "step_duration_seconds",
+            "Time that each step of a mail took, retries included.",
+            ("step",),
+            PREFIX,
+            registry=registry,
+            buckets=_STEP_BUCKETS,
+        )
+        self._tokens = Counter("llm_tokens", "Tokens of the language model.", namespace=PREFIX, registry=registry)
+        self._cost = Counter(
+            "llm_cost_dollars", "US dollars for the language model.", namespace=PREFIX, registry=registry
+        )
+        self._unpriced = Counter(
+            "llm_unpriced_mails",
+            "Mails for which a model without a known price was asked.",
+            namespace=PREFIX,
+            registry=registry,
+        )
+        for outcome in sorted(OUTCOMES):  # so that the first quarantined mail is an increase
+            self._mails.labels(outcome, "")
+        for reason in ("failed", "outage"):
+            self._unfinished.labels(reason)
+        registry.register(self._live)
+        ProcessCollector(registry=registry)
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
+        self._live.waiting, self._live.oldest_received = waiting, oldest_received
+        self._live.listed_at = self._now()
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
+        if result.disposition in OUTCOMES:
+            replied = result.disposition in REPLIES
+            self._mails.labels(result.disposition, self._scenario(result.scenario) if replied else "").inc()
+            self._duration.observe(result.duration_ms / 1000)
+        else:
+            self._unfinished.labels(result.disposition).inc()
+        for step, milliseconds in result.step_ms.items():
+            self._steps.labels(step).observe(milliseconds / 1000)
+        if result.tokens:
+            self._tokens.inc(result.tokens)
+            if result.cost_usd is None:
+                self._unpriced.inc()
+            else:
+                self._cost.inc(result.cost_usd)
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        self._live.outages_changed(outages)
+
+    def watch(self, daemon: WatchedDaemon, circuits: Callable[[], Mapping[str, CircuitBreaker]]) -> None:
+        """Look at these whenever somebody asks. circuits: by service."""
+        self._live.daemon, self._live.circuits = daemon, circuits
+
+    def expect(self, scenarios: Iterable[str]) -> None:
+        """Scenarios by which mails may be answered: their series begin with 0, so that their first mails show, too."""
+        for scenario in scenarios:
+            self._mails.labels(OUTCOME_OF_MODE[self._live.config().agent.mode], self._scenario(scenario))
+
+    def exposition(self) -> bytes:
+        """Prometheus' text format 0.0.4."""
+        return generate_latest(self._registry)
+
+    def _scenario(self, name: str) -> str:
+        if name not in self._scenarios:
+            if len(self._scenarios) >= MAX_SCENARIOS:
+                return OTHER
+            self._scenarios.add(name)
+        return name
+
+
+class LiveFigures(Collector):
+    """What is read at the moment at which somebody asks. A figure that nobody knows yet is left out."""
+
+    def __init__(self, config: Callable[[], Config], health: Health) -> None:
+        self.waiting: int | None = None
+        self.oldest_received: float | None = None
+        self.listed_at: float | None = None
+        self.circuits: Callable[[], Mapping[str, CircuitBreaker]] = dict
+        self.daemon: WatchedDaemon | None = None
+        self.config = config
+        self._health = health
+        self._down: dict[str, float] = {}  # since when, by service
+        self._known: set[str] = set()
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        self._down = {}
+        for outage in outages:
+            self._down[outage.service] = min(outage.since, self._down.get(outage.service, outage.since))
+        self._known |= self._down.keys()
+
+    def collect(self) -> Iterator[Metric]:
+        config = self.config()
+        info = GaugeMetricFamily(f"{PREFIX}_info", "Always 1.", labels=("version", "mode", "llm"))
+        info.add_metric((__version__, config.agent.mode, config.llm.provider), 1)
+        yield info
+        yield _gauge("alive", "Whether the main loop gets round, as /healthz says.", self._health.stuck is None)
+        yield _gauge("ready", "Whether mail can be answered, as /readyz says.", not self._health.problems)
+        if self.daemon is not None:
+            yield _gauge("mails_in_progress", "Mails that are worked on.", self.daemon.in_progress)
+        yield _gauge("concurrency", "Mails that may be worked on at a time.", config.agent.concurrency)
+        if (limit := config.llm.max_cost_per_day) is not None:
+            yield _gauge("llm_max_cost_per_day_dollars", "The limit of all agents on one ledger.", limit)
+        yield from self._inbox()
+        yield from self._services()
+
+    def _inbox(self) -> Iterator[Metric]:
+        if self.waiting is not None and self.listed_at is not None:
+            yield _gauge("inbox_waiting_mails", "Mails without an outcome when the inbox was listed.", self.waiting)
+            at = "inbox_listed_timestamp_seconds"
+            yield _gauge(at, "When the inbox was last listed, in seconds since 1970.", self.listed_at)
+        if self.oldest_received is not None:
+            at = "inbox_oldest_mail_timestamp_seconds"
+            yield _gauge(at, "When the oldest mail that waits came; nothing where none does.", self.oldest_received)
+
+    def _services(self) -> Iterator[Metric]:
+        circuits = self.circuits()
+        down = GaugeMetricFamily(f"{PREFIX}_service_down", "Whether mail waits for a service.", labels=("service",))
+        for service in sorted(self._known | {circuit.name for circuit in circuits.values()}):
+            down.add_metric((service,), service in self._down)
+        yield down
+        since = GaugeMetricFamily(
+            f"{PREFIX}_service_down_since_timestamp_seconds",
+            "Since when; nothing of one that is up.",
+            labels=("service",),
+        )
+        for service, moment in sorted(self._down.items()):
+            since.add_metric((service,), moment)
+        yield since
+        states = GaugeMetricFamily(
+            f"{PREFIX}_circuit_state",
+            "1 for the state that the circuit breaker of a service is in, 0 for the others.",
+            labels=("service", "state"),
+        )
+        for service, circuit in sorted(circuits.items()):
+            for state in get_args(CircuitState):
+                states.add_metric((service, state), circuit.state == state)
+        yield states
+
+
+def _gauge(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", meaning, value=value)

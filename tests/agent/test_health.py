@@ -1,0 +1,106 @@
+"""When a probe is told that the agent lives, and when that mail can be answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from virtual_time import VirtualClock, run_in_virtual_time
+
+from guarantee_email_agent.agent.health import Health, HealthLimits
+from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.config.settings import Config, Llm
+from guarantee_email_agent.integrations.ports import InboxEntry
+
+LIMITS = HealthLimits(stuck_s=360, silent_s=270)
+ENTRY = InboxEntry("secret-name", 1000)
+
+
+def outage(service: str) -> Outage:
+    return Outage(service, "imap.example.com", "list", f"{service}_unavailable", "cannot be reached", 1.0)
+
+
+def problems_after(
+    seconds: float, happens: Callable[[Health], None] = lambda health: None, limits: HealthLimits = LIMITS
+) -> list[str]:
+    """The inbox is listed, time passes, something happens."""
+
+    async def run() -> list[str]:
+        clock = VirtualClock()
+        watchdog = LoopWatchdog(clock)
+        health = Health(clock, watchdog, lambda: limits)
+        health.inbox_listed(3, 1.0)
+        await asyncio.sleep(seconds)
+        watchdog.beat()
+        happens(health)
+        return health.problems
+
+    return run_in_virtual_time(run())
+
+
+class TestReady:
+    def test_an_agent_that_lists_its_inbox(self) -> None:
+        assert problems_after(200) == []
+
+    def test_not_before_the_inbox_was_listed(self) -> None:
+        clock = VirtualClock()
+        assert Health(clock, LoopWatchdog(clock), lambda: LIMITS).problems == ["the inbox has not been listed yet"]
+
+    def test_not_once_the_inbox_is_silent(self) -> None:
+        assert problems_after(300) == ["the inbox was last listed 300 s ago"]
+
+    def test_a_long_list_that_is_worked_off_is_no_silence(self) -> None:
+        assert problems_after(300, lambda health: health.mail_worked(ENTRY, WorkResult("answered"))) == []
+
+    def test_a_mail_that_fails_shows_nothing_of_the_inbox(self) -> None:
+        failed = WorkResult("outage")
+        assert problems_after(300, lambda health: health.mail_worked(ENTRY, failed)) != []
+
+    def test_not_while_a_service_is_down(self) -> None:
+        down = [outage("mail"), outage("mail"), outage("warranty_api")]
+        assert problems_after(1, lambda health: health.outages_changed(down)) == [
+            "mail is down",
+            "warranty_api is down",
+        ]
+
+    def test_again_once_it_is_back(self) -> None:
+        def comes_back(health: Health) -> None:
+            health.outages_changed([outage("mail")])
+            health.outages_changed([])
+
+        assert problems_after(1, comes_back) == []
+
+    @pytest.mark.parametrize(("when_down", "ready"), [("wait", False), ("template", True)])
+    def test_without_the_model_only_where_templates_answer(self, when_down: str, *, ready: bool) -> None:
+        limits = HealthLimits.of(Config(llm=Llm(when_down=when_down)))
+        problems = problems_after(1, lambda health: health.outages_changed([outage("llm")]), limits)
+        assert (problems == []) is ready
+
+    def test_not_while_it_stops(self) -> None:
+        clock = VirtualClock()
+        health = Health(clock, LoopWatchdog(clock), lambda: LIMITS, is_stopping=lambda: True)
+        health.inbox_listed(0, None)
+        assert health.problems == ["the agent is being stopped"]
+
+
+class TestLives:
+    @pytest.mark.parametrize(("seconds", "stuck"), [(300, None), (400, "the main loop has not got round for 400 s")])
+    def test_as_long_as_the_main_loop_gets_round(self, seconds: float, stuck: str | None) -> None:
+        async def run() -> str | None:
+            clock = VirtualClock()
+            watchdog = LoopWatchdog(clock)
+            health = Health(clock, watchdog, lambda: LIMITS)
+            await asyncio.sleep(seconds)
+            return health.stuck
+
+        assert run_in_virtual_time(run()) == stuck
+
+    def test_slow_services_alone_do_not_make_it_look_stuck(self) -> None:
+        """Whoever lets a call take ten minutes must not have the agent killed in the middle of one."""
+        config = Config()
+        slow = replace(config, mcp=replace(config.mcp, gmail=replace(config.mcp.gmail, timeout_s=600)))
+        assert HealthLimits.of(slow).stuck_s > 2 * 600

@@ -1,0 +1,197 @@
+"""What Prometheus reads, as prometheus_client's own parser understands it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from virtual_time import VirtualClock
+
+from guarantee_email_agent.agent.health import Health, HealthLimits
+from guarantee_email_agent.agent.loop_watchdog import LoopWatchdog
+from guarantee_email_agent.agent.mail_worker import Disposition, WorkResult
+from guarantee_email_agent.agent.metrics import MAX_SCENARIOS, Metrics
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.utils.circuit_breaker import FAILURES, CircuitBreaker
+from guarantee_email_agent.utils.errors import IntegrationError
+
+NOW = 1_800_000_000.0
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A daemon with so many mails."""
+
+    in_progress: int
+
+
+class Observed:
+    """Metrics, and what they tell."""
+
+    def __init__(self, config: Config) -> None:
+        clock = VirtualClock()
+        self.config = config
+        self.health = Health(clock, LoopWatchdog(clock), lambda: HealthLimits.of(self.config))
+        self.metrics = Metrics(lambda: self.config, self.health, lambda: NOW)
+
+    def work(self, *results: WorkResult) -> None:
+        for number, result in enumerate(results):
+            self.metrics.mail_worked(InboxEntry(f"1768729425.M{number}.anna", 1000, NOW), result)
+
+    def series(self, name: str) -> dict[tuple[str, ...], float]:
+        """Values by those of the labels."""
+        return {
+            tuple(sample.labels.values()): sample.value
+            for sample in self.samples()
+            if sample.name == f"guarantee_email_agent_{name}"
+        }
+
+    def value(self, name: str) -> float | None:
+        return self.series(name).get(())
+
+    def samples(self) -> Iterator[object]:
+        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
+            yield from family.samples
+
+
+@pytest.fixture
+def observed() -> Observed:
+    return Observed(Config())
+
+
+class TestMails:
+    def test_replies_are_counted_by_scenario(self, observed: Observed) -> None:
+        answered = WorkResult("answered", scenario="valid-warranty")
+        observed.work(answered, answered, WorkResult("drafted", scenario="missing-info"))
+        mails = observed.series("mails_total")
+        assert mails["answered", "valid-warranty"] == 2
+        assert mails["drafted", "missing-info"] == 1
+
+    def test_the_first_mail_for_a_person_is_an_increase(self, observed: Observed) -> None:
+        """A series that begins with 1 shows no increase, so that no alert would be raised."""
+        assert observed.series("mails_total")["quarantined", ""] == 0
+        observed.work(WorkResult("quarantined", scenario="valid-warranty"))
+        assert observed.series("mails_total")["quarantined", ""] == 1
+
+    def test_so_is_the_first_reply_by_a_scenario_of_the_instructions(self, observed: Observed) -> None:
+        observed.metrics.expect(["valid-warranty"])
+        assert observed.series("mails_total")["answered", "valid-warranty"] == 0
+
+    @pytest.mark.parametrize("why", ["failed", "outage", "busy", "waiting", "gone"])
+    def test_a_try_without_an_outcome_is_no_mail(self, observed: Observed, why: Disposition) -> None:
+        before = sum(observed.series("mails_total").values())
+        observed.work(WorkResult(why))
+        assert sum(observed.series("mails_total").values()) == before
+        assert observed.series("unfinished_tries_total")[why,] == 1
+
+    def test_names_of_scenarios_without_end_take_no_memory_without_end(self, observed: Observed) -> None:
+        observed.work(*(WorkResult("answered", scenario=f"scenario-{number}") for number in range(2 * MAX_SCENARIOS)))
+        mails = observed.series("mails_total")
+        assert len(mails) < MAX_SCENARIOS + 10
+        assert mails["answered", "other"] == MAX_SCENARIOS
+
+    def test_the_time_of_a_mail_and_of_its_steps(self, observed: Observed) -> None:
+        observed.work(WorkResult("answered", duration_ms=1500, step_ms={"triage": 1200.0, "send": 90.0}))
+        assert observed.value("mail_duration_seconds_sum") == 1.5
+        assert observed.series("step_duration_seconds_sum") == {("triage",): 1.2, ("send",): 0.09}
+
+    def test_a_try_that_waits_is_no_fast_mail(self, observed: Observed) -> None:
+        observed.work(WorkResult("busy", duration_ms=1))
+        assert observed.value("mail_duration_seconds_count") == 0
+
+    def test_nothing_tells_of_single_mails(self, observed: Observed) -> None:
+        error = IntegrationError("anna@example.com wrote", "mail_failed")
+        observed.work(
+            WorkResult("failed", reason="anna", mail_key="a1b2c3d4", ticket_id="TICKET-000042", error=error),
+            WorkResult("handed_over", reason="injury", mail_key="a1b2c3d4"),
+        )
+        told = observed.metrics.exposition().decode()
+        assert [word for word in ("anna", "a1b2c3d4", "TICKET", "injury", "1768729425") if word in told] == []
+
+
+class TestModel:
+    def test_tokens_and_dollars(self, observed: Observed) -> None:
+        observed.work(
+            WorkResult("answered", tokens=900, cost_usd=0.004), WorkResult("failed", tokens=100, cost_usd=0.001)
+        )
+        assert observed.value("llm_tokens_total") == 1000
+        assert observed.value("llm_cost_dollars_total") == pytest.approx(0.005)
+
+    def test_a_price_that_nobody_knows_is_no_zero(self, observed: Observed) -> None:
+        observed.work(WorkResult("answered", tokens=900, cost_usd=None))
+        assert observed.value("llm_unpriced_mails_total") == 1
+        assert observed.value("llm_cost_dollars_total") == 0
+
+    def test_the_limit_where_there_is_one(self, observed: Observed) -> None:
+        assert observed.value("llm_max_cost_per_day_dollars") is None
+        observed.config = replace(Config(), llm=replace(Config().llm, max_cost_per_day=5.0))
+        assert observed.value("llm_max_cost_per_day_dollars") == 5
+
+
+class TestInbox:
+    def test_what_nobody_knows_yet_is_not_told_as_zero(self, observed: Observed) -> None:
+        assert observed.value("inbox_waiting_mails") is None
+
+    def test_how_many_wait_and_since_when(self, observed: Observed) -> None:
+        observed.metrics.inbox_listed(3, NOW - 600)
+        assert observed.value("inbox_waiting_mails") == 3
+        assert observed.value("inbox_oldest_mail_timestamp_seconds") == NOW - 600
+        assert observed.value("inbox_listed_timestamp_seconds") == NOW
+
+    def test_an_empty_inbox_has_no_oldest_mail(self, observed: Observed) -> None:
+        observed.metrics.inbox_listed(1, NOW)
+        observed.metrics.inbox_listed(0, None)
+        assert observed.value("inbox_waiting_mails") == 0
+        assert observed.value("inbox_oldest_mail_timestamp_seconds") is None
+
+    def test_how_many_are_worked_on(self, observed: Observed) -> None:
+        observed.metrics.watch(Busy(2), dict)
+        assert observed.value("mails_in_progress") == 2
+
+
+class TestServices:
+    def test_one_that_is_down_and_comes_back(self, observed: Observed) -> None:
+        observed.metrics.outages_changed(outages("mail", "mail"))
+        assert observed.series("service_down") == {("mail",): 1}
+        assert observed.series("service_down_since_timestamp_seconds") == {("mail",): NOW - 1}
+        observed.metrics.outages_changed([])
+        assert observed.series("service_down") == {("mail",): 0}
+        assert observed.series("service_down_since_timestamp_seconds") == {}
+
+    async def _fail(self) -> None:
+        raise IntegrationError("no answer", "warranty_api_timeout", {"retryable": True})
+
+    def test_the_state_of_a_circuit(self, observed: Observed) -> None:
+        circuit = CircuitBreaker("warranty_api", VirtualClock())
+        observed.metrics.watch(Busy(0), lambda: {"warranty_api": circuit})
+        assert observed.series("circuit_state")["warranty_api", "closed"] == 1
+        for _ in range(FAILURES):
+            with pytest.raises(IntegrationError):
+                circuit.call(self._fail).send(None)
+        assert observed.series("circuit_state") == {
+            ("warranty_api", "closed"): 0,
+            ("warranty_api", "open"): 1,
+            ("warranty_api", "half_open"): 0,
+        }
+
+    def test_the_services_of_circuits_are_told_before_they_fail(self, observed: Observed) -> None:
+        circuit = CircuitBreaker("mail", VirtualClock())
+        observed.metrics.watch(Busy(0), lambda: {"mail": circuit, "mail_sending": circuit})
+        assert observed.series("service_down") == {("mail",): 0}
+
+
+def test_readiness_is_a_figure_too(observed: Observed) -> None:
+    assert (observed.value("alive"), observed.value("ready")) == (1, 0)
+    observed.health.inbox_listed(0, None)
+    assert observed.value("ready") == 1
+
+
+def outages(*services: str) -> Sequence[Outage]:
+    return [
+        Outage(service, "imap.example.com", "", f"{service}_auth", "refuses our credentials", NOW - number)
+        for number, service in enumerate(services)
+    ]

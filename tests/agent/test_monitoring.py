@@ -1,0 +1,187 @@
+"""Where a running agent can be asked, what it answers there, and what systemd is told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from virtual_time import VirtualClock, run_in_virtual_time
+
+from guarantee_email_agent.agent.health import HealthLimits
+from guarantee_email_agent.agent.health_probe import HealthAnswer, ask_health
+from guarantee_email_agent.agent.listeners import listen_on_port
+from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring, require_packages
+from guarantee_email_agent.agent.sd_notify import ServiceNotifier
+from guarantee_email_agent.config.metrics import MetricsSettings
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import ConfigurationError
+
+NOBODY = ServiceNotifier(None)
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(metrics=MetricsSettings(socket=tmp_path / "metrics.sock"))
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with listen_on_port("127.0.0.1", 0) as listener:
+        yield listener.getsockname()[1]
+
+
+def with_metrics(config: Config, **settings: object) -> Config:
+    return replace(config, metrics=replace(config.metrics, **settings))
+
+
+def opened(config: Config, *, listens: bool = True) -> Any:
+    return open_monitoring(config, SystemClock(), NOBODY, asyncio.Event(), listens=listens)
+
+
+async def asked(config: Config, page: Any = "/healthz") -> HealthAnswer:
+    return await asyncio.to_thread(ask_health, config.metrics, page)
+
+
+def run(test: Coroutine[Any, Any, Result]) -> Result:
+    return asyncio.run(test)
+
+
+class TestPages:
+    def test_an_agent_that_lives_but_has_not_listed_its_inbox(self, config: Config) -> None:
+        async def ask() -> tuple[HealthAnswer, HealthAnswer]:
+            async with opened(config):
+                return await asked(config, "/healthz"), await asked(config, "/readyz")
+
+        lives, ready = run(ask())
+        assert (lives, ready) == (HealthAnswer(True, "ok"), HealthAnswer(False, "the inbox has not been listed yet"))
+
+    def test_an_agent_that_can_answer(self, config: Config) -> None:
+        async def ask() -> HealthAnswer:
+            async with opened(config) as monitoring:
+                for observer in monitoring.observers:
+                    observer.inbox_listed(2, None)
+                return await asked(config, "/readyz")
+
+        assert run(ask()) == HealthAnswer(True, "ok")
+
+    def test_its_metrics(self, config: Config) -> None:
+        async def ask() -> bytes:
+            async with opened(config):
+                reader, writer = await asyncio.open_unix_connection(str(config.metrics.socket))
+                writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answer = await reader.read()
+                writer.close()
+                return answer
+
+        head, _, body = run(ask()).partition(b"\r\n\r\n")
+        assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8" in head
+        assert b"\nguarantee_email_agent_ready 0.0\n" in body
+
+
+class TestPlaces:
+    def test_they_are_gone_afterwards(self, config: Config, tmp_path: Path) -> None:
+        async def open_and_close() -> None:
+            async with opened(config):
+                assert (tmp_path / "metrics.sock").is_socket()
+
+        run(open_and_close())
+        assert list(tmp_path.iterdir()) == []
+
+    def test_so_they_are_after_an_agent_that_failed(self, config: Config, tmp_path: Path) -> None:
+        async def open_and_fail() -> None:
+            async with opened(config):
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            run(open_and_fail())
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_port_that_is_taken_keeps_the_agent_from_starting(self, config: Config, taken_port: int) -> None:
+        async def start() -> None:
+            async with opened(with_metrics(config, port=taken_port)):
+                pass
+
+        with pytest.raises(ConfigurationError, match=f"port {taken_port} of 127.0.0.1"):
+            run(start())
+        assert config.metrics.socket is not None
+        assert not config.metrics.socket.exists()
+
+    def test_a_run_that_is_over_soon_takes_no_port(self, config: Config, taken_port: int) -> None:
+        async def start() -> None:
+            async with opened(with_metrics(config, port=taken_port), listens=False):
+                pass
+
+        run(start())
+
+    def test_whoever_opens_it_to_others_is_told(self, config: Config, caplog: pytest.LogCaptureFixture) -> None:
+        with socket.socket() as free:
+            free.bind(("0.0.0.0", 0))
+            port = free.getsockname()[1]
+
+        async def start() -> None:
+            async with opened(with_metrics(config, port=port, address="0.0.0.0")):
+                pass
+
+        run(start())
+        assert "Whoever reaches 0.0.0.0 may read the metrics" in caplog.text
+
+
+@pytest.mark.parametrize("package", ["h11", "prometheus_client"])
+def test_without_a_package_of_the_extra(config: Config, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        ConfigurationError, match=rf"metrics need the package {package}.*guarantee-email-agent\[metrics\]"
+    ):
+        require_packages(config.metrics)
+    require_packages(MetricsSettings())
+
+
+class TestWatchdog:
+    """For an hour, in which the main loop gets round for ten minutes."""
+
+    def told_in(self, seconds: float, tmp_path: Path, *, watchdog_s: float | None) -> int:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(tmp_path / "notify"))
+            manager.setblocking(False)
+            told = 0
+
+            async def live() -> None:
+                nonlocal told
+                clock = VirtualClock()
+                notifier = ServiceNotifier(manager.getsockname(), watchdog_s)
+                monitoring = Monitoring(Config(), clock, notifier, asyncio.Event())
+                watchdog = asyncio.create_task(monitoring.keep_watchdog())
+                for second in range(int(seconds)):
+                    if second < 600:
+                        monitoring.loop_watchdog.beat()
+                    await asyncio.sleep(1)
+                    told += is_told(manager)
+                watchdog.cancel()
+
+            run_in_virtual_time(live())
+        return told
+
+    def test_it_is_put_off_twice_in_its_time(self, tmp_path: Path) -> None:
+        assert self.told_in(595, tmp_path, watchdog_s=60) == 20
+
+    def test_it_is_not_put_off_once_the_main_loop_is_stuck(self, tmp_path: Path) -> None:
+        stuck_s = HealthLimits.of(Config()).stuck_s
+        assert self.told_in(3600, tmp_path, watchdog_s=60) == (600 + stuck_s) // 30
+
+    def test_nobody_is_told_where_systemd_does_not_watch(self, tmp_path: Path) -> None:
+        assert self.told_in(600, tmp_path, watchdog_s=None) == 0
+
+
+def is_told(manager: socket.socket) -> bool:
+    try:
+        return manager.recv(100) == b"WATCHDOG=1"
+    except BlockingIOError:
+        return False

@@ -1,0 +1,80 @@
+"""The whole agent as systemd, a probe and a second agent meet it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from company import Company
+from running_prometheus import free_port
+from waiting import wait_until
+
+from guarantee_email_agent.agent.health_probe import ask_health
+from guarantee_email_agent.config.metrics import MetricsSettings
+
+pytestmark = pytest.mark.slow
+
+
+class ServiceManager:
+    """What an agent told its service manager, in order."""
+
+    def __init__(self, socket_file: Path) -> None:
+        self.told: list[str] = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(socket_file))
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while message := self._socket.recv(4096).decode():
+            self.told.append(message)
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+            end.sendto(b"", self._socket.getsockname())
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceManager]:
+    manager = ServiceManager(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("WATCHDOG_USEC", "1000000")
+    yield manager
+    manager.close()
+
+
+def test_systemd_is_told_from_start_to_stop(company: Company, manager: ServiceManager) -> None:
+    company.receive("first")
+    agent = company.start()
+    wait_until(lambda: "STATUS=Watching the inbox: 0 waiting, 1 finished" in manager.told)
+    for process in company.server_processes(agent):
+        assert b"NOTIFY_SOCKET" not in Path(f"/proc/{process}/environ").read_bytes()
+    company.stop(agent)
+
+    assert "WATCHDOG=1" in manager.told
+    others = [message for message in manager.told if not message.startswith(("WATCHDOG", "STATUS"))]
+    assert others == ["READY=1", "STOPPING=1"]
+    assert [message for message in manager.told if "customer" in message] == []
+
+
+def test_a_port_that_is_taken_stops_a_second_agent_and_no_single_run(company: Company) -> None:
+    port = free_port()
+    company.configure(metrics={"port": port, "socket": "metrics.sock"})
+    agent = company.start()
+    socket_file = company.folder / "metrics.sock"
+    wait_until(lambda: ask_health(MetricsSettings(socket=socket_file), "/readyz").is_good)
+
+    second = company.run("run")
+    assert second.returncode == 2
+    assert f"metrics.port: port {port} of 127.0.0.1 cannot be used: another program has it" in second.stderr
+    assert company.run("run", "--once").returncode == 0
+    assert f"Metrics: http://127.0.0.1:{port}/, {socket_file}" in company.run("check").stdout
+    assert ask_health(MetricsSettings(port=port), "/readyz").is_good
+
+    company.stop(agent)
+    assert not socket_file.exists()
