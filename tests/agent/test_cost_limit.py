@@ -15,6 +15,7 @@ from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT, CostLimitedM
 from guarantee_email_agent.config.settings import Llm
 from guarantee_email_agent.integrations.ports import InboxEntry
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
 from guarantee_email_agent.llm.port import OFFLINE_MODEL, ModelClient
 from guarantee_email_agent.utils.errors import ConfigurationError, LLMError
 
@@ -66,22 +67,25 @@ def test_mails_beyond_the_limit_ask_nothing_also_after_a_restart(ledger: Ledger,
     model = PricedModel()
     ask(model, ledger, times=2)
     with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY, now=lambda: clock.now)) as other:
-        assert other.model_cost_today() == pytest.approx(3.0)
+        assert other.costs.today() == pytest.approx(3.0)
         with pytest.raises(LLMError, match=r"llm\.max_cost_per_day is reached: 3\.00 USD") as caught:
             ask(model, other)
     assert (caught.value.code, model.calls) == (OVER_COST_LIMIT, 2)
 
 
-def test_a_mail_beyond_the_limit_is_handed_over_and_one_that_needs_no_model_is_not(ledger: Ledger) -> None:
+def test_a_mail_beyond_the_limit_is_handed_over_and_one_that_needs_no_model_is_not(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     mailbox = MailboxInMemory("first", "automatic")
     mailbox.mails["automatic"] = mail("automatic").replace(b"\r\n\r\n", b"\r\nAuto-Submitted: auto-replied\r\n\r\n")
     worker = replace(worker_on(mailbox, ledger, Warranties(), Tickets()), max_cost_usd=1.0)
-    ledger.add_model_cost(1.0)
+    ledger.costs.add(1.0)
     for name in mailbox.mails:
         asyncio.run(worker.work(InboxEntry(name, 1), NOON))
     assert mailbox.marks == {"first": "handed_over", "automatic": "not_answered"}
     assert mailbox.sent == []
-    assert ledger.count_handed_over() == {OVER_COST_LIMIT: 1}
+    with LedgerReader(str(tmp_path / "ledger.db")) as reader:
+        assert reader.counts_since(0)[0] == LedgerCount("handed_over", OVER_COST_LIMIT, 1)
 
 
 def test_a_mail_that_was_begun_is_finished(ledger: Ledger) -> None:
@@ -93,19 +97,19 @@ def test_a_mail_that_was_begun_is_finished(ledger: Ledger) -> None:
 def test_a_day_ends_at_midnight_utc_and_its_cost_is_forgotten_later(ledger: Ledger, clock: Clock) -> None:
     ask(PricedModel(), ledger, times=2)
     clock.now = NOON + DAY
-    assert ledger.model_cost_today() == 0
+    assert ledger.costs.today() == 0
     ask(PricedModel(), ledger)
     clock.now = NOON
-    assert ledger.model_cost_today() == pytest.approx(3.0)
+    assert ledger.costs.today() == pytest.approx(3.0)
     clock.now = NOON + 100 * DAY
     ask(PricedModel(), ledger)
     clock.now = NOON
-    assert ledger.model_cost_today() == 0
+    assert ledger.costs.today() == 0
 
 
 def test_templates_cost_nothing(ledger: Ledger) -> None:
     ask(PricedModel(OFFLINE_MODEL), ledger, times=5)
-    assert ledger.model_cost_today() == 0
+    assert ledger.costs.today() == 0
 
 
 def test_a_limit_on_a_model_without_a_price_is_refused() -> None:

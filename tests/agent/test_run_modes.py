@@ -98,8 +98,8 @@ def test_mails_handed_over_are_counted_by_reason(company: Company) -> None:
     company.receive("second")
     company.receive("fire", "My dryer SN12345 caught fire.")
     company.run("run", "--once")
-    checked = company.run("check", "--inbox").stdout
-    assert "handed over in the last 24 hours, by the first reason: fire 1, limit-address 1\n" in checked
+    shown = company.run("status").stdout
+    assert "Last 24 hours: answered 1, handed over 2 (fire 1, limit-address 1)\n" in shown
 
 
 @pytest.mark.slow

@@ -98,6 +98,13 @@ BUGS = (
         '"idempotency_key": f"{ticket_key(mail.identity)}-{self.clock.monotonic():.0f}"}',
     ),
     Bug(
+        "a mail whose reply is about to leave is handed over",
+        "ledger/interventions.py",
+        "            if row.outcome is None and row.stage not in BEFORE_SENDING:\n"
+        "                raise _on_its_way(row)\n",
+        "",
+    ),
+    Bug(
         "a mail that is given back forgets how far it was",
         "ledger/tables.py",
         "    _STAGES, owner=None, attempts=",

@@ -331,20 +331,6 @@ def test_sqlite_asks_the_clock_that_it_is_given(tmp_path: Path) -> None:
         assert ledger.time() == 12.5
 
 
-def test_mails_that_a_person_should_see_are_named(ledger: Ledger) -> None:
-    mails = [f"{number:032x}" for number in range(4)]
-    claims = [claimed(ledger, mail=mail, location=mail) for mail in mails]
-    ledger.finish(claims[0], "not_answered")
-    ledger.finish(claims[1], "quarantined", "llm_timeout")
-    ledger.finish(claims[2], "unknown", "mail_send_unknown")
-    assert [(entry.mail_key, entry.outcome, entry.reason) for entry in ledger.parked()] == [
-        (mails[1], "quarantined", "llm_timeout"),
-        (mails[2], "unknown", "mail_send_unknown"),
-    ]
-    assert [(entry.mail_key, entry.owner) for entry in ledger.unfinished()] == [(mails[3], "one:1")]
-    assert len(ledger.parked(limit=1)) == 1
-
-
 def test_pruning_forgets_only_what_the_mailbox_remembers(ledger: Ledger, ledger_sql: Any) -> None:
     marked, unmarked, parked, open_, young = (f"{number:032x}" for number in range(5))
     for mail in (marked, unmarked):

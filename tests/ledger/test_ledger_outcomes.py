@@ -105,21 +105,6 @@ def test_pruning_forgets_what_bears_its_mark_and_keeps_what_has_none(ledger: Led
     assert kept == [("observed",), ("quarantined",), ("unknown",)]
 
 
-def test_mails_handed_over_in_the_last_day_are_counted_by_reason(ledger: Ledger, ledger_sql: Any) -> None:
-    finished(ledger, "a0" * 16, "handed_over", "safety")
-    ledger_sql.pass_time(DAY_S + 1)
-    for number, reason in enumerate(("anger", "safety", "anger")):
-        finished(ledger, f"{number:032x}", "handed_over", reason)
-    finished(ledger, "a1" * 16, "quarantined", "llm_timeout")
-    assert ledger.count_handed_over() == {"anger": 2, "safety": 1}
-    assert ledger.count_handed_over(within_s=3 * DAY_S) == {"anger": 2, "safety": 2}
-
-
-def test_mails_handed_over_are_not_named_one_by_one(ledger: Ledger) -> None:
-    finished(ledger, MAIL, "handed_over", "anger")
-    assert ledger.parked() == []
-
-
 def test_observed_mails_are_found_among_many(ledger: Ledger) -> None:
     finished(ledger, MAIL, "observed")
     assert ledger.observed([]) == ledger.observed(["0" * 32]) == set()

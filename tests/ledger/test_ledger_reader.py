@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ledgers import LOCATION, MAIL, RETRY_S, WRITES, claimed
@@ -11,11 +12,12 @@ from sqlalchemy import update
 
 from guarantee_email_agent.ledger.database import LedgerError
 from guarantee_email_agent.ledger.ledger import Ledger
-from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader
+from guarantee_email_agent.ledger.ledger_reader import OUTCOMES, LedgerCount, LedgerReader, NoSuchMailError
 from guarantee_email_agent.ledger.tables import mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OTHER = "c3" * 16
+DAY_S = 86_400.0
 
 
 def test_mails_are_listed_the_newest_first_with_what_became_of_them(ledger: Ledger, ledger_location: str) -> None:
@@ -102,3 +104,50 @@ def test_a_server_that_is_down_is_one_line_without_the_password() -> None:
         LedgerReader("postgresql://agent:secret-word@127.0.0.1:1/ledger")
     assert raised.value.code == "ledger_unreachable"
     assert "secret-word" not in raised.value.message
+
+
+def ended(ledger: Ledger, mail: str, outcome: Any, reason: str = "") -> None:
+    ledger.finish(claimed(ledger, mail=mail, location=mail), outcome, reason)
+
+
+def test_outcomes_of_a_time_are_listed_and_counted_the_newest_last(
+    ledger: Ledger, ledger_location: str, ledger_sql: LedgerSql
+) -> None:
+    ended(ledger, "a0" * 16, "handed_over", "anger")
+    ledger_sql.pass_time(DAY_S)
+    for number, outcome in enumerate(("quarantined", "handed_over", "not_answered")):
+        ended(ledger, f"{number:032x}", outcome, "anger")
+    with LedgerReader(ledger_location) as reader:
+        since = reader.now() - DAY_S / 2
+        assert [row.outcome for row in reader.outcomes(OUTCOMES, since=since, limit=2)] == [
+            "handed_over",
+            "not_answered",
+        ]
+        assert [row.mail_key for row in reader.outcomes(["handed_over"], until=since, limit=9)] == ["a0" * 16]
+        assert reader.counts_since(since, reader.now() + 1) == [
+            LedgerCount(outcome, "anger", 1) for outcome in ("handed_over", "not_answered", "quarantined")
+        ]
+
+
+def test_a_mail_is_found_by_the_beginning_of_its_key(ledger: Ledger, ledger_location: str) -> None:
+    for mail in ("abcdef12" + "0" * 24, "abcdef12" + "0" * 23 + "1", "abcd" * 8):
+        ended(ledger, mail, "not_answered")
+    with LedgerReader(ledger_location) as reader:
+        assert reader.find("abcda").mail_key == "abcd" * 8
+        for prefix, code in (("abcd", "ledger_ambiguous_mail"), ("ffff", "ledger_no_mail")):
+            with pytest.raises(NoSuchMailError) as raised:
+                reader.find(prefix)
+            assert raised.value.code == code
+        short = reader.short_keys(["abcd" * 8, "abcdef12" + "0" * 24])
+        assert short == {"abcd" * 8: "abcdabcd", "abcdef12" + "0" * 24: "abcdef12" + "0" * 24}
+        assert all(reader.find(each).mail_key == key for key, each in short.items())
+
+
+def test_a_mail_is_found_where_it_lies(ledger: Ledger, ledger_location: str) -> None:
+    claimed(ledger)
+    with LedgerReader(ledger_location) as reader:
+        found = reader.at(LOCATION)
+        assert found is not None
+        assert found.mail_key == MAIL
+        assert reader.at(OTHER) is None
+        assert reader.places([MAIL]) == {LOCATION: MAIL}

@@ -157,6 +157,21 @@ def test_an_updated_ledger_is_made_like_a_new_one(
     assert structure(old_ledger) == structure(new)
 
 
+def test_a_ledger_of_version_2_gets_its_new_columns_and_keeps_its_mails(ledger_location: str, ledger_sql: Any) -> None:
+    with closing(open_ledger(ledger_location, key=KEY)) as ledger:
+        ledger.finish(ledger.claim(mail(1), location_key=mail(2), owner="one:1", lease_s=1), "not_answered", "no_reply")  # type: ignore[arg-type]
+    new = structure(ledger_location)
+    ledger_sql.rows("DROP INDEX ledger_mails_by_release")
+    for column in ("released_at", "worked_s", "cost_usd"):
+        ledger_sql.rows(f"ALTER TABLE ledger_mails DROP COLUMN {column}")
+    ledger_sql.rows("DROP TABLE ledger_agents")
+    ledger_sql.rows("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+    mails = ledger_sql.rows(MAILS)
+    open_ledger(ledger_location, key=KEY).close()
+    assert (version(ledger_sql), ledger_sql.rows(MAILS)) == (SCHEMA_VERSION, mails)
+    assert structure(ledger_location) == new
+
+
 def structure(location: str) -> dict[str, Any]:
     url = location.replace("postgresql://", "postgresql+psycopg://") if "://" in location else f"sqlite:///{location}"
     engine = create_engine(url)

@@ -19,6 +19,8 @@ TOOLS = {
     for tool in (
         *MailboxTools(NOTHING, 0).tools(),
         ServerTool(MailboxTools(NOTHING, 0).find_mail, read_only=True),  # of mailboxes that can be searched
+        ServerTool(MailboxTools(NOTHING, 0).list_mails, read_only=True),  # of those whose marks can be listed
+        ServerTool(MailboxTools(NOTHING, 0).unmark, idempotent=True),
         *TicketingTools(NOTHING).tools(),
         *WarrantyTools(NOTHING, date.today).tools(),
         *TableTools(NOTHING).tools(),
@@ -58,6 +60,8 @@ REPLY = (
     [
         ("list_unprocessed", {}, {**FILTER, "limit": integer(1, 100_000, 100)}),
         ("find_mail", {"message_id": MESSAGE_ID}, {}),
+        ("list_mails", {}, {}),
+        ("unmark", {"id": MAIL_ID}, {}),
         ("is_waiting", {"id": MAIL_ID}, {"skip_seen": FLAG}),
         ("read_raw", {"id": MAIL_ID}, {"max_bytes": integer(1, 100_000_000, 25_000_000)}),
         ("send_reply", *REPLY),
@@ -137,6 +141,7 @@ def test_results_are_objects_with_what_is_always_there() -> None:
         "send_reply",
         "save_draft",
         "mark",
+        "unmark",
         "create_ticket",
         "add_note",
     ]

@@ -29,7 +29,7 @@ class CostLimitedModel(ModelClient):
 
     async def create(self, **request: Any) -> Any:
         if not self._begun:
-            spent = await asyncio.to_thread(self._ledger.model_cost_today)
+            spent = await asyncio.to_thread(self._ledger.costs.today)
             if spent >= self._max_usd:
                 raise LLMError(f"llm.max_cost_per_day is reached: {spent:.2f} USD since 0:00 UTC", OVER_COST_LIMIT)
             self._begun = True
@@ -37,7 +37,7 @@ class CostLimitedModel(ModelClient):
         name = model_of(answer, request["model"])
         cost = cost_usd(name, usage_of(answer)) if name != OFFLINE_MODEL else None
         if cost:
-            await asyncio.to_thread(self._ledger.add_model_cost, cost)
+            await asyncio.to_thread(self._ledger.costs.add, cost)
         return answer
 
 

@@ -188,6 +188,7 @@ class Daemon:
         # Those that failed come last, the latest at the very end: a service may be down for one of them only.
         order = {mail: position for position, mail in enumerate(self.unfinished, 1)}
         entries.sort(key=lambda entry: order.get(entry.id, 0))
+        await self._forget_waits_of_released()
         started = await self._pass_over_observed(entries)
         await self._tell_of_inbox(entries, limit, listed_at)
         for entry in entries:
@@ -270,6 +271,14 @@ class Daemon:
         observed = await asyncio.to_thread(self.worker.ledger.observed, list(new))
         self._not_before |= {new[location_key]: inf for location_key in observed}
         return len(observed)
+
+    async def _forget_waits_of_released(self) -> None:
+        """A person wants them tried now; the ledger knows, and this agent may remember a longer wait."""
+        if all(moment == inf for moment in self._not_before.values()):
+            return
+        if released := await asyncio.to_thread(self.worker.ledger.released):
+            waits = self._not_before.items()
+            self._not_before = {mail: moment for mail, moment in waits if self._location_key(mail) not in released}
 
     def _inbox_filter(self, now: float) -> InboxFilter:
         return inbox_filter(self.worker.settings, self._answer_since, now)

@@ -46,6 +46,16 @@ def known_identity_key(config: Config) -> bytes | None:
     return identity_key(config)
 
 
+def mailbox_name(config: Config) -> str:
+    """The same for every agent on one inbox, and for no other inbox."""
+    mailbox, server = config.mailbox, config.mcp.gmail
+    if not server.built_in:
+        return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
+    if mailbox.imap.host is None:
+        return str(mailbox.maildir)
+    return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"
+
+
 def key_of_mailbox(mailbox_name: str, key: bytes) -> str:
     """What the ledger knows a mailbox by."""
     return content_identity(f"mailbox {mailbox_name}".encode(), key)

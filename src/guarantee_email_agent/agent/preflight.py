@@ -15,13 +15,17 @@ from typing import Final, Protocol, TypeVar
 from guarantee_email_agent.agent import settings_in_use
 from guarantee_email_agent.agent.cost_limit import check_price
 from guarantee_email_agent.agent.file_owners import owned_by_their_folders
-from guarantee_email_agent.agent.identity_key import key_of_location, key_of_mailbox, known_identity_key
+from guarantee_email_agent.agent.identity_key import (
+    key_of_location,
+    key_of_mailbox,
+    known_identity_key,
+    mailbox_name,
+)
 from guarantee_email_agent.agent.inbox_counts import count_inbox
 from guarantee_email_agent.agent.inbox_filter import answer_since, inbox_filter
 from guarantee_email_agent.agent.monitoring import require_packages, shown_places
 from guarantee_email_agent.agent.sign_in import check_sign_in, uses_oauth
 from guarantee_email_agent.agent.startup import connection_problem, require_owner
-from guarantee_email_agent.agent.worker_setup import mailbox_name
 from guarantee_email_agent.config.loader import built_in_files, load_config
 from guarantee_email_agent.config.mcp_server import McpServer
 from guarantee_email_agent.config.settings import Config, Mode
@@ -249,16 +253,6 @@ async def _count_inbox(mail: MailClient, config: Config, ledger: Ledger | None, 
     report.passed("Inbox", f"{sum(counts.values())} mails")
     for outcome, count in counts.items():
         report.terminal.line(f"    {LABELS.get(outcome, outcome.replace('_', ' '))}: {count}")
-    if ledger is None:
-        return
-    if handed_over := await asyncio.to_thread(ledger.count_handed_over):
-        reasons = ", ".join(f"{reason or 'no reason'} {count}" for reason, count in handed_over.items())
-        report.terminal.line(f"    handed over in the last 24 hours, by the first reason: {reasons}")
-    for entry in await asyncio.to_thread(ledger.parked):
-        report.terminal.line(f"    {entry.outcome}: mail {entry.mail_key[:12]} ({entry.reason or 'no reason'})")
-    for entry in await asyncio.to_thread(ledger.unfinished):
-        last = f"last: {entry.reason}" if entry.reason else f"claimed by {entry.owner}"
-        report.terminal.line(f"    unfinished: mail {entry.mail_key[:12]} (tries: {entry.attempts}, {last})")
 
 
 def _inbox_filter(config: Config, ledger: Ledger | None, mailbox_key: str) -> InboxFilter:

@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any, Final
 
 from guarantee_email_agent.agent.daemon import Daemon
+from guarantee_email_agent.agent.daily_summary import DailySummary
+from guarantee_email_agent.agent.heartbeat import Heartbeat
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_mailbox
 from guarantee_email_agent.agent.inbox_filter import answer_since
 from guarantee_email_agent.agent.monitoring import Monitoring, open_monitoring
@@ -234,6 +236,11 @@ async def open_daemon(
             observers = (*observers, *monitoring.observers)
         watchdog = monitoring.loop_watchdog if monitoring else None
         ours = require_ours if answers else None
+        heartbeat = Heartbeat(ledger.agents, worker.owner, config.agent.mode)
+        await stack.enter_async_context(heartbeat.beating())
+        summary = DailySummary(config, ledger, key, first_start, clock)
+        await stack.enter_async_context(summary.running())
+        observers = (*observers, heartbeat)
         outages = CurrentOutages(service_addresses(config))
         daemon = Daemon(worker, clock, stop, observers, since, ours, outages, watchdog=watchdog)
         if monitoring is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guarantee_email_agent.agent.cost_limit import check_price
+from guarantee_email_agent.agent.identity_key import mailbox_name
 from guarantee_email_agent.agent.mail_worker import MailWorker
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.config.settings import Config
@@ -75,13 +76,3 @@ def create_worker(
         has_live_model=config.llm.provider != "offline",
         max_cost_usd=config.llm.max_cost_per_day,
     )
-
-
-def mailbox_name(config: Config) -> str:
-    """The same for every agent on one inbox, and for no other inbox."""
-    mailbox, server = config.mailbox, config.mcp.gmail
-    if not server.built_in:
-        return " ".join((server.url or str(server.command), *server.args, mailbox.from_address or ""))
-    if mailbox.imap.host is None:
-        return str(mailbox.maildir)
-    return f"{mailbox.imap.user or mailbox.from_address}@{mailbox.imap.host}/{mailbox.imap.folder}"

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 _COMMANDS: Final = (
     *("eval", "run", "check", "health", "grade", "solve", "answer", "capture", "init", "authorize"),
     *("show", "compare", "stale", "view"),
+    *("status", "log", "release", "retry", "hand-over"),
 )
 """As `--help` lists them; `add_NAME` in a module of that name says what each takes."""
 
@@ -89,5 +90,6 @@ def _parser(first: Sequence[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in first if first and first[0] in _COMMANDS else _COMMANDS:
-        getattr(importlib.import_module(f"{__name__}.{name}"), f"add_{name}")(commands)
+        module = name.replace("-", "_")
+        getattr(importlib.import_module(f"{__name__}.{module}"), f"add_{module}")(commands)
     return parser

@@ -23,6 +23,8 @@ EXCEPTION_ELEMENT = "hand-over-exceptions"
 MAX_WORDS_APART = 12
 FOLLOW_UP = "follow-up"
 """The reason, found by code, for a customer's further mail that is no answer to our question."""
+SUMMARY_REPLY = "summary-reply"
+"""The reason, found by code, for what a person writes in answer to the agent's own summary of a day."""
 UNVERIFIED_SENDER = "unverified-sender"
 """The reason, found by code, for a mail whose sender is not proved."""
 

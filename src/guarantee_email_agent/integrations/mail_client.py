@@ -17,6 +17,7 @@ from guarantee_email_agent.integrations.ports import (
     InboxFilter,
     Mailbox,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -61,6 +62,20 @@ class MailClient:
 
     async def find_mail(self, message_id: str) -> str | None:
         return await self._call(lambda mailbox: mailbox.find_mail(message_id))
+
+    async def list_mails(self) -> list[MarkedMail]:
+        """Every mail of the inbox, with its mark. Raises IntegrationError `mail_unsupported` where none can tell."""
+        mailbox = await self._connected()
+        found = await self._call(lambda _: mailbox.list_mails()) if isinstance(mailbox, McpMailbox) else None
+        if found is None:
+            raise self._unsupported("list every mail of its inbox")
+        return found
+
+    async def unmark(self, mail_id: str) -> None:
+        """Take the mark off a mail. Raises as above."""
+        mailbox = await self._connected()
+        if not isinstance(mailbox, McpMailbox) or not await self._call(lambda _: mailbox.unmark(mail_id)):
+            raise self._unsupported("take a mark off")
 
     async def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         return await self._call(lambda mailbox: mailbox.is_waiting(mail_id, skip_seen))
@@ -107,6 +122,12 @@ class MailClient:
 
     async def close(self) -> None:
         await self._session.close()
+
+    def _unsupported(self, what: str) -> IntegrationError:
+        name = self._session.name
+        return IntegrationError(
+            f"{name}: this server cannot {what}. Do it in the mailbox itself", f"{name}_unsupported"
+        )
 
     async def _call(
         self, method: Callable[[Mailbox], Awaitable[_Answer]], circuit: CircuitBreaker | None = None

@@ -16,6 +16,7 @@ from guarantee_email_agent.integrations.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -77,6 +78,22 @@ class McpMailbox:
         if found is not None and not isinstance(found, str):
             raise self._malformed("find_mail", "id")
         return found
+
+    async def list_mails(self) -> list[MarkedMail] | None:
+        """Every mail of the inbox with its mark; None for a server that cannot tell."""
+        if not await self._session.offers("list_mails", frozenset(), self._timeout_s):
+            return None
+        messages = (await self._call("list_mails", {})).get("messages")
+        if not isinstance(messages, list):
+            raise self._malformed("list_mails", "messages")
+        return [self._marked(message) for message in messages]
+
+    async def unmark(self, mail_id: str) -> bool:
+        """Take the mark off a mail, so that it is listed again. False for a server that cannot."""
+        if not await self._session.offers("unmark", {"id"}, self._timeout_s):
+            return False
+        await self._call("unmark", {"id": mail_id})
+        return True
 
     async def find_owner(self) -> str | None:
         """The ledger that the mailbox is served with; None where it has none, or the server cannot tell."""
@@ -169,6 +186,13 @@ class McpMailbox:
                 received = others.get("received")
                 return InboxEntry(mail_id, size, float(received) if isinstance(received, int | float) else 0.0)
         raise self._malformed("list_unprocessed", "message")
+
+    def _marked(self, message: object) -> MarkedMail:
+        match message:
+            case {"id": str(mail_id), **others}:
+                mark: MailMark | None = next((each for each in get_args(MailMark) if each == others.get("mark")), None)
+                return MarkedMail(mail_id, mark)
+        raise self._malformed("list_mails", "message")
 
     def _owner(self, tool: str, answer: Mapping[str, Any]) -> str | None:
         owner = answer.get("ledger")

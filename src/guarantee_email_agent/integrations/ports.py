@@ -57,6 +57,14 @@ ANY_MAIL: Final = InboxFilter()
 
 
 @dataclass(frozen=True, slots=True)
+class MarkedMail:
+    """A mail of the inbox, whatever became of it. mark: None where it bears none."""
+
+    id: str
+    mark: MailMark | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """to: one bare address. message_id: follows from the mail answered, so that a reply sent twice can be recognised.
 

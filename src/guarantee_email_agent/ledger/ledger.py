@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, overload
 
-from sqlalchemy import Connection, Row, Select, Update
+from sqlalchemy import Connection, Row, Update
 
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import TICKET_ID, Admission, Limit, Outcome, Thread
 from guarantee_email_agent.ledger import tables
+from guarantee_email_agent.ledger.agents import RunningAgents
 from guarantee_email_agent.ledger.conversations import (
     MAX_THREAD_IDS,
     answered_thread,
@@ -25,14 +26,16 @@ from guarantee_email_agent.ledger.conversations import (
 )
 from guarantee_email_agent.ledger.database import Database, LedgerError, check_sqlite_place, open_database, sqlite_file
 from guarantee_email_agent.ledger.first_start import known_first_start, save_first_start
+from guarantee_email_agent.ledger.interventions import Interventions
 from guarantee_email_agent.ledger.loaded_settings import (
     LoadedSettings,
     known_loaded_settings,
     save_loaded_settings,
 )
-from guarantee_email_agent.ledger.model_cost import model_cost, save_model_cost
+from guarantee_email_agent.ledger.model_cost import ModelCosts
 from guarantee_email_agent.ledger.schema import LEDGER_ID, is_new, prepare_schema
-from guarantee_email_agent.ledger.tables import Delivery, LedgerEntry, Stage
+from guarantee_email_agent.ledger.summaries import Summaries
+from guarantee_email_agent.ledger.tables import Delivery, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 LOCK_TIMEOUT_S: Final = 10.0  # how long one call waits for others' writes
@@ -124,10 +127,17 @@ class Ledger:
     mail_key, location_key: keyed hashes, 32 to 128 lower-case hexadecimal digits. Every write under a claim renews its
     lease in full, so a side effect that follows its intent has all of it. Raises LeaseLostError from any write under a
     claim that another agent has taken over, and LedgerError (`outage`) where the database fails.
+
+    agents: which agents run. costs: of the language model. interventions: what a person does to a mail. summaries:
+    which days were told. What people read of it is in ledger_reader.py, which needs no key.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.agents = RunningAgents(database)
+        self.costs = ModelCosts(database)
+        self.interventions = Interventions(database)
+        self.summaries = Summaries(database)
 
     def claim(self, mail_key: str, *, location_key: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
@@ -290,17 +300,6 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return str(connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one())
 
-    def model_cost_today(self) -> float:
-        """US dollars that everybody on this ledger spent on the language model since 0:00 UTC."""
-        with self._database.read_transaction() as connection:
-            return model_cost(connection)
-
-    def add_model_cost(self, usd: float) -> None:
-        """Count what an answer of the language model cost."""
-        with self._database.write_transaction() as connection:
-            self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
-            save_model_cost(connection, self._database.dialect, usd)
-
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
         _checked("mailbox_key", mailbox_key, _HASH)
@@ -334,18 +333,10 @@ class Ledger:
                 found.update(row.place for row in rows if row.outcome == "observed")
         return found
 
-    def unfinished(self, limit: int = 100) -> list[LedgerEntry]:
-        """Mails that have not ended, those that have not moved for longest first."""
-        return self._entries(tables.UNFINISHED, limit)
-
-    def parked(self, limit: int = 100) -> list[LedgerEntry]:
-        """Mails that wait for a person: quarantined, or not known to be answered. The oldest first."""
-        return self._entries(tables.PARKED, limit)
-
-    def count_handed_over(self, within_s: float = 86_400.0) -> dict[str, int]:
-        """How many mails were handed over to a person in the last `within_s` seconds, by reason."""
+    def released(self) -> set[str]:
+        """The locations of mails that a person gave back to the agents, and that none has claimed since."""
         with self._database.read_transaction() as connection:
-            return {row.reason: row.mails for row in connection.execute(tables.HANDED_OVER, {"age_s": within_s})}
+            return set(connection.execute(tables.RELEASED).scalars())
 
     def prune(self, older_than_days: int) -> int:
         """Forget mails that ended so long ago; returns how many.
@@ -369,10 +360,6 @@ class Ledger:
     def close(self) -> None:
         """Give back every connection. The ledger can't be used afterwards."""
         self._database.close()
-
-    def _entries(self, statement: Select[Any], limit: int) -> list[LedgerEntry]:
-        with self._database.read_transaction() as connection:
-            return [LedgerEntry(*row) for row in connection.execute(statement, {"limit": limit})]
 
     def _write(
         self, claim: Claim, statement: Update, end_state: Outcome | Literal["open"] | None = None, **values: Any

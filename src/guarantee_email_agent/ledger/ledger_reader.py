@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, Final, Self, get_args
 
-from sqlalchemy import Select, func, inspect, select, text
+from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
+from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
-from guarantee_email_agent.ledger.tables import facts, mails
+from guarantee_email_agent.ledger.tables import CURRENT_TIME, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 OUTCOMES: Final[tuple[Outcome, ...]] = (*get_args(MailMark), "observed")
 UNFINISHED: Final = "unfinished"
+SHORT_KEY: Final = 8
 _TIMEOUT_S: Final = 2.0
 
 
@@ -39,6 +41,10 @@ class LedgerRow:
     changed_at: float
     replied_at: float | None
     thread_key: str | None
+    since: float
+    span_s: float
+    worked_s: float | None
+    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,10 @@ class LedgerCount:
     outcome: Outcome | None
     reason: str
     mails: int
+
+
+class NoSuchMailError(ConfigurationError):
+    """No mail, or more than one, has this id."""
 
 
 _COLUMNS: Final = [mails.c[field.name] for field in fields(LedgerRow)]
@@ -98,6 +108,82 @@ class LedgerReader:
             statement = statement.where(mails.c.outcome.is_(None))
         return [LedgerRow(*row) for row in self._rows(statement.offset(skip).limit(limit))]
 
+    def now(self) -> float:
+        """Seconds since 1970 on the clock of all who share this ledger."""
+        return float(self._rows(CURRENT_TIME)[0][0])
+
+    def outcomes(
+        self, outcomes: Sequence[Outcome], *, since: float = 0.0, until: float | None = None, limit: int
+    ) -> list[LedgerRow]:
+        """The last `limit` mails that came to one of these outcomes of [since, until); the newest last."""
+        statement = select(*_COLUMNS).where(mails.c.outcome.in_(outcomes), mails.c.changed_at >= since)
+        if until is not None:
+            statement = statement.where(mails.c.changed_at < until)
+        ordered = statement.order_by(mails.c.changed_at.desc(), mails.c.mail_key).limit(limit)
+        return [LedgerRow(*row) for row in reversed(self._rows(ordered))]
+
+    def unfinished(self, limit: int) -> list[LedgerRow]:
+        """Mails that have not ended: those that are worked on, or due, or due first, come first."""
+        ordered = select(*_COLUMNS).where(mails.c.outcome.is_(None)).order_by(mails.c.since + mails.c.span_s)
+        return [LedgerRow(*row) for row in self._rows(ordered.limit(limit))]
+
+    def half_released(self) -> set[str]:
+        """Mails that were given back to the agents, and whose mark is still on: these do not see them."""
+        marked = locations.c.marked_at.is_not(None)
+        statement = select(mails.c.mail_key).join(locations).where(mails.c.outcome.is_(None), marked)
+        return {row.mail_key for row in self._rows(statement)}
+
+    def counts_since(self, since: float, until: float | None = None) -> list[LedgerCount]:
+        """As `counts`, of the outcomes from `since` on, before `until`."""
+        number = func.count()
+        statement = select(mails.c.outcome, mails.c.reason, number).where(
+            mails.c.outcome.is_not(None), mails.c.changed_at >= since
+        )
+        if until is not None:
+            statement = statement.where(mails.c.changed_at < until)
+        grouped = statement.group_by(mails.c.outcome, mails.c.reason)
+        return [
+            LedgerCount(*row) for row in self._rows(grouped.order_by(number.desc(), mails.c.outcome, mails.c.reason))
+        ]
+
+    def agents(self) -> list[RunningAgent]:
+        """The agents that run, or were killed, in the order in which they were started."""
+        return [running_agent(row) for row in self._rows(ALL_AGENTS)]
+
+    def find(self, prefix: str) -> LedgerRow:
+        """The one mail whose key begins so. Raises NoSuchMailError for none and for several."""
+        statement = select(*_COLUMNS).where(*_begins_with(prefix)).order_by(mails.c.mail_key).limit(2)
+        found = [LedgerRow(*row) for row in self._rows(statement)]
+        if not found:
+            raise NoSuchMailError(f"The ledger has no mail {prefix}. 'log' and 'status' list them", "ledger_no_mail")
+        if len(found) > 1:
+            raise NoSuchMailError(f"Several mails begin with {prefix}. Write more of the id", "ledger_ambiguous_mail")
+        return found[0]
+
+    def at(self, location_key: str) -> LedgerRow | None:
+        """The mail that was seen at this location."""
+        statement = select(*_COLUMNS).join(locations).where(locations.c.place == location_key)
+        return next((LedgerRow(*row) for row in self._rows(statement)), None)
+
+    def places(self, mail_keys: Collection[str]) -> dict[str, str]:
+        """The mail key at each location of these mails."""
+        wanted = select(locations.c.place, locations.c.mail_key).where(locations.c.mail_key.in_(mail_keys))
+        return {row.place: row.mail_key for row in self._rows(wanted)}
+
+    def short_keys(self, mail_keys: Iterable[str]) -> dict[str, str]:
+        """For each the shortest beginning, of SHORT_KEY digits or more, that no other mail has."""
+        return {key: self._short_key(key) for key in mail_keys}
+
+    def _short_key(self, key: str) -> str:
+        neighbours = [
+            *self._rows(
+                select(mails.c.mail_key).where(mails.c.mail_key < key).order_by(mails.c.mail_key.desc()).limit(1)
+            ),
+            *self._rows(select(mails.c.mail_key).where(mails.c.mail_key > key).order_by(mails.c.mail_key).limit(1)),
+        ]
+        shared = max((_shared(key, row.mail_key) for row in neighbours), default=0)
+        return key[: max(SHORT_KEY, shared + 1)]
+
     def _rows(self, statement: Select[Any]) -> list[Any]:
         with self._database.read_transaction() as connection:
             if self._database.dialect == "postgresql":
@@ -123,6 +209,16 @@ class LedgerReader:
                 "or 'run' brings it up to date",
                 "ledger_older_schema",
             )
+
+
+def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """By the index: `g` comes behind every hexadecimal digit."""
+    return mails.c.mail_key >= prefix, mails.c.mail_key < f"{prefix}g"
+
+
+def _shared(one: str, other: str) -> int:
+    """How many digits two keys begin with alike."""
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def _missing(name: str) -> ConfigurationError:

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, delete, update
 
 from guarantee_email_agent.ledger import tables
-from guarantee_email_agent.ledger.database import LedgerError
+from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.tables import facts
 
 KEPT_DAYS: Final = 40
@@ -19,19 +19,27 @@ _FORGET: Final = delete(facts).where(  # oldest
 )
 
 
-def model_cost(connection: Connection) -> float:
-    """US dollars since 0:00 UTC. Raises LedgerError (`ledger_corrupt`) for no number."""
-    return _cost(connection, _fact_name(_today(connection)))
+class ModelCosts:
+    """Of everybody on one ledger. Raises LedgerError, `ledger_corrupt` where a sum is no number."""
 
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-def save_model_cost(connection: Connection, dialect: str, usd: float) -> None:
-    """Add to what the day has cost so far. The caller holds others off."""
-    today = _today(connection)
-    name = _fact_name(today)
-    total = repr(_cost(connection, name) + usd)
-    connection.execute(tables.SAVE_FACT[dialect], {"name": name, "value": total})
-    connection.execute(_SET, {"at_name": name, "usd": total})
-    connection.execute(_FORGET, {"oldest": _fact_name(today - timedelta(days=KEPT_DAYS))})
+    def today(self) -> float:
+        """US dollars since 0:00 UTC."""
+        with self._database.read_transaction() as connection:
+            return _cost(connection, _fact_name(_today(connection)))
+
+    def add(self, usd: float) -> None:
+        """Count what an answer of the language model cost."""
+        with self._database.write_transaction() as connection:
+            self._database.lock_for_admission(connection)  # two that read the same sum would write one of the two
+            today = _today(connection)
+            name = _fact_name(today)
+            total = repr(_cost(connection, name) + usd)
+            connection.execute(tables.SAVE_FACT[self._database.dialect], {"name": name, "value": total})
+            connection.execute(_SET, {"at_name": name, "usd": total})
+            connection.execute(_FORGET, {"oldest": _fact_name(today - timedelta(days=KEPT_DAYS))})
 
 
 def _cost(connection: Connection, name: str) -> float:

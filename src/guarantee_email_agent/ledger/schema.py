@@ -12,15 +12,17 @@ from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
-from guarantee_email_agent.ledger.tables import facts, locations, mails, metadata
+from guarantee_email_agent.ledger.tables import agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 LEDGER_ID: Final = "ledger_id"
 """A fact: what a mailbox is marked with that is served with this ledger."""
 
 _ADDED_IN_2: Final = ("delivery", "replied_at", "thread_key", "admitted_at", "sender_key", "text_key")
+_ADDED_IN_3: Final = ("released_at", "worked_s", "cost_usd")
+_ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
@@ -61,8 +63,11 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
             "beside it): with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
-    if int(version) < 2:
+    if int(version) == 1:
         _add_conversations(database, connection)
+    elif int(version) == 2:
+        _add_columns(connection, _ADDED_IN_3)
+    agents.create(connection, checkfirst=True)
     if LEDGER_ID not in known:  # made before mailboxes bore a mark of their ledger
         connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
     # A disk without room and a user without rights show here, and not with the first mail.
@@ -75,7 +80,7 @@ def _new_id() -> str:
 
 
 def _add_conversations(database: Database, connection: Connection) -> None:
-    """Version 1 to 2. In the transaction that holds others off; where anything fails, version 1 is what remains."""
+    """Version 1 to 3. In the transaction that holds others off; where anything fails, version 1 is what remains."""
     if database.dialect == "sqlite":
         _rebuild_sqlite_tables(connection)
     else:
@@ -93,7 +98,7 @@ def _rebuild_sqlite_tables(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {table.name} RENAME TO {table.name}_1")
     metadata.create_all(connection)
     for table in (mails, locations):
-        columns = ", ".join(column.name for column in table.columns if column.name not in _ADDED_IN_2)
+        columns = ", ".join(column.name for column in table.columns if column.name not in _ADDED_SINCE_1)
         copy = f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {table.name}_1"  # noqa: S608 - our names
         connection.exec_driver_sql(copy)
     for table in (locations, mails):
@@ -101,7 +106,7 @@ def _rebuild_sqlite_tables(connection: Connection) -> None:
 
 
 def _alter_postgresql_tables(connection: Connection) -> None:
-    added = [f"ADD COLUMN {CreateColumn(mails.c[name]).compile(connection)}" for name in _ADDED_IN_2]
+    added = [f"ADD COLUMN {CreateColumn(mails.c[name]).compile(connection)}" for name in _ADDED_SINCE_1]
     checks = [check for check in mails.constraints if isinstance(check, CheckConstraint) and check.name in _CHECKS_OF_2]
     added += [f"ADD CONSTRAINT {check.name} CHECK ({check.sqltext})" for check in checks]
     connection.exec_driver_sql(
@@ -111,3 +116,12 @@ def _alter_postgresql_tables(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
     # Without figures for the new columns the planner takes parallel workers, and 20 ms, for what takes one.
     connection.exec_driver_sql(f"ANALYZE {mails.name}")
+
+
+def _add_columns(connection: Connection, names: tuple[str, ...]) -> None:
+    """Columns without a value, and their indexes, on either database."""
+    for name in names:
+        column = CreateColumn(mails.c[name]).compile(connection)
+        connection.exec_driver_sql(f"ALTER TABLE {mails.name} ADD COLUMN {column}")
+    for index in mails.indexes:
+        index.create(connection, checkfirst=True)

@@ -1,4 +1,4 @@
-"""The ledger's three tables, and every statement on them but those of conversations.py.
+"""The ledger's four tables, and every statement on them but those of conversations.py, interventions.py and agents.py.
 
 docs/ledger.md explains each column. A statement is built once: to build one anew for each mail takes four times as long
 as to execute it. Its open parameters are named in a comment behind it.
@@ -6,7 +6,6 @@ as to execute it. Its open parameters are named in a comment behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from sqlalchemy import (
@@ -89,6 +88,9 @@ mails = Table(
     Column("admitted_at", Double),
     Column("sender_key", Text),
     Column("text_key", Text),
+    Column("released_at", Double),
+    Column("worked_s", Double),
+    Column("cost_usd", Double),
     CheckConstraint("stage IN ('claimed', 'ticketing', 'ticketed', 'sending', 'sent')", name="ledger_mails_stage"),
     CheckConstraint(
         "outcome IN ('answered', 'drafted', 'handed_over', 'not_answered', 'observed', 'quarantined', 'unknown')",
@@ -113,6 +115,7 @@ _index_of_known("ledger_mails_by_thread", mails.c.thread_key)
 _index_of_known("ledger_mails_by_admission", mails.c.admitted_at)
 _index_of_known("ledger_mails_by_sender", mails.c.sender_key)
 _index_of_known("ledger_mails_by_text", mails.c.text_key)
+_index_of_known("ledger_mails_by_release", mails.c.released_at)
 
 locations = Table(
     "ledger_places",
@@ -123,6 +126,20 @@ locations = Table(
     sqlite_with_rowid=False,
 )
 Index("ledger_places_by_mail", locations.c.mail_key)
+
+agents = Table(
+    "ledger_agents",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("version", Text, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("waiting", Integer),
+    Column("oldest_received", Double),
+    Column("outages", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
 
 
 class Now(FunctionElement[float]):
@@ -153,23 +170,12 @@ def _compile_for_postgresql(_element: Now, _compiler: Any, **_options: Any) -> s
 NOW: Final = Now()
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One mail for people to read. outcome: None while it is not finished. owner: of the claim, even after a crash."""
-
-    mail_key: str
-    outcome: Outcome | None
-    reason: str
-    attempts: int
-    owner: str | None
-
-
 _STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-_BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
+BEFORE_SENDING: Final[tuple[Stage, ...]] = ("claimed", "ticketing", "ticketed")
 _HAS_REPLY_INTENT: Final = mails.c.reply_message_id.is_not(None)
 _FIRST_REPLIED_AT: Final = func.coalesce(mails.c.replied_at, NOW)
 NOT_ADMITTED: Final[dict[str, None]] = {"admitted_at": None, "sender_key": None, "text_key": None}
-_STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
+STAGE_WITHOUT_REPLY: Final = case((mails.c.ticket_id.is_not(None), "ticketed"), else_="claimed")
 _AT_LOCATION: Final = locations.c.place == bindparam("at_location")
 
 
@@ -198,20 +204,20 @@ def _finish_replied(outcome: Outcome, delivery: Delivery) -> Update:
 
 
 def _finish_without_reply(outcome: Outcome) -> Update:
-    return _finish(outcome, *_BEFORE_SENDING, **NOT_ADMITTED)
+    return _finish(outcome, *BEFORE_SENDING, **NOT_ADMITTED)
 
 
-INTEND_TICKET: Final = _under_claim(_BEFORE_SENDING, stage="ticketing")  # ticket_key
+INTEND_TICKET: Final = _under_claim(BEFORE_SENDING, stage="ticketing")  # ticket_key
 TICKET_CREATED: Final = _under_claim(("ticketing", "ticketed"), stage="ticketed")  # ticket_id
-INTEND_SEND: Final = _under_claim(_BEFORE_SENDING, stage="sending")  # reply_message_id, delivery
+INTEND_SEND: Final = _under_claim(BEFORE_SENDING, stage="sending")  # reply_message_id, delivery
 SENT: Final = _under_claim(_STAGES, stage="sent", replied_at=_FIRST_REPLIED_AT).where(_HAS_REPLY_INTENT)
-NOT_SENT: Final = _under_claim(("sending",), stage=_STAGE_WITHOUT_REPLY)
+NOT_SENT: Final = _under_claim(("sending",), stage=STAGE_WITHOUT_REPLY)
 RELEASE: Final = _under_claim(  # span_s, reason, uncounted
     _STAGES, owner=None, attempts=mails.c.attempts - bindparam("uncounted")
 )
-JOIN_THREAD: Final = _under_claim(_BEFORE_SENDING)  # thread_key
+JOIN_THREAD: Final = _under_claim(BEFORE_SENDING)  # thread_key
 ADMIT: Final = _under_claim(  # admitted_at, sender_key, text_key, joined_key
-    _BEFORE_SENDING, thread_key=func.coalesce(bindparam("joined_key"), mails.c.thread_key)
+    BEFORE_SENDING, thread_key=func.coalesce(bindparam("joined_key"), mails.c.thread_key)
 )
 # What a mail may end in, by how far it may have got: none whose reply may have left can end as one without a reply.
 FINISH: Final[dict[Outcome, Update]] = {  # reason
@@ -219,9 +225,9 @@ FINISH: Final[dict[Outcome, Update]] = {  # reason
     "drafted": _finish_replied("drafted", "draft"),
     "handed_over": _finish_without_reply("handed_over"),
     "not_answered": _finish_without_reply("not_answered"),
-    "observed": _finish("observed", *_BEFORE_SENDING),  # counts against the limits as if it had been answered
+    "observed": _finish("observed", *BEFORE_SENDING),  # counts against the limits as if it had been answered
     "quarantined": _finish_without_reply("quarantined"),
-    "unknown": _finish("unknown", *_BEFORE_SENDING, "sending"),
+    "unknown": _finish("unknown", *BEFORE_SENDING, "sending"),
 }
 FREE: Final = (  # at_mail, at_owner, sending
     update(mails)
@@ -253,32 +259,35 @@ REOPEN: Final = (  # listed_at
         .scalar_subquery(),
         in_literals(mails.c.outcome, "handed_over", "quarantined", "unknown"),
     )
-    .values(outcome=None, stage=_STAGE_WITHOUT_REPLY, attempts=0, span_s=0.0, changed_at=NOW)
+    # A mail that was unknown and then handed over by hand may have been answered: its proof is looked for once more.
+    .values(
+        outcome=None,
+        stage=case(
+            (
+                and_(in_literals(mails.c.outcome, "handed_over"), ~in_literals(mails.c.stage, *BEFORE_SENDING)),
+                mails.c.stage,
+            ),
+            else_=STAGE_WITHOUT_REPLY,
+        ),
+        attempts=0,
+        span_s=0.0,
+        changed_at=NOW,
+    )
 )
 
 CURRENT_TIME: Final = select(NOW)
 STATE: Final = (
     select(mails, locations.c.place, locations.c.marked_at, NOW.label("now")).join(locations).where(_AT_LOCATION)
 )
-_ENTRIES: Final = (  # limit
-    select(*(mails.c[name] for name in LedgerEntry.__slots__))
-    .order_by(mails.c.changed_at, mails.c.mail_key)
-    .limit(bindparam("limit"))
-)
-UNFINISHED: Final = _ENTRIES.where(mails.c.outcome.is_(None))
-PARKED: Final = _ENTRIES.where(in_literals(mails.c.outcome, "quarantined", "unknown"))
-HANDED_OVER: Final = (  # age_s
-    select(mails.c.reason, func.count().label("mails"))
-    .where(in_literals(mails.c.outcome, "handed_over"), mails.c.changed_at >= NOW - bindparam("age_s"))
-    .group_by(mails.c.reason)
-    .order_by(mails.c.reason)
-)
-
 # Whoever asks compares the outcomes: with a condition SQLite goes through all mails of that outcome for each location.
 OUTCOMES: Final = (  # places
     select(locations.c.place, mails.c.outcome)
     .join(mails)
     .where(locations.c.place.in_(bindparam("places", expanding=True)))
+)
+
+RELEASED: Final = (
+    select(locations.c.place).join(mails).where(mails.c.released_at.is_not(None), mails.c.outcome.is_(None))
 )
 
 _LOCATIONS_OF_MAIL: Final = select(locations.c.place).where(locations.c.mail_key == mails.c.mail_key)
@@ -306,6 +315,7 @@ def _claim(insert: Any) -> Any:
         set_={
             "attempts": mails.c.attempts + 1,
             "fence": mails.c.fence + 1,
+            "released_at": None,
             **{name: claim.excluded[name] for name in ("owner", "since", "span_s", "changed_at")},
         },
         where=and_(mails.c.outcome.is_(None), or_(mails.c.span_s == 0, mails.c.since + mails.c.span_s <= NOW)),

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from mail_stores import REPLY, counts, ids, refused
 
-from guarantee_email_agent.integrations.ports import InboxFilter
-from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore, SearchableMailStore
+from guarantee_email_agent.integrations.ports import InboxFilter, MarkedMail
+from guarantee_email_agent.mcp_servers.mail.mail_store import KEYWORDS, MailStore, MarkedMailStore, SearchableMailStore
 from guarantee_email_agent.mcp_servers.mail.maildir import Maildir
 
 RAW = b"From: customer@example.org\r\nSubject: warranty\r\n\r\nSN12345\r\n"
@@ -162,6 +162,36 @@ def test_another_message_id_finds_nothing(inbox: Inbox, message_id: str) -> None
     inbox.deliver(RAW.replace(b"Subject", b"Message-ID: <one@example.org>\r\nSubject"))
     assert isinstance(inbox.store, SearchableMailStore)
     assert inbox.store.find_mail(message_id) is None
+
+
+def test_every_mail_is_listed_with_its_mark(inbox: Inbox) -> None:
+    inbox.deliver(RAW)
+    inbox.deliver(RAW.replace(b"SN12345", b"SN54321"))
+    first, second = ids(inbox.store)
+    inbox.store.mark(first, "quarantined")
+    assert isinstance(inbox.store, MarkedMailStore)
+    assert set(inbox.store.list_mails()) == {MarkedMail(first, "quarantined"), MarkedMail(second, None)}
+
+
+def test_a_mail_whose_mark_is_taken_off_is_listed_again(inbox: Inbox) -> None:
+    inbox.deliver(RAW)
+    inbox.add_flag("\\Seen")
+    (mail_id,) = ids(inbox.store)
+    inbox.store.mark(mail_id, "handed_over")
+    assert isinstance(inbox.store, MarkedMailStore)
+    for _ in range(2):
+        inbox.store.unmark(mail_id)
+        assert ids(inbox.reopen()) == [mail_id]
+    assert inbox.store.count_by_outcome(InboxFilter(skip_seen=True))["left_alone"] == 1
+
+
+def test_a_mail_that_is_gone_has_no_mark_to_take_off(inbox: Inbox) -> None:
+    inbox.deliver(RAW)
+    (mail_id,) = ids(inbox.store)
+    inbox.empty()
+    assert isinstance(inbox.store, MarkedMailStore)
+    with refused("mail_not_found"):
+        inbox.store.unmark(mail_id)
 
 
 @pytest.mark.parametrize("first", ["unknown", "answered"])

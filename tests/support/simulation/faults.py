@@ -35,7 +35,7 @@ class Conditions:
     """How bad a history is. agents: processes at a time. fault_rate: share of all calls.
 
     letters, outages, clock_jumps, interventions: how many. keeps_proof: whether the mailbox can tell what was sent.
-    pauses: whether processes may stand still.
+    pauses: whether processes may stand still. steers: whether people release, retry and take over mails.
     """
 
     agents: int
@@ -46,6 +46,7 @@ class Conditions:
     interventions: int
     keeps_proof: bool
     pauses: bool
+    steers: bool
 
 
 def draw_conditions(random: Random) -> Conditions:
@@ -59,6 +60,7 @@ def draw_conditions(random: Random) -> Conditions:
         interventions=random.choice((0, 0, 0, 1, 2)),
         keeps_proof=random.random() < 0.8,
         pauses=random.random() < 0.4,
+        steers=random.random() < 0.4,
     )
 
 

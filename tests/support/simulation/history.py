@@ -10,14 +10,16 @@ from itertools import count
 from random import Random
 from typing import Any, Final, TypeVar
 
+from guarantee_email_agent.email.identity import reply_message_id
 from guarantee_email_agent.integrations.ports import Reply
 from guarantee_email_agent.ledger.ledger import Claim
-from simulation.agent import create_daemon
+from simulation.agent import create_daemon, identity_of
 from simulation.call import Call
 from simulation.event_loop import CURRENT_PROCESS, Process, SimulatedEventLoop, StalledError
-from simulation.faults import Fault, draw_conditions, draw_fault
+from simulation.faults import Fault, draw_conditions, draw_fault, draw_latency_s
 from simulation.ledger_in_memory import LedgerInMemory
 from simulation.letters import Kind, Letter, letter_text
+from simulation.people import People
 
 EPOCH_S: Final = 1_800_000_000.0
 SETTLE_S: Final = 25.0
@@ -30,6 +32,7 @@ DEADLINE_S: Final = FAULTS_END_S + 12 * 3600.0
 ROBOT: Final = "robot"
 _STEP_S: Final = 300.0
 _QUIET_S: Final = 300.0
+_STEERING_RATE: Final = 0.04
 _LEDGER_SETTLE_S: Final = 1.0
 _NEVER: Final = (0.0, 0.0)
 _COPY_LAG_S: Final = 4.0
@@ -77,6 +80,7 @@ class History:
         self.ledger = ledger
         self.loop = SimulatedEventLoop(self._on_thread)
         self.clock = _SimulatedClock(self.loop)
+        self.people = People(self)
         self._clock_offset_s = 0.0
         self._outages: dict[str, tuple[float, float]] = {}
         self._numbers = count(1)
@@ -85,6 +89,7 @@ class History:
         self._fences: dict[str, int] = {}
         self._pending = 0  # events that are still to come
         self._robot_mails = 0
+        self._is_steered = self.conditions.steers
         self._ending = False
 
     def run(self) -> None:
@@ -120,6 +125,7 @@ class History:
                 self.violations.append("a mail came to no end")
                 return
             await asyncio.sleep(_STEP_S)
+        self._is_steered = False
         await asyncio.sleep(_QUIET_S)  # what is late comes now
         self._start_agent()
         await asyncio.sleep(_QUIET_S)
@@ -193,6 +199,7 @@ class History:
         """
         process = CURRENT_PROCESS.get()
         assert process is not None
+        self._draw_steering()
         fault = self._draw_fault()
         if fault == "repeat" and not repeatable:
             fault = "none"
@@ -210,6 +217,7 @@ class History:
         """A call of the ledger: it goes on where the coroutine that waits for it is cancelled."""
         process = CURRENT_PROCESS.get()
         assert process is not None
+        self._draw_steering()
         fault = self._draw_fault()
         if fault == "repeat":  # no transport does that to a transaction
             fault = "none"
@@ -237,6 +245,11 @@ class History:
         self.faults += fault != "none"
         return fault
 
+    def _draw_steering(self) -> None:
+        """People who look at a mail in work: most of what they do comes close to a call."""
+        if self._is_steered and self.loop.time() < FAULTS_END_S and self.random.random() < _STEERING_RATE:
+            self.later(draw_latency_s(self.random), self._steer)
+
     def is_down(self, service: str) -> bool:
         start, end = self._outages.get(service, _NEVER)
         return start <= self.loop.time() < end
@@ -246,6 +259,8 @@ class History:
     def deliver(self, reply: Reply) -> None:
         """A reply leaves; some customers answer it."""
         now = self.loop.time()
+        if reply.message_id in self.people.handed_over:
+            self.violations.append("answered after a person took it")
         self.replies.append(SentReply(reply.message_id, reply.to, now, now + self.random.random() * _COPY_LAG_S))
         self._note("", "delivered", reply.message_id)
         sender, _, _ = reply.to.partition("@")
@@ -281,9 +296,9 @@ class History:
         mail_id = f"mail-{next(self._numbers)}"
         self.letters[mail_id] = Letter(mail_id, content, kind, raw, EPOCH_S + self.loop.time(), follow_up=follow_up)
         self._note("", "arrives", mail_id, content)
-        self._announce()
+        self.announce()
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
         arrival, self._arrival = self._arrival, self.loop.create_future()
         arrival.set_result(None)
 
@@ -314,7 +329,20 @@ class History:
             letter.id = f"mail-{next(self._numbers)}"
             self.letters[letter.id] = letter
             self._note("", "is moved to", letter.id)
-            self._announce()
+            self.announce()
+
+    def _steer(self) -> None:
+        """A person releases a mail, has it tried again, or takes it over."""
+        if letter := self._any_letter():
+            self.people.steer(letter)
+
+    def is_alive(self, name: str) -> bool:
+        """Whether the agent of that name runs."""
+        return self._agents[name].process.alive
+
+    def note(self, *words: object) -> None:
+        """For the trace."""
+        self._note("", *words)
 
     def _remove_mark(self) -> None:
         """A person wants a parked mail to be tried again."""
@@ -323,7 +351,8 @@ class History:
             letter = self.random.choice(parked)
             self._note("", "loses its mark", letter.id)
             letter.mark, letter.reopened = None, True
-            self._announce()
+            self.people.handed_over.pop(reply_message_id(identity_of(letter.raw)), None)
+            self.announce()
 
     # Time
 

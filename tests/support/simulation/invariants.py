@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from guarantee_email_agent.email.identity import reply_message_id, ticket_key
+from guarantee_email_agent.ledger.interventions import BY_HAND
 from simulation.agent import MAX_ATTEMPTS, REPLIES_TO_ONE_ADDRESS, SETTINGS, identity_of, location_of
 from simulation.history import ROBOT, History
 from simulation.letters import OUTCOMES, TICKET_KINDS, Letter
@@ -45,18 +46,21 @@ def _problems(
     outcomes = set()
     for letter in letters:
         # One that could not be read at first is known by its location until it can.
-        row = rows.get(identity) or rows.get(mail_keys.get(location_of(letter.id), ""))
+        known_by = (mail_keys.get(location_of(mail_id), "") for mail_id in (letter.id, *letter.earlier_ids))
+        row = rows.get(identity) or next((rows[key] for key in known_by if key in rows), None)
         outcome = row.outcome if row is not None else None
         if letter.id in history.letters and letter.taken_care_of_at is None:
             if outcome is None:
                 yield "it has no outcome"
-            elif letter.mark != outcome and not any(each.reopened for each in letters):
+            elif letter.mark != outcome and not any(map(history.people.is_by_hand, letters)):
                 yield f"marked {letter.mark}, and {outcome} in the ledger"
         if outcome is not None:
             outcomes.add(outcome)
-            yield from _wrong_outcome(letter, outcome, history)
+            if row.reason != BY_HAND:
+                yield from _wrong_outcome(letter, outcome, history)
+    by_hand = any(row.reason == BY_HAND for row in map(rows.get, [identity]) if row is not None)
     if replies:
-        if outcomes and not outcomes & _MAY_HAVE_REPLY:
+        if outcomes and not outcomes & _MAY_HAVE_REPLY and not by_hand:
             yield f"answered, and {', '.join(sorted(outcomes))} in the ledger"
         if letters[0].kind in TICKET_KINDS and not letters[0].follow_up and ticket_key(identity) not in history.tickets:
             yield "answered without its ticket"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, select
 from sqlalchemy.pool import StaticPool
 
 from guarantee_email_agent.ledger.database import SQLITE_CLOCK_FUNCTION, Database
@@ -61,6 +61,16 @@ class LedgerInMemory:
         """The row of every mail that the ledger knows."""
         with self._database.read_transaction() as connection:
             return list(connection.execute(mails.select()))
+
+    def outcome_of(self, mail_key: str) -> str | None:
+        with self._database.read_transaction() as connection:
+            return connection.execute(select(mails.c.outcome).where(mails.c.mail_key == mail_key)).scalar_one_or_none()
+
+    def ended_at(self, mail_key: str) -> float | None:
+        """When it came to its outcome, on the ledger's clock; None while it has none."""
+        with self._database.read_transaction() as connection:
+            ended = select(mails.c.changed_at).where(mails.c.mail_key == mail_key, mails.c.outcome.is_not(None))
+            return connection.execute(ended).scalar_one_or_none()
 
     def mail_keys(self) -> dict[str, str]:
         """Which mail lies at each location."""

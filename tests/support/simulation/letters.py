@@ -50,6 +50,9 @@ class Letter:
     reopened: bool = False
     """Whether a person took its mark off."""
 
+    steered: bool = False
+    """Whether a person took it over at the command line."""
+
 
 def letter_text(content: str, kind: Kind, sender: str, answers: str | None = None, text: str | None = None) -> bytes:
     """An RFC 5322 mail. answers: the Message-ID of the mail that it is a reply to."""

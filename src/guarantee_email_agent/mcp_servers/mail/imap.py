@@ -34,6 +34,7 @@ from guarantee_email_agent.integrations.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -152,6 +153,28 @@ class ImapMailbox:
                 raise ToolError("mail_unsupported", "the IMAP server did not keep the keyword that was set")
             if others := [name for kind, name in KEYWORDS.items() if kind != outcome and name.lower() in lowered]:
                 client.remove_flags([uid], others, silent=True)
+            self._facts.pop(uid, None)
+
+        self._inbox.run(work)
+
+    def list_mails(self) -> list[MarkedMail]:
+        def work(client: IMAPClient) -> list[MarkedMail]:
+            client.noop()  # makes the server look for what others changed
+            marks: dict[int, MailMark] = {}
+            for outcome, keyword in KEYWORDS.items():
+                marks.update(dict.fromkeys(client.search([b"KEYWORD", keyword.encode()]), outcome))
+            uids = client.search([b"UNDELETED"])
+            return [MarkedMail(f"{self._validity}-{uid}", marks.get(uid)) for uid in uids]
+
+        return self._inbox.run(work)
+
+    def unmark(self, mail_id: str) -> None:
+        def work(client: IMAPClient) -> None:
+            uid = self._uid(mail_id)
+            client.noop()  # makes the server tell of mails that others removed
+            if client.get_flags([uid]).get(uid) is None:
+                raise mail_not_found(mail_id)
+            client.remove_flags([uid], list(KEYWORDS.values()), silent=True)
             self._facts.pop(uid, None)
 
         self._inbox.run(work)

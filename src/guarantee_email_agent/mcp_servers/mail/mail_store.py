@@ -7,7 +7,7 @@ ever marked as seen, so that people who read the same inbox notice no difference
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, runtime_checkable
 
@@ -17,6 +17,7 @@ from guarantee_email_agent.integrations.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -100,6 +101,17 @@ class SearchableMailStore(Protocol):
 
     def find_mail(self, message_id: str) -> str | None:
         """The id of the inbox's mail with exactly this Message-ID, whatever became of it; None where none has it."""
+
+
+@runtime_checkable
+class MarkedMailStore(Protocol):
+    """A mailbox whose marks can be listed and taken off."""
+
+    def list_mails(self) -> Sequence[MarkedMail]:
+        """Every mail, whatever became of it."""
+
+    def unmark(self, mail_id: str) -> None:
+        """Take its mark off: it is listed as one to answer again. Raises mail_not_found."""
 
 
 @runtime_checkable

@@ -16,7 +16,12 @@ from pydantic import Field
 from guarantee_email_agent.integrations.ports import DraftState, InboxFilter, MailMark, Reply, SentState
 from guarantee_email_agent.mcp_servers.dispatcher import ServerTool, ToolArguments, ToolOutput, in_thread
 from guarantee_email_agent.mcp_servers.mail.compose import MESSAGE_ID
-from guarantee_email_agent.mcp_servers.mail.mail_store import MailStore, OwnedMailStore, SearchableMailStore
+from guarantee_email_agent.mcp_servers.mail.mail_store import (
+    MailStore,
+    MarkedMailStore,
+    OwnedMailStore,
+    SearchableMailStore,
+)
 from guarantee_email_agent.mcp_servers.tool_error import ToolError
 from guarantee_email_agent.utils.retry import Backoff
 
@@ -135,6 +140,23 @@ class Mark(ToolArguments):
     outcome: MailMark
 
 
+class ListMails(ToolArguments):
+    pass
+
+
+class AnyMail(ToolOutput):
+    id: str
+    mark: MailMark | None = Field(description="what became of it; null where it bears no mark")
+
+
+class AllMails(ToolOutput):
+    messages: list[AnyMail]
+
+
+class Unmark(ToolArguments):
+    id: _MailId
+
+
 class Tally(ToolOutput):
     unprocessed: _Count
     too_old: _Count
@@ -191,11 +213,17 @@ class MailboxTools:
             if owned
             else []
         )
+        marks = (
+            [ServerTool(self.list_mails, read_only=True), ServerTool(self.unmark, idempotent=True)]
+            if isinstance(self._store, MarkedMailStore)
+            else []
+        )
         return [
             ServerTool(self.list_unprocessed, read_only=True),
             ServerTool(self.read_raw, read_only=True),
             *search,
             *owner,
+            *marks,
             ServerTool(self.is_waiting, read_only=True),
             ServerTool(self.send_reply, idempotent=True),
             ServerTool(self.find_sent, read_only=True, interruptible=True),
@@ -286,6 +314,18 @@ class MailboxTools:
     async def mark(self, arguments: Mark) -> ToolOutput:
         """Say what became of a mail. It is no longer listed; whether it was read stays as it is."""
         await in_thread(self._store.mark, arguments.id, arguments.outcome)
+        return ToolOutput()
+
+    async def list_mails(self, arguments: ListMails) -> AllMails:  # noqa: ARG002 - it takes none
+        """Every mail of the inbox with its mark, whatever became of it, in no order."""
+        assert isinstance(self._store, MarkedMailStore)  # else this is no tool
+        found = await in_thread(self._store.list_mails)
+        return AllMails(messages=[AnyMail(id=each.id, mark=each.mark) for each in found])
+
+    async def unmark(self, arguments: Unmark) -> ToolOutput:
+        """Take the mark off a mail: it is listed among those to answer again, unless people took care of it."""
+        assert isinstance(self._store, MarkedMailStore)  # else this is no tool
+        await in_thread(self._store.unmark, arguments.id)
         return ToolOutput()
 
     async def tally(self, arguments: Filter) -> Tally:

@@ -24,6 +24,7 @@ from guarantee_email_agent.integrations.ports import (
     InboxEntry,
     InboxFilter,
     MailMark,
+    MarkedMail,
     Reply,
     SentState,
 )
@@ -142,20 +143,35 @@ class Maildir:
                         return mail.base
         return None
 
+    def list_mails(self) -> list[MarkedMail]:
+        with os_errors_as_tool_errors("list", self._directory):
+            outcomes = self._outcomes()
+            return [
+                MarkedMail(mail.base, next((outcomes[flag] for flag in mail.flags if flag in outcomes), None))
+                for mail in self._scan()
+            ]
+
     def mark(self, mail_id: str, outcome: MailMark) -> None:
-        with os_errors_as_tool_errors("mark a mail in", self._directory):
+        self._set_mark(mail_id, "mark", outcome)
+
+    def unmark(self, mail_id: str) -> None:
+        self._set_mark(mail_id, "unmark", None)
+
+    def _set_mark(self, mail_id: str, doing: str, outcome: MailMark | None) -> None:
+        with os_errors_as_tool_errors(f"{doing} a mail in", self._directory):
             letters = self._letters.allocate(KEYWORDS.values())
         ours = {letters[keyword] for keyword in KEYWORDS.values()}
+        set_now = {letters[KEYWORDS[outcome]]} if outcome is not None else set()
 
         def rename(path: str) -> None:
             base, flags = split_name(os.path.basename(path))
-            marked = "".join(sorted(set(flags) - ours | {letters[KEYWORDS[outcome]]}))
+            marked = "".join(sorted(set(flags) - ours | set_now))
             target = str(self._directory / "cur" / f"{base}:2,{marked}")
             if target != path:
                 os.rename(path, target)
                 self._paths[base] = target
 
-        self._with_file(mail_id, "mark", rename)
+        self._with_file(mail_id, doing, rename)
 
     def is_waiting(self, mail_id: str, skip_seen: bool = False) -> bool:
         with os_errors_as_tool_errors("look at a mail in", self._directory):

@@ -1,0 +1,101 @@
+"""What an agent tells the ledger every few seconds: that it runs, its inbox, what is down, what mails took."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from guarantee_email_agent import __version__
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.process_identity import has_ended
+from guarantee_email_agent.config.settings import Mode
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, RunningAgents, Work
+from guarantee_email_agent.ledger.database import LedgerError
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 15.0
+_NO_CODE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_NO_WORK: Final = frozenset({"busy", "waiting"})
+
+
+class Heartbeat:
+    """A DaemonObserver. owner: names this process in the ledger."""
+
+    def __init__(self, ledger: RunningAgents, owner: str, mode: Mode) -> None:
+        self._ledger, self._owner, self._mode = ledger, owner, mode
+        self._waiting: int | None = None
+        self._oldest_received: float | None = None
+        self._outages: tuple[ReportedOutage, ...] = ()
+        self._work: dict[str, Work] = {}
+        self._changed = asyncio.Event()
+
+    def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
+        self._waiting, self._oldest_received = waiting, oldest_received
+
+    def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - the ledger knows its key
+        if result.mail_key and result.disposition not in _NO_WORK:
+            self._add(result.mail_key, Work(result.duration_ms / 1000, result.cost_usd if result.tokens else None))
+
+    def outages_changed(self, outages: Sequence[Outage]) -> None:
+        reported = tuple(ReportedOutage(_code(each.service), _code(each.code), each.since) for each in outages)
+        if reported != self._outages:
+            self._outages = reported
+            self._changed.set()
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Until the block is left; then the agent is no longer listed."""
+        with suppress(LedgerError):
+            await asyncio.to_thread(self._forget_killed)
+        await self._beat()
+        task = asyncio.create_task(self._beat_forever())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with suppress(LedgerError):
+                await self._beat()
+                await asyncio.to_thread(self._ledger.leave, self._owner)
+
+    def _forget_killed(self) -> None:
+        """Those on this machine that run no more: this one takes their place."""
+        for owner in filter(has_ended, self._ledger.names()):
+            self._ledger.leave(owner)
+
+    async def _beat_forever(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(INTERVAL_S):
+                    await self._changed.wait()
+            self._changed.clear()
+            await self._beat()
+            await asyncio.sleep(1.0)  # a service that flaps is not written down each time
+
+    async def _beat(self) -> None:
+        """A ledger that cannot be written now gets it next time: the mails themselves wait for it, too."""
+        report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, self._outages)
+        work, self._work = self._work, {}
+        try:
+            await asyncio.to_thread(self._ledger.beat, self._owner, report, work)
+        except LedgerError as error:
+            logger.debug("%s", error.message)
+            for mail_key, done in work.items():
+                self._add(mail_key, done)
+
+    def _add(self, mail_key: str, done: Work) -> None:
+        before = self._work.get(mail_key, Work(0.0, None))
+        costs = [cost for cost in (before.cost_usd, done.cost_usd) if cost is not None]
+        self._work[mail_key] = Work(before.seconds + done.seconds, sum(costs) if costs else None)
+
+
+def _code(text: str) -> str:
+    """In the ledger's alphabet: a foreign server may have chosen it."""
+    return _NO_CODE.sub("_", text)[:100] or "unknown"

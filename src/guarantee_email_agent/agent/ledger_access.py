@@ -1,0 +1,57 @@
+"""How the commands that look at a running agent find its ledger, its mails by an id, and the agents that run."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
+from guarantee_email_agent.agent.process_identity import has_ended
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.ledger.agents import RunningAgent
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow, NoSuchMailError
+from guarantee_email_agent.utils.text import printable, truncate
+
+MIN_ID: Final = 4
+SILENT_S: Final = 60.0
+"""After so many seconds without a sign of life an agent may be gone."""
+
+AgentState = Literal["running", "silent", "killed"]
+
+_KEY: Final = re.compile(rf"[0-9a-f]{{{MIN_ID},32}}")
+
+
+def ledger_location(config: Config) -> str:
+    return config.secrets.ledger_url or config.agent.ledger
+
+
+def open_reader(config: Config) -> LedgerReader:
+    """Raises ConfigurationError where there is no ledger of this version, LedgerError where it cannot be read now."""
+    return LedgerReader(ledger_location(config))
+
+
+def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
+    """name: the beginning of a mail's key, or its id in the mailbox. Raises NoSuchMailError."""
+    lowered = name.strip().lower()
+    is_key = _KEY.fullmatch(lowered) is not None
+    if is_key:
+        try:
+            return reader.find(lowered)
+        except NoSuchMailError as error:
+            if error.code == "ledger_ambiguous_mail":
+                raise
+    elif name.strip():
+        # As the agent's log names it. Without the key nothing can be told of it.
+        location = key_of_location(mailbox_name(config), name.strip(), identity_key(config))
+        if (row := reader.at(location)) is not None:
+            return row
+    shown = printable(truncate(name, 60))
+    hint = "" if is_key or not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
+    raise NoSuchMailError(f"The ledger has no mail {shown}.{hint} 'log' and 'status' list them", "ledger_no_mail")
+
+
+def agent_state(agent: RunningAgent, now: float) -> AgentState:
+    """now: seconds since 1970 on the ledger's clock."""
+    if has_ended(agent.owner):
+        return "killed"
+    return "silent" if now - agent.seen_at > SILENT_S else "running"

@@ -1,0 +1,140 @@
+"""`log`: what became of mails, one a line, by the ledger; subjects and senders from the mailbox, on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import IntegrationError, ProcessingError
+from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.text import printable, truncate
+
+MAX_READ_BYTES: Final = 2_000_000
+_MAX_SHOWN_CHARS: Final = 100
+_HEADERS_END: Final = re.compile(rb"\r?\n\r?\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What a customer wrote above a mail, to be shown and never kept. problem: why neither is known."""
+
+    sender: str = ""
+    subject: str = ""
+    problem: str = ""
+
+
+Headings: TypeAlias = Mapping[str, Heading]
+"""By mail key."""
+
+
+def print_log(
+    rows: Iterable[LedgerRow],
+    short: Mapping[str, str],
+    headings: Headings | None,
+    clock: LocalTime,
+    now: float,
+    terminal: Terminal,
+) -> None:
+    """now: seconds since 1970, to name the zone by."""
+    terminal.line(f"Times are {clock.zone_at(now)}")
+    for row in rows:
+        worked = "" if row.worked_s is None else f"  {_took(row.worked_s)}"
+        cost = "" if row.cost_usd is None else f"  {row.cost_usd:.4f} USD"
+        ticket = f"  {printable(row.ticket_id)}" if row.ticket_id else ""
+        outcome = str(row.outcome).replace("_", " ")
+        terminal.line(
+            f"{clock.text(row.changed_at)}  {short[row.mail_key]}  {outcome:<12}  {row.reason or '-'}"
+            f"{ticket}{worked}{cost}"
+        )
+        if headings is not None:
+            terminal.line(f"    {_shown(headings[row.mail_key])}")
+
+
+def log_report(rows: Iterable[LedgerRow], headings: Headings | None, clock: LocalTime) -> list[dict[str, Any]]:
+    """The same as JSON. The oldest first, as `print_log` has them."""
+    return [
+        {
+            "id": row.mail_key,
+            "time": clock.at(row.changed_at).isoformat(timespec="seconds"),
+            "outcome": row.outcome,
+            "reason": row.reason,
+            "ticket_id": row.ticket_id,
+            "tries": row.attempts,
+            "worked_s": row.worked_s,
+            "cost_usd": row.cost_usd,
+            **({} if headings is None else _heading_report(headings[row.mail_key])),
+        }
+        for row in rows
+    ]
+
+
+def read_headings(config: Config, reader: LedgerReader, rows: Iterable[LedgerRow]) -> Headings:
+    """Sender and subject of each mail, read from the mailbox now.
+
+    Raises ConfigurationError and MCPConnectionError where the mailbox cannot be reached, and IntegrationError where it
+    cannot list its mails.
+    """
+    keys = {row.mail_key for row in rows}
+    return asyncio.run(_read_headings(config, keys, reader.places(keys))) if keys else {}
+
+
+async def _read_headings(config: Config, keys: set[str], places: Mapping[str, str]) -> Headings:
+    from guarantee_email_agent.integrations.services import create_mail_client
+
+    key, name = identity_key(config), mailbox_name(config)
+    found = {each: Heading(problem="no longer in the inbox") for each in keys}
+    only_reading = replace(config, agent=replace(config.agent, mode="observe"))
+    async with AsyncExitStack() as stack:
+        mailbox = create_mail_client(only_reading, SystemClock(), os.environ, key)
+        stack.push_async_callback(mailbox.close)
+        for mail in await mailbox.list_mails():
+            mail_key = places.get(key_of_location(name, mail.id, key))
+            if mail_key is None:
+                continue
+            try:
+                raw = await mailbox.read_raw(mail.id, min(config.agent.max_mail_bytes, MAX_READ_BYTES))
+            except IntegrationError as error:
+                if not error.code.endswith(("_not_found", "_too_large")):
+                    raise
+                found[mail_key] = Heading(problem=error.code)
+            else:
+                found[mail_key] = _heading(raw)
+    return found
+
+
+def _heading(raw: bytes) -> Heading:
+    from guarantee_email_agent.email.parsing.parse import parse_email
+
+    end = _HEADERS_END.search(raw)
+    try:
+        email = parse_email(raw[: end.end()] if end else raw)
+    except ProcessingError as error:
+        return Heading(problem=error.code)
+    return Heading(email.sender, email.subject)
+
+
+def _shown(heading: Heading) -> str:
+    if heading.problem:
+        return f"({printable(heading.problem)})"
+    sender, subject = (printable(truncate(text, _MAX_SHOWN_CHARS)) for text in (heading.sender, heading.subject))
+    return f"{sender or '(no sender)'}: {subject or '(no subject)'}"
+
+
+def _heading_report(heading: Heading) -> dict[str, Any]:
+    if heading.problem:
+        return {"from": None, "subject": None, "problem": heading.problem}
+    return {"from": heading.sender, "subject": heading.subject}
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else duration(seconds)

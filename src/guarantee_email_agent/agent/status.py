@@ -1,0 +1,209 @@
+"""`status`: which agents run, what waits, what failed, and since when, as the ledger has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guarantee_email_agent.agent.ledger_access import AgentState, agent_state
+from guarantee_email_agent.ledger.agents import RunningAgent
+from guarantee_email_agent.ledger.interventions import short_owner
+from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
+from guarantee_email_agent.reporting.terminal import Terminal, pluralize
+from guarantee_email_agent.utils.local_time import LocalTime, duration
+from guarantee_email_agent.utils.text import printable
+
+LISTED: Final = 20
+"""Mails of a kind that are named one by one."""
+
+DAY_S: Final = 86_400.0
+_STATES: Final[dict[AgentState, str]] = {
+    "running": "runs",
+    "silent": "may be gone",
+    "killed": "was killed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """now: seconds since 1970 on the ledger's clock. unfinished, failed: the first LISTED of so many in all.
+
+    half_released: keys of mails that are open, but bear their mark still. short: what to call a mail, by its key.
+    """
+
+    ledger: str
+    now: float
+    agents: tuple[RunningAgent, ...]
+    unfinished: tuple[LedgerRow, ...]
+    unfinished_count: int
+    failed: tuple[LedgerRow, ...]
+    failed_count: int
+    last_day: tuple[LedgerCount, ...]
+    half_released: frozenset[str]
+    short: dict[str, str]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What a person should look at, each in a few words; none where all is well."""
+        found = []
+        states = [agent_state(agent, self.now) for agent in self.agents]
+        if "running" not in states:
+            found.append("no agent runs")
+        found += (
+            f"agent {short_owner(agent.owner)} {_STATES[state]}"
+            for agent, state in zip(self.agents, states, strict=True)
+            if state != "running"
+        )
+        down = sorted({outage.service for agent in self.agents for outage in agent.outages})
+        found += (f"{service} is down" for service in down)
+        if self.failed_count:
+            found.append(f"{pluralize(self.failed_count, 'mail')} failed")
+        if self.half_released:
+            found.append(f"{pluralize(len(self.half_released), 'mail')} released, and still marked")
+        return tuple(found)
+
+
+def read_status(reader: LedgerReader) -> Status:
+    """Raises LedgerError where the ledger cannot be read."""
+    now, counts = reader.now(), reader.counts()
+    unfinished = tuple(reader.unfinished(LISTED))
+    failed = tuple(reader.outcomes(("quarantined", "unknown"), limit=LISTED))
+    half_released = frozenset(reader.half_released())
+    keys = {row.mail_key for row in (*unfinished, *failed)} | half_released
+    return Status(
+        ledger=reader.name,
+        now=now,
+        agents=tuple(reader.agents()),
+        unfinished=unfinished,
+        unfinished_count=sum(count.mails for count in counts if count.outcome is None),
+        failed=failed,
+        failed_count=sum(count.mails for count in counts if count.outcome in ("quarantined", "unknown")),
+        last_day=tuple(reader.counts_since(now - DAY_S)),
+        half_released=half_released,
+        short=reader.short_keys(keys),
+    )
+
+
+def print_status(status: Status, clock: LocalTime, terminal: Terminal) -> None:
+    terminal.line(f"{clock.text(status.now)} ({clock.zone_at(status.now)}), ledger {printable(status.ledger)}")
+    for agent in status.agents:
+        _print_agent(agent, status, clock, terminal)
+    if not status.agents:
+        terminal.outcome("✗ No agent runs on this ledger")
+    _print_rows("Unfinished", status.unfinished_count, status.unfinished, status, terminal)
+    for key in sorted(status.half_released):
+        terminal.line(f"    {status.short[key]}  was released, and bears its mark still: release it once more")
+    _print_rows("Failed", status.failed_count, status.failed, status, terminal)
+    terminal.line(f"Last 24 hours: {summed_up(status.last_day) or 'nothing'}")
+
+
+def summed_up(counts: Sequence[LedgerCount]) -> str:
+    """`answered 12, handed over 3 (anger 2, fire 1)`: reasons are told of what a person has to look at."""
+    told: dict[str, list[LedgerCount]] = {}
+    for count in counts:
+        told.setdefault(str(count.outcome), []).append(count)
+    return ", ".join(_counted(outcome, group) for outcome, group in sorted(told.items()))
+
+
+def _counted(outcome: str, group: Sequence[LedgerCount]) -> str:
+    text = f"{outcome.replace('_', ' ')} {sum(count.mails for count in group)}"
+    if outcome not in ("handed_over", "quarantined", "unknown"):
+        return text
+    reasons = (f"{count.reason or 'no reason'} {count.mails}" for count in group)
+    return f"{text} ({', '.join(reasons)})"
+
+
+def _print_agent(agent: RunningAgent, status: Status, clock: LocalTime, terminal: Terminal) -> None:
+    state, silence_s = agent_state(agent, status.now), status.now - agent.seen_at
+    seen = "" if state == "running" else f", last seen {clock.text(agent.seen_at)}, {duration(silence_s)} ago"
+    terminal.outcome(
+        f"{'✓' if state == 'running' else '✗'} Agent {printable(short_owner(agent.owner))} {_STATES[state]}: mode "
+        f"{printable(agent.mode)}, version {printable(agent.version)}, since {clock.text(agent.started_at)}{seen}"
+    )
+    works_on = [row for row in status.unfinished if row.owner == agent.owner]
+    if works_on:
+        terminal.line(f"    works on {', '.join(status.short[row.mail_key] for row in works_on)}")
+    if agent.waiting:
+        oldest = f", the oldest of {clock.text(agent.oldest_received)}" if agent.oldest_received else ""
+        terminal.line(f"    {pluralize(agent.waiting, 'mail')} in its inbox without an outcome{oldest}")
+    for outage in agent.outages:
+        text = f"{printable(outage.service)} is down since {clock.text(outage.since)} ({printable(outage.code)})"
+        terminal.outcome(f"✗   {text}")
+
+
+def _print_rows(title: str, count: int, rows: Sequence[LedgerRow], status: Status, terminal: Terminal) -> None:
+    terminal.line(f"{title}: {pluralize(count, 'mail')}")
+    for row in rows:
+        terminal.line(f"    {status.short[row.mail_key]}  {', '.join(_described(row, status.now))}")
+    if count > len(rows):
+        terminal.line(f"    and {count - len(rows)} more")
+
+
+def _described(row: LedgerRow, now: float) -> Iterator[str]:
+    left_s = min(row.since + row.span_s - now, row.span_s)
+    if row.outcome is not None:
+        yield f"{row.outcome} {duration(now - row.changed_at)} ago"
+    elif row.owner is not None and left_s > 0:
+        yield f"in work by {printable(short_owner(row.owner))} for {duration(row.span_s - left_s)}"
+    elif row.owner is not None:
+        yield f"due: the claim of {printable(short_owner(row.owner))} ran out"
+    elif left_s > 0:
+        yield f"next try in {duration(left_s)}"
+    else:
+        yield "due"
+    yield f"tries: {row.attempts}"
+    if row.reason:
+        yield row.reason
+    yield f"first seen {duration(now - row.created_at)} ago"
+
+
+def status_report(status: Status, clock: LocalTime) -> dict[str, Any]:
+    """The same as JSON: times with their offset from UTC, mails by their whole key."""
+
+    def moment(seconds: float | None) -> str | None:
+        return None if seconds is None else clock.at(seconds).isoformat(timespec="seconds")
+
+    def mail(row: LedgerRow) -> dict[str, Any]:
+        left_s = min(row.since + row.span_s - status.now, row.span_s)
+        return {
+            "id": row.mail_key,
+            "outcome": row.outcome,
+            "reason": row.reason,
+            "stage": row.stage,
+            "tries": row.attempts,
+            "owner": row.owner,
+            "due_in_s": max(round(left_s, 1), 0.0) if row.outcome is None else None,
+            "first_seen": moment(row.created_at),
+            "changed": moment(row.changed_at),
+        }
+
+    return {
+        "schema_version": 1,
+        "ledger": status.ledger,
+        "time": moment(status.now),
+        "problems": list(status.problems),
+        "agents": [
+            {
+                "name": agent.owner,
+                "state": agent_state(agent, status.now),
+                "mode": agent.mode,
+                "version": agent.version,
+                "started": moment(agent.started_at),
+                "seen": moment(agent.seen_at),
+                "works_on": [row.mail_key for row in status.unfinished if row.owner == agent.owner],
+                "waiting": agent.waiting,
+                "oldest_received": moment(agent.oldest_received),
+                "outages": [
+                    {"service": each.service, "code": each.code, "since": moment(each.since)} for each in agent.outages
+                ],
+            }
+            for agent in status.agents
+        ],
+        "unfinished": {"total": status.unfinished_count, "mails": [mail(row) for row in status.unfinished]},
+        "failed": {"total": status.failed_count, "mails": [mail(row) for row in status.failed]},
+        "still_marked": sorted(status.half_released),
+        "last_24_hours": [
+            {"outcome": each.outcome, "reason": each.reason, "mails": each.mails} for each in status.last_day
+        ],
+    }

@@ -1,0 +1,130 @@
+"""`release`, `retry` and `hand-over`: what a person does to one mail, in the ledger and by its mark in the mailbox.
+
+The ledger comes first, since it keeps the agents away while the mark is set or taken off; what is cut short in between
+can be repeated. An agent that runs sees the change at its next look at the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection
+from contextlib import AsyncExitStack, closing
+from dataclasses import replace
+from typing import Final, Literal
+
+from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
+from guarantee_email_agent.agent.ledger_access import agent_state, find_mail, ledger_location, open_reader
+from guarantee_email_agent.agent.process_identity import has_ended, process_name
+from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.integrations.mail_client import MailClient
+from guarantee_email_agent.integrations.services import create_mail_client
+from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.reporting.terminal import Terminal
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import AgentError
+from guarantee_email_agent.utils.text import printable
+
+Action = Literal["release", "retry", "hand-over"]
+
+HOLD_S: Final = 120.0
+"""How long a mail whose mark is being taken off is kept from the agents at most."""
+
+
+def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None:
+    """Do it, and say so. name: of the mail, as `log` shows it or as the mailbox calls it.
+
+    Raises RefusedError where the mail's state does not allow it, ConfigurationError for an id that fits no mail or
+    several, LedgerError where the ledger cannot be written, MCPConnectionError and IntegrationError where the mailbox
+    is needed and cannot be used.
+    """
+    with open_reader(config) as reader:
+        row = find_mail(reader, config, name)
+        now = reader.now()
+        is_watched = any(agent_state(agent, now) == "running" for agent in reader.agents())
+        shown = reader.short_keys([row.mail_key])[row.mail_key]
+        location_keys = reader.places([row.mail_key]).keys()
+    key = identity_key(config)
+    with closing(open_ledger(ledger_location(config), key=key)) as ledger:
+        if action == "hand-over":
+            is_new = ledger.interventions.hand_over(row.mail_key)
+            problem = asyncio.run(_mark(config, key, ledger, location_keys))
+            done = "is with a person now; no agent answers it" if is_new else "was with a person before"
+            terminal.outcome(f"✓ Mail {shown} {done}")
+            if problem is not None:
+                terminal.line(f"    {problem}")
+            return
+        work = ledger.interventions.retry if action == "retry" else ledger.interventions.release
+        held = work(row.mail_key, process_name(), HOLD_S, has_ended)
+        if held is not None:
+            asyncio.run(_take_mark_off(config, key, ledger, held))
+    what = "is tried again, with all its tries" if action == "retry" else "is given back to the agents"
+    when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
+    terminal.outcome(f"✓ Mail {shown} {what}; they look at it {when}")
+
+
+async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldMail) -> None:
+    """However it ends, the ledger and the mailbox agree, or another `release` makes them."""
+    tried = False
+    try:
+        async with AsyncExitStack() as stack:
+            mailbox = await _connect(config, key, stack)
+            found = await _mails_at(mailbox, config, key, held.location_keys)
+            if not found:
+                raise RefusedError(
+                    f"Mail {held.mail_key[:12]} is no longer in the inbox. Put it back there first",
+                    "mail_not_in_inbox",
+                )
+            for mail_id in found:
+                tried = True
+                await mailbox.unmark(mail_id)
+    except BaseException as error:
+        if not tried:
+            ledger.interventions.put_back(held)
+            raise
+        # The call may have had its effect. So the mail is open, and one that was unknown keeps what it has to prove.
+        ledger.interventions.give_back(held, unmarked=False)
+        if isinstance(error, AgentError):
+            raise type(error)(
+                f"{error.message}. Mail {held.mail_key[:12]} may bear its mark still: release it once more",
+                error.code,
+                error.details,
+            ) from None
+        raise
+    if not ledger.interventions.give_back(held):
+        raise RefusedError(
+            f"It took too long to take the mark off mail {held.mail_key[:12]}; an agent has it now", "ledger_hold_lost"
+        )
+
+
+async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Collection[str]) -> str | None:
+    """Set the mark wherever the mail lies; why not, where that fails: the ledger alone keeps the agents off it, too."""
+    if config.agent.mode == "observe":
+        return "It gets no mark: agent.mode is observe"
+    try:
+        async with AsyncExitStack() as stack:
+            mailbox = await _connect(config, key, stack)
+            found = await _mails_at(mailbox, config, key, location_keys)
+            for mail_id, location_key in found.items():
+                await mailbox.mark(mail_id, "handed_over")
+                await asyncio.to_thread(ledger.marked, location_key)
+    except AgentError as error:
+        reason = printable(error.message.splitlines()[0] if error.message else error.code)
+        return f"Its mark could not be set: {reason}. Without one an agent that runs sets it; an older mark stays"
+    return None if found else "It is no longer in the inbox, so it gets no mark"
+
+
+async def _connect(config: Config, key: bytes, stack: AsyncExitStack) -> MailClient:
+    """As an agent that may set marks, whatever the mode."""
+    allowed = replace(config, agent=replace(config.agent, mode="answer"))
+    mailbox = create_mail_client(allowed, SystemClock(), os.environ, key)
+    stack.push_async_callback(mailbox.close)
+    return mailbox
+
+
+async def _mails_at(mailbox: MailClient, config: Config, key: bytes, location_keys: Collection[str]) -> dict[str, str]:
+    """The location key of each mail that lies at one of these locations, by its id in the mailbox."""
+    name = mailbox_name(config)
+    located = {mail.id: key_of_location(name, mail.id, key) for mail in await mailbox.list_mails()}
+    return {mail_id: location for mail_id, location in located.items() if location in location_keys}

@@ -1,0 +1,146 @@
+"""Which agents run on a ledger: each says so every few seconds, and what it can say in codes and numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from guarantee_email_agent.config.settings import Mode
+from guarantee_email_agent.ledger.database import Database, LedgerError
+from guarantee_email_agent.ledger.tables import NOW, agents, mails
+
+FORGOTTEN_S: Final = 86_400.0
+"""After so many seconds of silence the entry of an agent that was killed goes."""
+
+_TOKEN: Final = re.compile(r"[!-~]{1,300}")
+_CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedOutage:
+    """A service that an agent finds down. since: seconds since 1970, on that agent's clock."""
+
+    service: str
+    code: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """What an agent says of itself. waiting: mails in its inbox without an outcome, at its last look.
+
+    oldest_received: when the oldest of these came, in seconds since 1970.
+    """
+
+    version: str
+    mode: Mode
+    waiting: int | None = None
+    oldest_received: float | None = None
+    outages: Sequence[ReportedOutage] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one mail took of an agent so far. cost_usd: None where no model was paid for, or nobody knows its price."""
+
+    seconds: float
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAgent:
+    """An agent as the ledger knows it. started_at, seen_at: seconds since 1970 on the ledger's clock."""
+
+    owner: str
+    version: str
+    mode: str
+    started_at: float
+    seen_at: float
+    waiting: int | None
+    oldest_received: float | None
+    outages: tuple[ReportedOutage, ...]
+
+
+def _save(insert: Any) -> Any:
+    """Open: owner, version, mode, waiting, oldest_received, outages."""
+    save = insert(agents).values(started_at=NOW, seen_at=NOW)
+    changing = ("version", "mode", "seen_at", "waiting", "oldest_received", "outages")
+    return save.on_conflict_do_update(
+        index_elements=[agents.c.owner], set_={name: save.excluded[name] for name in changing}
+    )
+
+
+_SAVE: Final = {"sqlite": _save(sqlite.insert), "postgresql": _save(postgresql.insert)}
+_FORGET: Final = delete(agents).where(agents.c.seen_at < NOW - FORGOTTEN_S)
+_LEAVE: Final = delete(agents).where(agents.c.owner == bindparam("at_owner"))
+_ADD_WORK: Final = (  # at_mail, seconds, usd
+    update(mails)
+    .where(mails.c.mail_key == bindparam("at_mail"))
+    .values(worked_s=func.coalesce(mails.c.worked_s, 0.0) + bindparam("seconds"))
+)
+_ADD_COST: Final = (  # at_mail, usd
+    update(mails)
+    .where(mails.c.mail_key == bindparam("at_mail"))
+    .values(cost_usd=func.coalesce(mails.c.cost_usd, 0.0) + bindparam("usd"))
+)
+ALL_AGENTS: Final = select(agents).order_by(agents.c.started_at, agents.c.owner)
+
+
+class RunningAgents:
+    """The agents' side: each writes its own entry. Raises LedgerError where the database fails."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beat(self, owner: str, report: AgentReport, work: Mapping[str, Work] | None = None) -> None:
+        """Say that this agent runs, and how it fares. work: by mail key, since the last call; it is added up."""
+        values = {
+            "owner": _checked(owner, _TOKEN),
+            "version": _checked(report.version, _TOKEN),
+            "mode": report.mode,
+            "waiting": report.waiting,
+            "oldest_received": report.oldest_received,
+            "outages": json.dumps(
+                [[_checked(each.service, _CODE), _checked(each.code, _CODE), each.since] for each in report.outages]
+            ),
+        }
+        with self._database.write_transaction() as connection:
+            connection.execute(_SAVE[self._database.dialect], values)
+            connection.execute(_FORGET)
+            for mail_key, done in (work or {}).items():
+                connection.execute(_ADD_WORK, {"at_mail": mail_key, "seconds": done.seconds})
+                if done.cost_usd is not None:
+                    connection.execute(_ADD_COST, {"at_mail": mail_key, "usd": done.cost_usd})
+
+    def names(self) -> list[str]:
+        """Of all agents that are listed."""
+        with self._database.read_transaction() as connection:
+            return list(connection.execute(select(agents.c.owner)).scalars())
+
+    def leave(self, owner: str) -> None:
+        """This agent ends as it should: no entry stays."""
+        with self._database.write_transaction() as connection:
+            connection.execute(_LEAVE, {"at_owner": owner})
+
+
+def running_agent(row: Any) -> RunningAgent:
+    """From a row of ALL_AGENTS. Outages that cannot be read are left out."""
+    try:
+        outages = tuple(ReportedOutage(*each) for each in json.loads(row.outages))
+    except (ValueError, TypeError):
+        outages = ()
+    return RunningAgent(
+        row.owner, row.version, row.mode, row.started_at, row.seen_at, row.waiting, row.oldest_received, outages
+    )
+
+
+def _checked(value: str, pattern: re.Pattern[str]) -> str:
+    if not pattern.fullmatch(value):
+        raise LedgerError(f"The ledger takes no such entry of an agent: {pattern.pattern}", "ledger_invalid_value")
+    return value

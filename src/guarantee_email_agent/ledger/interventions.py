@@ -1,0 +1,235 @@
+"""What a person does to a mail: give it back to the agents, have it tried again, or take it over.
+
+None of this sends anything, and none of it makes a reply possible twice: a mail whose reply may have left keeps the
+stage `sending`, so that the agent that claims it next looks for the proof of that reply before anything else. Each step
+is one transaction, and the fence goes up wherever a claim is taken from somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, case, select, update
+
+from guarantee_email_agent.ledger.database import Database
+from guarantee_email_agent.ledger.tables import BEFORE_SENDING, NOT_ADMITTED, NOW, STAGE_WITHOUT_REPLY, locations, mails
+from guarantee_email_agent.utils.errors import AgentError
+
+BY_HAND: Final = "by_hand"
+"""The reason of a mail that a person took over."""
+
+PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
+
+_AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
+_MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
+_PLACES: Final = select(locations.c.place, locations.c.marked_at).where(locations.c.mail_key == bindparam("at_mail"))
+_MAKE_DUE: Final = (  # attempts_now
+    update(mails)
+    .where(_AT_MAIL)
+    .values(owner=None, span_s=0.0, since=NOW, released_at=NOW, changed_at=NOW, attempts=bindparam("attempts_now"))
+)
+_HOLD: Final = (  # by_owner, lease_s
+    update(mails)
+    .where(_AT_MAIL)
+    .values(
+        outcome=None,
+        # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
+        stage=case((mails.c.stage.in_(("sending", "sent")), mails.c.stage), else_=STAGE_WITHOUT_REPLY),
+        fence=mails.c.fence + 1,
+        owner=bindparam("by_owner"),
+        since=NOW,
+        span_s=bindparam("lease_s"),
+    )
+)
+_END_HOLD: Final = update(mails).where(
+    _AT_MAIL, mails.c.fence == bindparam("at_fence"), mails.c.owner == bindparam("at_owner")
+)
+_GIVE_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, since=NOW, attempts=0, released_at=NOW, changed_at=NOW)
+_PUT_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, outcome=bindparam("old_outcome"))
+_UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
+_HAND_OVER: Final = (
+    update(mails)
+    .where(_AT_MAIL)
+    .values(
+        outcome="handed_over",
+        reason=BY_HAND,
+        owner=None,
+        span_s=0.0,
+        fence=mails.c.fence + 1,
+        changed_at=NOW,
+        **NOT_ADMITTED,
+    )
+)
+
+
+class RefusedError(AgentError):
+    """The mail is in no state for what was asked; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMail:
+    """A mail that was parked, and is kept from the agents until its mark is off. location_keys: where it lies."""
+
+    mail_key: str
+    fence: int
+    owner: str
+    outcome: str | None
+    location_keys: frozenset[str]
+
+
+class Interventions:
+    """Raises RefusedError where a mail's state does not allow it, and LedgerError where the database fails.
+
+    has_ended: whether the process of that name is known to run no more.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def release(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail | None:
+        """Let the agents work on a mail now: end its wait, the claim of an agent that runs no more, or its parking.
+
+        None: it is due. A HeldMail was parked: take its mark off in the mailbox, then `give_back`, or `put_back` where
+        that fails. owner, lease_s: who holds it meanwhile, and for how long at most. Its tries stay counted unless it
+        was parked.
+        """
+        return self._free(mail_key, owner, lease_s, has_ended, again=False)
+
+    def retry(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail | None:
+        """As `release`, for a mail that failed: one that waits for its next try or ran out of them. All are new."""
+        return self._free(mail_key, owner, lease_s, has_ended, again=True)
+
+    def give_back(self, held: HeldMail, *, unmarked: bool = True) -> bool:
+        """Agents may claim it, as if it had never been tried. False: the hold is over.
+
+        unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
+        `release` takes it off.
+        """
+        with self._database.write_transaction() as connection:
+            if connection.execute(_GIVE_BACK, _held(held)).rowcount == 0:
+                return False
+            if unmarked:
+                connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
+        return True
+
+    def put_back(self, held: HeldMail) -> None:
+        """Its mark was not touched: it is parked as before."""
+        with self._database.write_transaction() as connection:
+            connection.execute(_PUT_BACK, {**_held(held), "old_outcome": held.outcome})
+
+    def hand_over(self, mail_key: str) -> bool:
+        """A person takes the mail: no agent answers it from now on. False where it was with a person already.
+
+        An agent that is working on it loses its claim, unless its reply is about to leave or has left.
+        """
+        with self._database.write_transaction() as connection:
+            row = _read(connection, mail_key)
+            if row.outcome == "handed_over":
+                return False
+            if row.outcome is None and row.stage not in BEFORE_SENDING:
+                raise _on_its_way(row)
+            if row.outcome is None and row.owner is not None and _left_s(row) > 0:
+                places = connection.execute(_PLACES, {"at_mail": mail_key}).all()
+                if any(place.marked_at is not None for place in places):
+                    raise _busy(row)  # its mark is being taken off, which would undo ours
+            if row.outcome is not None and row.outcome not in PARKED:
+                raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
+            connection.execute(_HAND_OVER, {"at_mail": mail_key})
+        return True
+
+    def _free(
+        self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool], *, again: bool
+    ) -> HeldMail | None:
+        at_mail = {"at_mail": mail_key}
+        with self._database.write_transaction() as connection:
+            row = _read(connection, mail_key)
+            if row.outcome is not None and row.outcome not in PARKED:
+                raise _ended(row, "It is not answered again")
+            if again and row.outcome in ("handed_over", "unknown"):
+                raise _no_failure(row)
+            places = connection.execute(_PLACES, at_mail).all()
+            if row.outcome is None:
+                _require_free(row, has_ended)
+                if all(place.marked_at is None for place in places):
+                    attempts = 0 if again else row.attempts
+                    connection.execute(_MAKE_DUE, {**at_mail, "attempts_now": attempts})
+                    return None
+            # Also one whose mark an earlier release did not get off.
+            connection.execute(_HOLD, {**at_mail, "by_owner": owner, "lease_s": lease_s})
+            location_keys = frozenset(place.place for place in places)
+            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, location_keys)
+
+
+def _read(connection: Connection, mail_key: str) -> Row[Any]:
+    row = connection.execute(_MAIL, {"at_mail": mail_key}).one_or_none()
+    if row is None:
+        raise RefusedError(f"Mail {mail_key[:12]} is no longer in the ledger", "ledger_mail_gone")
+    return row
+
+
+def _require_free(row: Row[Any], has_ended: Callable[[str], bool]) -> None:
+    """Raises RefusedError while somebody works on it, or its reply may be on its way."""
+    left_s = _left_s(row)
+    if row.owner is not None and left_s > 0 and not has_ended(row.owner):
+        raise _busy(row)
+    if left_s > 0 and row.stage == "sending":
+        raise _on_its_way(row, left_s)
+
+
+def _left_s(row: Row[Any]) -> float:
+    """Of a lease or a wait."""
+    return float(max(min(row.since + row.span_s - row.now, row.span_s), 0.0))
+
+
+def _busy(row: Row[Any]) -> RefusedError:
+    return RefusedError(
+        f"Mail {row.mail_key[:12]} is being worked on by {short_owner(row.owner)}. Wait for its outcome; if that "
+        f"process is gone, the mail is free in {_left_s(row):.0f} s at the latest",
+        "ledger_mail_busy",
+    )
+
+
+def _on_its_way(row: Row[Any], left_s: float | None = None) -> RefusedError:
+    if row.stage == "sent":
+        return RefusedError(
+            f"The reply to mail {row.mail_key[:12]} has left. The agent finishes it as answered", "ledger_mail_sent"
+        )
+    when = "" if left_s is None else f", in {left_s:.0f} s at the latest"
+    return RefusedError(
+        f"The reply to mail {row.mail_key[:12]} may be on its way. The agent finds out whether it left{when}; try "
+        "again then",
+        "ledger_mail_sending",
+    )
+
+
+def _ended(row: Row[Any], remedy: str) -> RefusedError:
+    how = (
+        "was only observed, and is left to people"
+        if row.outcome == "observed"
+        else f"has ended: {row.outcome.replace('_', ' ')}"
+    )
+    return RefusedError(f"Mail {row.mail_key[:12]} {how}. {remedy}", "ledger_mail_ended")
+
+
+def _no_failure(row: Row[Any]) -> RefusedError:
+    if row.outcome == "unknown":
+        return RefusedError(
+            f"Mail {row.mail_key[:12]} may have been answered, and nobody can tell. 'release' has its reply looked for "
+            "once more",
+            "ledger_mail_not_failed",
+        )
+    return RefusedError(
+        f"Mail {row.mail_key[:12]} did not fail, it was handed over to a person. 'release' gives it back to the agent",
+        "ledger_mail_not_failed",
+    )
+
+
+def short_owner(owner: str) -> str:
+    """`host:pid` of a process's name."""
+    return ":".join(owner.split(":")[:2])
+
+
+def _held(held: HeldMail) -> dict[str, Any]:
+    return {"at_mail": held.mail_key, "at_fence": held.fence, "at_owner": held.owner}

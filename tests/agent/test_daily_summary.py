@@ -1,0 +1,141 @@
+"""The summary of a day: what it says, that it comes once, and that nobody who answers it gets an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mailbox_in_memory import KEY, MailboxInMemory, Tickets, Warranties, mail, worker_on
+from steered_desk import SteeredDesk
+
+from guarantee_email_agent.agent.daily_summary import DailySummary, last_period
+from guarantee_email_agent.agent.identity_key import identity_key
+from guarantee_email_agent.config.loader import load_config
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.agents import AgentReport, Work
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.utils.clock import SystemClock
+from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
+from guarantee_email_agent.utils.local_time import LocalTime
+
+TOMORROW_S = 86_400.0
+
+
+def at_tomorrow(desk: SteeredDesk) -> closing[Ledger]:
+    """The ledger a day later, so that a day with what was done in it is over."""
+    import time
+
+    key = identity_key(desk.config)
+    return closing(open_ledger(desk.config.agent.ledger, key=key, now=lambda: time.time() + TOMORROW_S))
+
+
+def summary_of(desk: SteeredDesk, ledger: Ledger, first_start: float = 0.0) -> DailySummary:
+    return DailySummary(desk.config, ledger, identity_key(desk.config), first_start, SystemClock())
+
+
+def tell(summary: DailySummary) -> bool:
+    return asyncio.run(summary.tell_if_due())
+
+
+def sent(desk: SteeredDesk) -> list[str]:
+    return [file.read_text() for file in (desk.inbox / ".Sent" / "cur").glob("*")]
+
+
+def test_it_counts_what_was_done_and_names_what_took_long(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "file": "summary-{date}.txt"})
+    answered = desk.ended("first", "answered", "valid-warranty")
+    desk.ended("angry", "handed_over", "anger")
+    with at_tomorrow(desk) as ledger:
+        ledger.agents.beat("one:1", AgentReport("1.0", "answer"), {answered: Work(12.5, 0.25)})
+        assert tell(summary_of(desk, ledger))
+    (file,) = tmp_path.glob("summary-20*.txt")
+    text = file.read_text()
+    assert "Answered: 1\n" in text
+    assert "Handed over: 1\n    anger: 1\n" in text
+    assert f"Slowest:\n    {answered[:8]}: 12.5 s, answered, tries: 1\n" in text
+    assert "Language model: 0.2500 USD\nDown now: nothing\nUnfinished now: 0\n" in text
+
+
+def test_it_is_mailed_once_whoever_asks_in_mode_observe_too(tmp_path: Path) -> None:
+    desk = SteeredDesk(
+        tmp_path, agent={"mode": "observe"}, summary={"at": "00:00", "zone": "UTC", "to": "lead@example.com"}
+    )
+    desk.ended("first", "handed_over", "anger")
+    with at_tomorrow(desk) as ledger:
+        assert [tell(summary_of(desk, ledger)) for _ in range(2)] == [True, False]
+    (told,) = sent(desk)
+    assert "To: lead@example.com\n" in told
+    assert "Auto-Submitted: auto-replied\n" in told
+    assert "Handed over: 1" in told
+
+
+def test_after_a_crash_the_mailbox_says_whether_it_left(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "to": "lead@example.com"})
+    with at_tomorrow(desk) as ledger:
+        assert tell(summary_of(desk, ledger))
+        _forget_that_it_was_told(desk)
+        assert tell(summary_of(desk, ledger))
+    assert len(sent(desk)) == 1
+
+
+def test_while_it_cannot_be_written_it_waits(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "file": "later/summary.txt"})
+    with at_tomorrow(desk) as ledger:
+        with pytest.raises(AgentError, match=r"cannot be written to .*later/summary\.txt"):
+            tell(summary_of(desk, ledger))
+        (tmp_path / "later").mkdir()
+        assert tell(summary_of(desk, ledger))
+    assert [file.name for file in (tmp_path / "later").iterdir()] == ["summary.txt"]
+
+
+def test_no_day_before_the_first_start_is_told(tmp_path: Path) -> None:
+    desk = SteeredDesk(tmp_path, summary={"at": "00:00", "zone": "UTC", "file": "summary.txt"})
+    with at_tomorrow(desk) as ledger:
+        assert not tell(summary_of(desk, ledger, first_start=ledger.time()))
+
+
+def test_a_day_ends_at_its_time_on_the_spot() -> None:
+    berlin = LocalTime("Europe/Berlin")
+    noon = 1_768_734_000.0  # 2026-01-18, 12:00 in Berlin
+    period = last_period(berlin, "07:00", noon)
+    assert (berlin.text(period.begin), berlin.text(period.end)) == ("2026-01-17 07:00:00", "2026-01-18 07:00:00")
+    assert last_period(berlin, "12:01", noon).day.isoformat() == "2026-01-17"
+    assert last_period(berlin, "12:00", noon).day.isoformat() == "2026-01-18"
+
+
+def test_who_answers_it_is_left_to_a_person(tmp_path: Path) -> None:
+    mailbox = MailboxInMemory("answer")
+    header = b"\r\nIn-Reply-To: <summary-2026-01-18-0123456789abcdef0123456789abcdef@example.com>\r\n\r\n"
+    mailbox.mails["answer"] = mail("answer").replace(b"\r\n\r\n", header)
+    with closing(open_ledger(str(tmp_path / "ledger.db"), key=KEY)) as ledger:
+        worker = worker_on(mailbox, ledger, Warranties(), Tickets())
+        result = asyncio.run(worker.work(InboxEntry("answer", 1), ledger.time()))
+    assert (result.reason, mailbox.marks, mailbox.sent) == ("summary-reply", {"answer": "handed_over"}, [])
+
+
+@pytest.mark.parametrize(
+    ("summary", "problem"),
+    [
+        ({"at": "7:00"}, 'summary.at: must be a time of day in quotes, such as "07:00"'),
+        ({"zone": "Europe/Berlinn"}, "summary.zone: is no time zone of this machine: 'Europe/Berlinn'"),
+        ({"to": "Lead <lead@example.com>"}, "summary.to: must be a bare address"),
+        ({"to": "a@example.com", "file": "s.txt"}, "summary: has both 'to' and 'file'"),
+        ({"to": "Support@example.com"}, "has summary.to: Support@example.com, an address of the agent itself"),
+    ],
+)
+def test_a_setting_that_cannot_be(tmp_path: Path, summary: dict[str, Any], problem: str) -> None:
+    desk = SteeredDesk(tmp_path, summary=summary)
+    with pytest.raises(ConfigurationError) as raised:
+        load_config(desk.folder / "config.yaml", environ={}, cwd=tmp_path)
+    assert problem in raised.value.message
+
+
+def _forget_that_it_was_told(desk: SteeredDesk) -> None:
+    """As after a crash between the sending and the word to the ledger, whose time is over."""
+    import sqlite3
+
+    with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:
+        other.execute("UPDATE ledger_facts SET value = '1000' WHERE name LIKE 'summary %'")

@@ -1,0 +1,87 @@
+"""What an agent says of itself in the ledger while it works, and that nothing of it stays when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from guarantee_email_agent.agent.heartbeat import Heartbeat
+from guarantee_email_agent.agent.mail_worker import WorkResult
+from guarantee_email_agent.agent.outages import Outage
+from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.integrations.ports import InboxEntry
+from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger_reader import LedgerReader
+
+MAIL = "a1" * 16
+ENTRY = InboxEntry("first", 1)
+DOWN = Outage("warranty_api", "http://127.0.0.1", "check_warranty", "warranty_api_timeout", "gives no answer", 1000.0)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture
+def ledger(location: str) -> Iterator[Ledger]:
+    with closing(open_ledger(location, key=b"key")) as ledger:
+        yield ledger
+
+
+def listed(location: str) -> list[RunningAgent]:
+    with LedgerReader(location) as reader:
+        return reader.agents()
+
+
+def test_it_is_listed_while_it_runs_with_what_is_down(ledger: Ledger, location: str) -> None:
+    async def live() -> list[RunningAgent]:
+        heartbeat = Heartbeat(ledger.agents, "one:1", "drafts")
+        async with heartbeat.beating():
+            heartbeat.inbox_listed(2, 900.0)
+            heartbeat.outages_changed([DOWN])
+            while not listed(location)[0].outages:
+                await asyncio.sleep(0.01)
+            return listed(location)
+
+    (agent,) = asyncio.run(live())
+    assert (agent.owner, agent.mode, agent.waiting, agent.oldest_received) == ("one:1", "drafts", 2, 900.0)
+    assert [(outage.service, outage.code) for outage in agent.outages] == [("warranty_api", "warranty_api_timeout")]
+    assert listed(location) == []
+
+
+def test_what_mails_took_is_written_at_the_end_at_the_latest(ledger: Ledger, location: str) -> None:
+    ledger.claim(MAIL, location_key=MAIL, owner="one:1", lease_s=1)
+
+    async def live() -> None:
+        heartbeat = Heartbeat(ledger.agents, "one:1", "answer")
+        async with heartbeat.beating():
+            for result in (
+                WorkResult("failed", mail_key=MAIL, duration_ms=1500, tokens=10, cost_usd=0.5),
+                WorkResult("busy", mail_key=MAIL, duration_ms=9000),
+                WorkResult("answered", mail_key=MAIL, duration_ms=500),
+            ):
+                heartbeat.mail_worked(ENTRY, result)
+
+    asyncio.run(live())
+    with LedgerReader(location) as reader:
+        assert (reader.find(MAIL).worked_s, reader.find(MAIL).cost_usd) == (2.0, 0.5)
+
+
+def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: Ledger, location: str) -> None:
+    name, _, started = process_name().rpartition(":")
+    assert f":{os.getpid()}:" in name
+    for owner in (f"{name}:{int(started) + 1}", "elsewhere:1"):
+        ledger.agents.beat(owner, AgentReport("1.0", "answer"))
+
+    async def live() -> list[str]:
+        async with Heartbeat(ledger.agents, process_name(), "answer").beating():
+            return [agent.owner for agent in listed(location)]
+
+    assert asyncio.run(live()) == ["elsewhere:1", process_name()]

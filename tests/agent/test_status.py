@@ -1,0 +1,124 @@
+"""What `status` and `log` show of a ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from steered_desk import MAIL, SteeredDesk
+
+from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.cli import run
+from guarantee_email_agent.ledger.agents import AgentReport, ReportedOutage, Work
+
+DOWN = ReportedOutage("warranty_api", "warranty_api_timeout", 1_768_729_425.0)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
+    monkeypatch.chdir(tmp_path)
+    return SteeredDesk(tmp_path)
+
+
+class TestStatus:
+    def test_all_is_well(self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+        with desk.ledger() as ledger:
+            ledger.agents.beat(process_name(), AgentReport("1.0", "answer"))
+        assert run(["status", "--fail-on-problem"]) == 0
+        out = capsys.readouterr().out
+        assert " runs: mode answer, version 1.0, since " in out
+        assert out.endswith("Unfinished: 0 mails\nFailed: 0 mails\nLast 24 hours: nothing\n")
+
+    def test_what_a_person_should_look_at_is_a_problem(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        desk.receive("busy")
+        failed = desk.ended("failed", "quarantined", "llm_timeout")
+        desk.ended("angry", "handed_over", "anger")
+        name, _, started = process_name().rpartition(":")
+        killed = f"{name}:{int(started) + 1}"
+        with desk.ledger() as ledger:
+            ledger.agents.beat(killed, AgentReport("1.0", "answer", 2, 1_768_729_425.0, (DOWN,)))
+            desk.claim(ledger, "busy", killed)
+        assert run(["status", "--fail-on-problem", "--json", "-"]) == 1
+        told = capsys.readouterr()
+        assert "was killed: mode answer" in told.err
+        assert f"    works on {desk.location('busy')[:8]}\n" in told.err
+        assert "    2 mails in its inbox without an outcome, the oldest of 2026-01-18 09:43:45\n" in told.err
+        assert "warranty_api is down since 2026-01-18 09:43:45 (warranty_api_timeout)\n" in told.err
+        assert f"    {failed[:8]}  quarantined 0 s ago, tries: 1, llm_timeout, first seen 0 s ago\n" in told.err
+        assert "Last 24 hours: handed over 1 (anger 1), quarantined 1 (llm_timeout 1)\n" in told.err
+        report = json.loads(told.out)
+        assert [problem.split()[0] for problem in report["problems"]] == ["no", "agent", "warranty_api", "1"]
+        assert report["agents"][0]["state"] == "killed"
+        assert report["failed"]["mails"][0]["id"] == failed
+
+    def test_an_agent_elsewhere_that_is_silent_may_be_gone(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        import sqlite3
+        from contextlib import closing
+
+        with desk.ledger() as ledger:
+            ledger.agents.beat("elsewhere:1", AgentReport("1.0", "answer"))
+        with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:
+            other.execute("UPDATE ledger_agents SET seen_at = seen_at - 200")
+        assert run(["status"]) == 0
+        assert "Agent elsewhere:1 may be gone: " in (out := capsys.readouterr().out)
+        assert ", 3 min ago\n" in out
+
+
+class TestLog:
+    def test_outcomes_stand_in_the_order_of_time_with_what_they_took(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = desk.ended("first", "answered", "valid-warranty")
+        second = desk.ended("second", "handed_over", "anger")
+        with desk.ledger() as ledger:
+            ledger.agents.beat("one:1", AgentReport("1.0", "answer"), {first: Work(0.25, 0.002)})
+        assert run(["log", "--today", "--json", "-"]) == 0
+        told = capsys.readouterr()
+        zone, *lines = told.err.splitlines()
+        assert zone == "Times are UTC"
+        assert [line.split("  ", 1)[1] for line in lines] == [
+            f"{first[:8]}  answered      valid-warranty  250 ms  0.0020 USD",
+            f"{second[:8]}  handed over   anger",
+        ]
+        assert [(each["id"], each["outcome"]) for each in json.loads(told.out)] == [
+            (first, "answered"),
+            (second, "handed_over"),
+        ]
+
+    def test_what_is_listed_can_be_chosen(self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+        for name in ("one", "two", "three"):
+            desk.ended(name, "handed_over", name)
+        desk.ended("four", "quarantined", "four")
+        assert run(["log", "--outcome", "handed_over", "--limit", "2", "--since", "2026-01-01 00:00"]) == 0
+        shown = capsys.readouterr().out
+        assert [name in shown for name in ("one", "two", "three", "four")] == [False, True, True, False]
+        assert run(["log", "--since", "2999-01-01"]) == 0
+        assert capsys.readouterr().out == "Times are UTC\n"
+
+    def test_senders_and_subjects_come_from_the_mailbox_and_cannot_take_over_a_terminal(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        hostile = MAIL.replace(b"Dryer", b"=?utf-8?q?=1b[31mDryer=E2=80=AE?= x")
+        desk.ended("hostile", "handed_over", "anger", hostile)
+        desk.ended("gone", "handed_over", "anger")
+        next((desk.inbox / "cur").glob("gone*")).unlink()
+        assert run(["log", "--subjects"]) == 0
+        out = capsys.readouterr().out
+        assert "    ada@example.com: " in out
+        assert "Dryer" in out
+        assert not {"\x1b", "\u202e"} & set(out)
+        assert "    (no longer in the inbox)\n" in out
+        assert b"Dryer" not in (desk.folder / "ledger.db").read_bytes()
+
+    @pytest.mark.parametrize(
+        "options",
+        [["--since", "yesterday"], ["--today", "--since", "2026-01-01"], ["--outcome", "lost"], ["--limit", "0"]],
+    )
+    def test_bad_usage(self, desk: SteeredDesk, options: list[str]) -> None:
+        desk.ended("first", "handed_over")
+        assert run(["log", *options]) == 2

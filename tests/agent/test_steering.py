@@ -1,0 +1,126 @@
+"""`release`, `retry` and `hand-over` from end to end: the real commands on a Maildir and a ledger."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from steered_desk import SteeredDesk
+
+from guarantee_email_agent.agent.process_identity import process_name
+from guarantee_email_agent.cli import run
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SteeredDesk:
+    monkeypatch.chdir(tmp_path)
+    return SteeredDesk(tmp_path)
+
+
+def test_a_released_mail_bears_no_mark_and_can_be_claimed(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = desk.ended("first", "quarantined", "llm_timeout")
+    assert run(["release", key[:8]]) == 0
+    assert "given back to the agents; they look at it once one runs: none does now" in capsys.readouterr().out
+    assert (desk.mark_of("first"), desk.row("first").outcome, desk.row("first").attempts) == ("", None, 0)
+    with desk.ledger() as ledger:
+        assert desk.claim(ledger, "first").attempts == 1
+
+
+def test_a_mail_that_is_taken_over_is_marked_so(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.receive("first")
+    with desk.ledger() as ledger:
+        ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600, reason="timeout")
+        assert [run(["hand-over", "first"]) for _ in range(2)] == [0, 0]
+        state = ledger.state(desk.location("first"))
+    assert desk.mark_of("first") == "handed_over"
+    assert (getattr(state, "outcome", ""), getattr(state, "marked", False)) == ("handed_over", True)
+    assert "is with a person now" in capsys.readouterr().out
+
+
+def test_without_its_mailbox_a_mail_is_taken_over_all_the_same(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.ended("first", "quarantined")
+    shutil.rmtree(desk.inbox)
+    assert run(["hand-over", "first"]) == 0
+    assert "Its mark could not be set: " in capsys.readouterr().out
+    assert (desk.row("first").outcome, desk.row("first").reason) == ("handed_over", "by_hand")
+
+
+def test_without_its_mailbox_nothing_is_released(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.ended("first", "quarantined")
+    shutil.rmtree(desk.inbox)
+    assert run(["release", "first"]) == 3
+    assert "does not exist" in capsys.readouterr().err
+    assert desk.row("first").outcome == "quarantined"
+
+
+def test_a_mail_that_left_the_inbox_stays_parked(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.ended("first", "handed_over", "anger")
+    next(iter((desk.inbox / "cur").iterdir())).unlink()
+    assert run(["release", "first"]) == 1
+    assert "is no longer in the inbox. Put it back there first\n" in capsys.readouterr().err
+    assert (desk.row("first").outcome, desk.row("first").reason) == ("handed_over", "anger")
+
+
+def test_a_wait_ends_without_the_mailbox(desk: SteeredDesk) -> None:
+    desk.receive("first")
+    with desk.ledger() as ledger:
+        ledger.release(desk.claim(ledger, "first"), count_attempt=True, retry_after_s=3600)
+    shutil.rmtree(desk.inbox)
+    assert run(["retry", "first"]) == 0
+    with desk.ledger() as ledger:
+        assert desk.claim(ledger, "first").attempts == 1
+
+
+def test_only_the_claim_of_a_process_that_runs_no_more_is_taken(
+    desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.receive("alive")
+    desk.receive("killed")
+    name, _, started = process_name().rpartition(":")
+    with desk.ledger() as ledger:
+        desk.claim(ledger, "alive", process_name())
+        desk.claim(ledger, "killed", f"{name}:{int(started) + 1}")  # this id is another process's now
+    assert [run(["release", mail]) for mail in ("alive", "killed")] == [1, 0]
+    assert f":{os.getpid()}. Wait for its outcome" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ffffffff", "The ledger has no mail ffffffff. 'log' and 'status' list them"),
+        ("abc", "The ledger has no mail abc. An id has 4 digits at least. 'log' and 'status' list them"),
+        ("x\x1b[31m", r"The ledger has no mail x\x1b[31m. 'log' and 'status' list them"),
+        ("", "The ledger has no mail . 'log' and 'status' list them"),
+    ],
+)
+def test_an_id_of_no_mail(desk: SteeredDesk, capsys: pytest.CaptureFixture[str], name: str, message: str) -> None:
+    desk.ended("first", "handed_over")
+    assert run(["release", name]) == 2
+    assert capsys.readouterr().err == f"guarantee-email-agent: {message}\n"
+
+
+@pytest.mark.parametrize("command", ["status", "log", "release first", "retry first", "hand-over first"])
+def test_without_a_ledger_none_is_made(desk: SteeredDesk, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert run(command.split()) == 2
+    assert "There is no ledger at " in capsys.readouterr().err
+    assert not list(desk.folder.glob("ledger*"))
+
+
+def test_a_ledger_that_is_locked_is_one_line(desk: SteeredDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    desk.ended("first", "handed_over")
+    with closing(sqlite3.connect(desk.folder / "ledger.db", isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        assert run(["status"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is locked: another program has been writing for too long" in line

@@ -1,0 +1,248 @@
+"""What people do to mails: in which states it is refused, and that no reply becomes possible twice by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ledgers import LEASE_S, LOCATION, MAIL, REPLY, RETRY_S, WRITES, claimed
+
+from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
+from guarantee_email_agent.ledger.ledger import Busy, Claim, Done, Free, LeaseLostError, Ledger, Waiting
+
+CLI = "cli:9"
+HOUR = 3600.0
+
+
+def runs(_owner: str) -> bool:
+    return False
+
+
+def has_ended(_owner: str) -> bool:
+    return True
+
+
+def finished(ledger: Ledger, outcome: str, *before: str) -> None:
+    claim = claimed(ledger)
+    for write in (*before, outcome):
+        WRITES[write](ledger, claim)
+    ledger.marked(LOCATION)
+
+
+def waiting(ledger: Ledger, *before: str) -> None:
+    claim = claimed(ledger)
+    for write in before:
+        WRITES[write](ledger, claim)
+    ledger.release(claim, count_attempt=True, retry_after_s=HOUR, reason="timeout")
+
+
+def release(ledger: Ledger, ended: Any = runs) -> HeldMail | None:
+    return ledger.interventions.release(MAIL, CLI, LEASE_S, ended)
+
+
+def retry(ledger: Ledger, ended: Any = runs) -> HeldMail | None:
+    return ledger.interventions.retry(MAIL, CLI, LEASE_S, ended)
+
+
+def refusal(code: str, action: Any, *arguments: Any) -> str:
+    with pytest.raises(RefusedError) as raised:
+        action(*arguments)
+    assert raised.value.code == code
+    return raised.value.message
+
+
+def stage(ledger_sql: Any) -> str:
+    ((found,),) = ledger_sql.rows("SELECT stage FROM ledger_mails")
+    return str(found)
+
+
+class TestWaitsAndClaims:
+    def test_a_wait_ends_and_the_tries_stay_counted(self, ledger: Ledger) -> None:
+        waiting(ledger)
+        assert isinstance(ledger.state(LOCATION), Waiting)
+        assert release(ledger) is None
+        assert ledger.state(LOCATION) == Free(MAIL, 1)
+        assert ledger.released() == {LOCATION}
+        assert claimed(ledger).attempts == 2
+        assert ledger.released() == set()
+
+    def test_a_retry_begins_to_count_anew(self, ledger: Ledger) -> None:
+        waiting(ledger)
+        assert retry(ledger) is None
+        assert claimed(ledger).attempts == 1
+
+    def test_a_mail_in_work_is_left_to_who_works_on_it(self, ledger: Ledger) -> None:
+        claim = claimed(ledger, owner="mailhost:4711:abcd:1:2")
+        message = refusal("ledger_mail_busy", release, ledger)
+        assert "being worked on by mailhost:4711. " in message
+        assert isinstance(ledger.state(LOCATION), Busy)
+        ledger.intend_ticket(claim, "mail-1")
+
+    def test_the_claim_of_a_killed_agent_ends_and_what_it_did_stays_known(self, ledger: Ledger) -> None:
+        claim = claimed(ledger)
+        WRITES["intend_ticket"](ledger, claim)
+        assert release(ledger, has_ended) is None
+        assert claimed(ledger, owner="two:2").previous == "ticketing"
+        with pytest.raises(LeaseLostError):
+            ledger.ticket_created(claim, "TICKET-1")
+
+    def test_a_reply_on_its_way_is_waited_for(self, ledger: Ledger) -> None:
+        WRITES["intend_send"](ledger, claimed(ledger))
+        for action in (release, retry):
+            refusal("ledger_mail_sending", action, ledger, has_ended)
+        assert isinstance(ledger.state(LOCATION), Busy)
+
+    def test_so_it_is_where_the_agent_was_stopped(self, ledger: Ledger) -> None:
+        waiting(ledger, "intend_send")
+        assert "in 3600 s at the latest" in refusal("ledger_mail_sending", release, ledger)
+
+    def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
+        WRITES["intend_send"](ledger, claimed(ledger))
+        ledger_sql.pass_time(LEASE_S + 1)
+        assert release(ledger) is None
+        assert claimed(ledger, owner="two:2").previous == "sending"
+
+    def test_a_mail_that_is_not_there(self, ledger: Ledger) -> None:
+        refusal("ledger_mail_gone", release, ledger)
+
+
+class TestParking:
+    @pytest.mark.parametrize("outcome", ["quarantined", "handed_over"])
+    def test_a_parked_mail_is_kept_from_agents_until_its_mark_is_off(self, ledger: Ledger, outcome: str) -> None:
+        finished(ledger, outcome)
+        held = release(ledger)
+        assert held is not None
+        assert (held.outcome, held.location_keys) == (outcome, {LOCATION})
+        assert isinstance(ledger.state(LOCATION), Busy)
+        assert ledger.interventions.give_back(held)
+        claim = claimed(ledger, owner="two:2")
+        assert (claim.attempts, claim.previous) == (1, "claimed")
+        ledger.finish(claim, "not_answered")
+        assert ledger.state(LOCATION) == Done(MAIL, "not_answered", "", False, None, None)
+
+    def test_a_mark_that_stays_on_leaves_the_mail_parked(self, ledger: Ledger) -> None:
+        finished(ledger, "quarantined")
+        held = release(ledger)
+        assert held is not None
+        ledger.interventions.put_back(held)
+        state = ledger.state(LOCATION)
+        assert isinstance(state, Done)
+        assert (state.outcome, state.marked) == ("quarantined", True)
+
+    def test_a_release_that_was_killed_halfway_can_be_repeated(self, ledger: Ledger, ledger_sql: Any) -> None:
+        finished(ledger, "quarantined")
+        assert release(ledger) is not None
+        refusal("ledger_mail_busy", release, ledger)
+        held = release(ledger, has_ended)
+        assert held is not None
+        assert ledger.interventions.give_back(held)
+        assert release(ledger) is None
+
+    def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
+        finished(ledger, "quarantined")
+        held = release(ledger)
+        assert held is not None
+        ledger_sql.pass_time(LEASE_S + 1)
+        claim = claimed(ledger, owner="two:2")
+        assert not ledger.interventions.give_back(held)
+        ledger.interventions.put_back(held)
+        ledger.finish(claim, "not_answered")
+
+    def test_a_mail_that_may_have_been_answered_is_not_answered_before_its_proof_is_looked_for(
+        self, ledger: Ledger
+    ) -> None:
+        finished(ledger, "unknown", "intend_send")
+        held = release(ledger)
+        assert held is not None
+        ledger.interventions.give_back(held)
+        claim = claimed(ledger, owner="two:2")
+        assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
+
+    @pytest.mark.parametrize(("outcome", "before"), [("handed_over", ()), ("unknown", ("intend_send",))])
+    def test_only_a_mail_that_failed_is_retried(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
+        finished(ledger, outcome, *before)
+        assert "'release'" in refusal("ledger_mail_not_failed", retry, ledger)
+
+    def test_a_quarantined_mail_is_retried(self, ledger: Ledger) -> None:
+        finished(ledger, "quarantined")
+        assert retry(ledger) is not None
+
+    @pytest.mark.parametrize(
+        ("outcome", "before"),
+        [("answered", ("intend_send", "sent")), ("drafted", ("intend_draft", "sent")), ("not_answered", ()),
+         ("observed", ())],
+    )  # fmt: skip
+    def test_what_has_ended_stays_so(self, ledger: Ledger, outcome: str, before: tuple[str, ...]) -> None:
+        finished(ledger, outcome, *before)
+        state = ledger.state(LOCATION)
+        for action in (release, retry):
+            refusal("ledger_mail_ended", action, ledger)
+        refusal("ledger_mail_ended", ledger.interventions.hand_over, MAIL)
+        assert ledger.state(LOCATION) == state
+
+
+class TestHandOver:
+    def test_an_agent_that_works_on_it_can_do_nothing_more(self, ledger: Ledger) -> None:
+        claim = claimed(ledger)
+        assert ledger.interventions.hand_over(MAIL)
+        for write in ("intend_ticket", "intend_send", "failed", "answered", "handed_over"):
+            with pytest.raises(LeaseLostError):
+                WRITES[write](ledger, claim)
+        assert ledger.state(LOCATION) == Done(MAIL, "handed_over", "by_hand", False, None, None)
+
+    @pytest.mark.parametrize("before", [("intend_send",), ("intend_send", "sent")])
+    def test_a_reply_that_leaves_cannot_be_stopped(self, ledger: Ledger, before: tuple[str, ...]) -> None:
+        claim = claimed(ledger)
+        for write in before:
+            WRITES[write](ledger, claim)
+        code = "ledger_mail_sent" if "sent" in before else "ledger_mail_sending"
+        refusal(code, ledger.interventions.hand_over, MAIL)
+        ledger.sent(claim)
+        ledger.finish(claim, "answered")
+
+    def test_a_mail_that_waits_is_never_tried_again(self, ledger: Ledger, ledger_sql: Any) -> None:
+        waiting(ledger)
+        assert ledger.interventions.hand_over(MAIL)
+        ledger_sql.pass_time(2 * HOUR)
+        assert isinstance(ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=1), Done)
+
+    def test_twice_is_once(self, ledger: Ledger) -> None:
+        waiting(ledger)
+        assert [ledger.interventions.hand_over(MAIL) for _ in range(2)] == [True, False]
+
+    def test_a_mail_that_is_just_being_released_is_not_taken(self, ledger: Ledger) -> None:
+        """Its mark would come off again, and it would be answered after all."""
+        finished(ledger, "quarantined")
+        held = release(ledger)
+        assert held is not None
+        refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
+        ledger.interventions.give_back(held)
+        assert ledger.interventions.hand_over(MAIL)
+
+    def test_an_unknown_reply_is_looked_for_still_where_it_is_given_back(self, ledger: Ledger, ledger_sql: Any) -> None:
+        """By `release`, or by taking the mark off."""
+        finished(ledger, "unknown", "intend_send")
+        assert ledger.interventions.hand_over(MAIL)
+        assert stage(ledger_sql) == "sending"
+        ledger.marked(LOCATION)
+        ledger_sql.pass_time(HOUR)
+        assert ledger.reopen(LOCATION, listed_at=ledger.time())
+        assert claimed(ledger, owner="two:2").previous == "sending"
+
+    def test_it_makes_room_for_another_reply(self, ledger: Ledger, ledger_sql: Any) -> None:
+        claim = claimed(ledger)
+        WRITES["admit"](ledger, claim)
+        ledger.release(claim, count_attempt=True, retry_after_s=RETRY_S)
+        ledger.interventions.hand_over(MAIL)
+        assert ledger_sql.rows("SELECT admitted_at, sender_key FROM ledger_mails") == [(None, None)]
+
+
+def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) -> None:
+    claim = claimed(ledger)
+    ledger.interventions.hand_over(MAIL)
+    held = release(ledger)
+    assert held is not None
+    ledger.interventions.give_back(held)
+    again = claimed(ledger, owner="two:2")
+    assert isinstance(again, Claim)
+    assert again.fence > held.fence > claim.fence

@@ -1,0 +1,105 @@
+"""What people do at the command line in a history: `release`, `retry` and `hand-over`, now and then cut short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guarantee_email_agent.email.identity import reply_message_id
+from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
+from simulation.agent import location_of
+from simulation.letters import Letter
+
+if TYPE_CHECKING:
+    from simulation.history import History
+
+_OWNER = "host:person"
+_HOLD_S = 120.0
+_LONGEST_CALL_S = 20.0
+_READING_S = 60.0
+
+
+class People:
+    """The real ledger's interventions, with the calls to the mailbox that follow each, later and one by one.
+
+    `handed_over` has, by the Message-ID that its reply would have, when a person took a mail.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._steps = history.ledger.ledger.interventions
+        self.handed_over: dict[str, float] = {}
+
+    def steer(self, letter: Letter) -> None:
+        mail_key = self._history.ledger.mail_keys().get(location_of(letter.id))
+        if mail_key is None:
+            return
+        action = self._history.random.choice(("release", "retry", "hand-over", "hand-over"))
+        ended_at = self._history.ledger.ended_at(mail_key)
+        if action != "hand-over" and ended_at is not None and self._history.wall_time() - ended_at < _READING_S:
+            return  # nobody has read of its end yet, and its mark may be set once more by a call that was repeated
+        self._history.note("a person:", action, letter.id)
+        try:
+            if action == "hand-over":
+                self._steps.hand_over(mail_key)
+                self.handed_over[reply_message_id(mail_key)] = self._history.loop.time()
+                self._later(self._mark, mail_key)
+            else:
+                self._free(mail_key, again=action == "retry")
+        except RefusedError as error:
+            self._history.note("refused:", error.code)
+
+    def is_by_hand(self, letter: Letter) -> bool:
+        """Whether a person did something to the mail, by its mark or at the command line."""
+        return letter.steered or letter.reopened
+
+    def _free(self, mail_key: str, *, again: bool) -> None:
+        work = self._steps.retry if again else self._steps.release
+        held = work(mail_key, _OWNER, _HOLD_S, self._has_ended)
+        self.handed_over.pop(reply_message_id(mail_key), None)
+        if held is not None:
+            self._later(self._take_mark_off, held)
+
+    def _take_mark_off(self, held: HeldMail) -> None:
+        random = self._history.random
+        if random.random() < 0.2:
+            self._later(self._repeat, held)
+            return
+        for letter in self._at(held.location_keys):
+            letter.mark, letter.reopened = None, True
+        self._history.announce()
+        if random.random() < 0.2:
+            self._later(self._repeat, held)
+        else:
+            self._later(self._give_back, held)
+
+    def _give_back(self, held: HeldMail) -> None:
+        if not self._steps.give_back(held):
+            self._history.note("the hold is over:", held.mail_key)
+
+    def _repeat(self, held: HeldMail) -> None:
+        """The command was killed, and is run once more."""
+        try:
+            self._free(held.mail_key, again=False)
+        except RefusedError as error:
+            self._history.note("refused:", error.code)
+            if error.code in ("ledger_mail_busy", "ledger_mail_sending"):  # which says when to try again
+                self._history.later(_HOLD_S / 2, self._repeat, held)
+
+    def _mark(self, mail_key: str) -> None:
+        places = self._history.ledger.mail_keys()
+        for letter in self._at([place for place, key in places.items() if key == mail_key]):
+            letter.steered = True
+            if self._history.ledger.outcome_of(mail_key) == "handed_over":
+                letter.mark = "handed_over"
+                self._history.ledger.ledger.marked(location_of(letter.id))
+
+    def _at(self, location_keys: object) -> list[Letter]:
+        assert isinstance(location_keys, (list, frozenset))
+        return [each for each in self._history.letters.values() if location_of(each.id) in location_keys]
+
+    def _has_ended(self, owner: str) -> bool:
+        return owner == _OWNER or not self._history.is_alive(owner.removeprefix("host:"))
+
+    def _later(self, step: object, argument: object) -> None:
+        assert callable(step)
+        self._history.later(self._history.random.random() * _LONGEST_CALL_S, step, argument)
