@@ -109,7 +109,7 @@ ROWS: Final = (
     Row("hostile: headers, limit halves", headers="yes", later=0.5),
     Row("hostile: headers, limit doubles", headers="yes", later=2.0, jobs=60),
     Row("hostile: config, limit halves", configured=True, later=0.5),
-    Row("hostile: headers, 2 % overloaded (529)", headers="yes", overloaded=0.02, jobs=60),
+    Row("hostile: headers, 5 % overloaded (529)", headers="yes", overloaded=0.05),
     Row("hostile: headers, others take 30 %", headers="yes", others=0.3),
     Row("hostile: headers, a bucket of 3 s", headers="yes", bucket_s=3),
 )

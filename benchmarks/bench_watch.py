@@ -125,7 +125,7 @@ def main_instruction(project: Path, number: int) -> None:
 
 
 def lexicon(project: Path, number: int) -> None:
-    swap(project / "instructions/lexicon/en.md", number, "serial num, serial number*", "serial num")
+    swap(project / "instructions/lexicon/en.md", number, "serial num, serial number*, ", "serial num, ")
 
 
 SAVES_BY_KIND = (

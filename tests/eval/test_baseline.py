@@ -118,4 +118,20 @@ def test_what_last_failed_or_fail_fast_left_out_is_not_gone(suite: KeptSuite) ->
     assert suite.run(last_failed=True, baseline="last", no_regressions=True) == 0
     suite.write(1, failing)
     printed = suite.run_and_print(fail_fast=True, baseline="run-1")[1]
-    assert printed.endswith("Not compared with the baseline: 1 of 2 scenarios ran")
+    assert "Newly failing: 1\n    valid_warranty_001" in printed
+    assert "Not reached by the run (failed): 1" in printed
+
+
+def test_an_interrupted_run_is_compared_as_far_as_it_came(suite: KeptSuite, tmp_path: Path) -> None:
+    suite.run()
+    code, printed = suite.interrupt_and_print(1, baseline="run-1", json_file=tmp_path / "report.json")
+    assert code == 130
+    assert "Not reached by the run (interrupted): 1" in printed
+    assert printed.endswith("✗ Not decided: no regression in what ran, but 1 of 2 were not reached")
+    assert json.loads((tmp_path / "report.json").read_bytes())["comparison"]["missing"] == 1
+
+
+def test_where_nothing_ran_nothing_is_compared(suite: KeptSuite) -> None:
+    suite.run()
+    printed = suite.interrupt_and_print(0, baseline="run-1")[1]
+    assert printed.endswith("Not compared with the baseline: no scenario ran")

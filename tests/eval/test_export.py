@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.eval.export import json_report, json_rows
+from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.models import EvalResult
 
 MISS = "response_body_contains: missing phrase 'a'\n  expected: 'a'\n  actual:   'b'"
@@ -13,7 +13,7 @@ Outcome = Callable[..., EvalResult]
 
 
 def exported(results: list[EvalResult]) -> dict[str, Any]:
-    return json_report(
+    summary = json_summary(
         results,
         run_id="r1",
         started="2026-01-18T10:00:00Z",
@@ -22,6 +22,7 @@ def exported(results: list[EvalResult]) -> dict[str, Any]:
         model="interpreter",
         threshold=99.0,
     )
+    return {**summary, "results": list(json_results(results))}
 
 
 class TestJson:

@@ -65,6 +65,16 @@ def test_a_changed_scenario_runs_again(
     assert [each.verdict for each in suite.results()] == ["passed", "passed", "passed"]
 
 
+def test_a_scenario_whose_mail_is_another_one_runs_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
+    suite.take("missing_info_1031")
+    suite.run_until(2)
+    mail = suite.folder / "missing_info_1031.eml"
+    mail.write_bytes(mail.read_bytes().replace(b"Subject: ", b"X-Mailer: none\nSubject: ", 1))
+    caplog.set_level("INFO")
+    suite.run(resume="")
+    assert executed(caplog) == ["missing_info_1031", "valid_warranty_002", "valid_warranty_003"]
+
+
 def test_a_changed_judge_or_instruction_runs_all_again(suite: KeptSuite, caplog: pytest.LogCaptureFixture) -> None:
     suite.run_until(2)
     (suite.folder / "judge.py").write_text("")

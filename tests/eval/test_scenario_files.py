@@ -55,3 +55,14 @@ def test_no_files() -> None:
     assert not files
     assert list(files) == []
     assert files.position("suite/a.yaml") == 0
+
+
+def test_a_file_is_found_by_its_name_whatever_its_ending() -> None:
+    files = ScenarioFiles("s", ["a.yaml", "a.b.yml", "a_1.YAML", "b.yml"])
+    assert [files[files.position_of_name(name) - 1] for name in ("a", "a.b", "a_1", "b")] == [
+        "s/a.yaml",
+        "s/a.b.yml",
+        "s/a_1.YAML",
+        "s/b.yml",
+    ]
+    assert [files.position_of_name(name) for name in ("a_", "", "c", "a.yaml")] == [0, 0, 0, 0]

@@ -149,3 +149,15 @@ def test_no_secret_and_no_environment_is_kept(suite: KeptSuite, monkeypatch: pyt
     everything = b"\n".join([*contents, repr(run).encode(), suite.file.read_bytes()])
     for secret in (b"sk-very-secret", b"of-the-environment", b"pass-word"):
         assert secret not in everything
+
+
+def test_copies_count_once_and_every_step_has_its_time(suite: KeptSuite) -> None:
+    suite.write(1)
+    suite.write(2)
+    suite.run()
+    with RunStore(suite.file) as store:
+        run = store.find_run("last")
+        for kept in store.results(run):
+            assert kept.step_ms is not None
+            assert len(kept.step_ms) == len(store.transcript(kept).trace["execution_trace"]) == 3
+    assert (run.total, run.proof_counts) == (2, (1, 1))

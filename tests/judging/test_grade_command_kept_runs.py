@@ -109,11 +109,11 @@ def test_a_comparison_names_the_task_of_a_changed_file_and_what_the_judge_says_n
     with RunStore(grading.file) as store:
         after, before = store.runs()
         found = compare_runs(store, before, after)
-    assert {(each.kind, each.name) for each in found.contents} == {
+    assert {(each.kind, each.name) for each in found.contents.shown} == {
         ("judge", "six/test.py"),
         ("task", "seven/task.yaml"),
     }
-    assert [tuple(each) for each in found.feedback] == [("six", "said 42", "answered 42")]
+    assert [tuple(each) for each in found.feedback.shown] == [("six", "said 42", "answered 42")]
     stream = io.StringIO()
     print_comparison(found, Terminal(stream, color=False, ascii_only=False))
     assert "Changed feedback: 1\n    six:\n      [-said-] {+answered+} 42\n" in stream.getvalue()

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import io
 
-from guarantee_email_agent.judging.grade_report import GradeReporter, format_graded, json_report, json_rows
+from guarantee_email_agent.judging.grade_report import (
+    GradeReporter,
+    format_graded,
+    json_results,
+    json_rows,
+    json_summary,
+)
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 
 PASSED = Graded("six", Verdict("passed", "That is 42.", {"said": 42}, output="hello", duration_ms=5))
@@ -90,7 +96,7 @@ class TestLines:
 
 class TestJson:
     def test_the_whole_report(self) -> None:
-        assert json_report(RESULTS) == {
+        assert {**json_summary(RESULTS), "results": list(json_results(RESULTS))} == {
             "schema_version": 1,
             "planned": 3,
             "totals": {"total": 3, "passed": 1, "failed": 1, "error": 1},

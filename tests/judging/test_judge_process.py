@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guarantee_email_agent.judging.grade_report import json_report
+from guarantee_email_agent.judging.grade_report import json_results
 from guarantee_email_agent.judging.verdict import Graded, Verdict
 from guarantee_email_agent.reporting.report_files import as_json
 
@@ -241,8 +241,8 @@ class TestForgery:
 
     def test_the_report_can_still_be_written(self, ask: Ask) -> None:
         verdict = ask(CHANNEL, """say(b'{"error": "\\\\ud800"}')""", "os._exit(0)")
-        report = as_json(json_report([Graded("forged", verdict)]))
-        assert json.loads(report)["totals"]["error"] == 1
+        report = as_json(list(json_results([Graded("forged", verdict)])))
+        assert json.loads(report)[0]["error"] == "\ud800"
 
 
 class TestWhatAJudgeLeavesBehindInItsOwnProcess:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from random import Random
 from typing import Any
 
 import pytest
@@ -186,6 +187,43 @@ def test_only_the_bucket_that_refused_was_empty() -> None:
     assert times_of(scene) == [1.0]
 
 
+def test_who_finds_the_api_overloaded_waits_alone_while_others_are_answered() -> None:
+    async def scene() -> list[Permit]:
+        limiter = limiter_with()
+        for _ in range(20):
+            limiter.answered(await send(limiter), {}, NO_TOKENS)
+        refused = await send(limiter)
+        assert limiter.refused(refused, {}, 12.0, over_limit=False) == 12.0
+        again = limiter.acquire(100, 1024, refused.number, not_before=CLOCK.monotonic() + 12.0)
+        return await asyncio.gather(send(limiter), again)
+
+    assert times_of(scene) == [0.0, 12.0]
+
+
+def test_once_more_than_a_few_find_the_api_overloaded_nobody_asks() -> None:
+    async def scene() -> list[Permit]:
+        limiter = limiter_with()
+        for _ in range(20):
+            limiter.answered(await send(limiter), {}, NO_TOKENS)
+        for _ in range(6):
+            limiter.refused(await send(limiter), {}, 12.0, over_limit=False)
+        return [await send(limiter)]
+
+    assert times_of(scene) == [12.0]
+
+
+def test_answers_of_a_minute_ago_say_nothing_of_an_api_that_is_overloaded_now() -> None:
+    async def scene() -> list[Permit]:
+        limiter = limiter_with()
+        for _ in range(20):
+            limiter.answered(await send(limiter), {}, NO_TOKENS)
+        await CLOCK.sleep(60)
+        limiter.refused(await send(limiter), {}, 12.0, over_limit=False)
+        return [await send(limiter)]
+
+    assert times_of(scene) == [72.0]
+
+
 def test_an_overloaded_api_says_nothing_of_limits() -> None:
     async def scene() -> list[Permit]:
         limiter = limiter_with(requests_per_minute=60)
@@ -357,6 +395,9 @@ class SimulatedApi:
     burst_s: float = 10.0
     tells_limit: bool = False
     tells_wait: bool = True
+    overloaded: float = 0.0
+    random: Random = field(default_factory=lambda: Random(7))
+    overloads: int = 0
     level: float = field(init=False)
     at: float = 1000.0
     granted: float = field(init=False)
@@ -379,6 +420,12 @@ class SimulatedApi:
         permit = await send(limiter)
         while True:
             self.refill()
+            if self.random.random() < self.overloaded:
+                self.overloads += 1
+                pause_s = limiter.refused(permit, {}, 1.0, over_limit=False)
+                again_at = CLOCK.monotonic() + pause_s
+                permit = await limiter.acquire(100, 1024, permit.number, not_before=again_at)
+                continue
             if self.level >= 1:
                 break
             self.refused += 1
@@ -416,6 +463,18 @@ def test_at_least_95_percent_of_what_the_limits_allow_is_used(source: str, burst
     assert utilisation(api, limiter) >= 0.95
     if source != "retry-after":
         assert api.refused < 0.03 * api.taken
+
+
+def test_also_where_one_call_in_twenty_finds_the_api_overloaded() -> None:
+    api = SimulatedApi(600, tells_limit=True, overloaded=0.05)
+    assert utilisation(api, limiter_with()) >= 0.95
+    assert api.overloads > 50
+
+
+def test_an_api_that_answers_nobody_is_asked_by_no_more_than_the_callers_there_are_each_second() -> None:
+    api = SimulatedApi(600, tells_limit=True, overloaded=1.0)
+    utilisation(api, limiter_with(), jobs=5, seconds=30)
+    assert api.overloads <= 5 * 31
 
 
 def test_also_where_the_configured_limit_is_twice_the_real_one() -> None:

@@ -17,7 +17,7 @@ JENKINS = etree.RelaxNG(etree.parse(Path(__file__).with_name("jenkins_junit.rng"
 
 
 def suite(report: Any = None, **environ: str) -> ET.Element:
-    document = ET.fromstring(as_junit(report or sample_reports.report(), environ))
+    document = ET.fromstring(b"".join(as_junit(report or sample_reports.report(), environ)))
     (found,) = document
     return found
 
@@ -32,11 +32,11 @@ def suite(report: Any = None, **environ: str) -> ET.Element:
     ids=["each kind", "hostile", "interrupted"],
 )
 def test_jenkins_takes_it(report: Any) -> None:
-    JENKINS.assertValid(etree.fromstring(as_junit(report, {})))
+    JENKINS.assertValid(etree.fromstring(b"".join(as_junit(report, {}))))
 
 
 def test_the_schema_refuses_what_jenkins_refuses() -> None:
-    document = etree.fromstring(as_junit(sample_reports.report(), {"GITLAB_CI": "true"}))
+    document = etree.fromstring(b"".join(as_junit(sample_reports.report(), {"GITLAB_CI": "true"})))
     assert not JENKINS.validate(document)
 
 

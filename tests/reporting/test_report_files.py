@@ -4,14 +4,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guarantee_email_agent.reporting.report_files import as_json, check_report_paths, write_report, write_reports
+from guarantee_email_agent.reporting.report_files import (
+    as_json,
+    as_json_with_rows,
+    check_report_paths,
+    write_report,
+    write_reports,
+)
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 CODE = "task_report_unwritable"
@@ -25,6 +31,21 @@ class TestOneFile:
     def test_any_text_survives_in_json(self) -> None:
         odd = "日本 \x1b \u2028 \udcff ü 🎉"
         assert json.loads(as_json({"text": odd})) == {"text": odd}
+
+    @pytest.mark.parametrize("rows", [[], [{"a": [1, {"b": "line\nbreak"}], "c": {}}], [1, "\udcff", []]])
+    def test_row_by_row_it_is_the_same_json(self, rows: list[Any]) -> None:
+        head = {"schema_version": 1, "totals": {"total": 3}}
+        assert b"".join(as_json_with_rows(head, "results", rows)) == as_json({**head, "results": rows})
+
+    def test_what_fails_half_way_leaves_the_former_report(self, tmp_path: Path) -> None:
+        def pieces() -> Iterator[bytes]:
+            yield b"half"
+            raise OSError(28, os.strerror(28))
+
+        (tmp_path / "report.json").write_text("whole")
+        with pytest.raises(ConfigurationError, match="Make room"):
+            write_report(tmp_path / "report.json", pieces(), CODE)
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.json", "whole")]
 
     def test_a_former_report_is_replaced_and_nothing_else_is_left(self, tmp_path: Path) -> None:
         (tmp_path / "report.json").write_text("x" * 100_000)

@@ -9,10 +9,11 @@ import sample_reports
 
 from guarantee_email_agent.reporting.report import Run
 from guarantee_email_agent.reporting.row_files import COLUMNS, as_csv, as_json_lines
+from guarantee_email_agent.reporting.totals import Totals
 
 
 def rows(*cases: sample_reports.Case) -> list[dict[str, str]]:
-    content = as_csv(sample_reports.report(*cases)).decode()
+    content = b"".join(as_csv(sample_reports.report(*cases))).decode()
     return list(csv.DictReader(io.StringIO(content, newline=""), strict=True))
 
 
@@ -46,12 +47,12 @@ class TestCsv:
         }
 
     def test_a_run_that_was_stopped_says_so_in_each_row(self) -> None:
-        content = as_csv(sample_reports.report(sample_reports.case(), gate="undecided", planned=9)).decode()
+        content = b"".join(as_csv(sample_reports.report(sample_reports.case(), gate="undecided", planned=9))).decode()
         (row,) = csv.DictReader(io.StringIO(content, newline=""), strict=True)
         assert (row["planned"], row["interrupted"]) == ("9", "true")
 
     def test_lines_end_and_quotes_double_as_rfc_4180_says(self) -> None:
-        content = as_csv(sample_reports.report(sample_reports.case(description='say "hi", twice')))
+        content = b"".join(as_csv(sample_reports.report(sample_reports.case(description='say "hi", twice'))))
         assert content.startswith(",".join(COLUMNS).encode() + b"\r\n")
         assert b'"say ""hi"", twice"' in content
 
@@ -75,12 +76,21 @@ class TestCsv:
 
 def test_json_lines_hold_any_text_one_object_a_line() -> None:
     odd = {"text": "日本 \x1b \u2028 \ud800 \n"}
-    content = as_json_lines(sample_reports.report(sample_reports.case()), [odd, {"b": 1}])
+    content = b"".join(as_json_lines(sample_reports.report(sample_reports.case()), [odd, {"b": 1}]))
     run = {"run_id": "20260118T100000-5f3a9c1e", "planned": 1, "interrupted": False}
     assert [json.loads(line) for line in content.split(b"\n")[:-1]] == [{**run, **odd}, {**run, "b": 1}]
 
 
 def test_json_lines_of_a_run_that_was_stopped_say_so() -> None:
     report = sample_reports.report(sample_reports.case(), gate="undecided", planned=9)
-    row = json.loads(as_json_lines(report, [{}]))
+    row = json.loads(b"".join(as_json_lines(report, [{}])))
     assert (row["planned"], row["interrupted"]) == (9, True)
+
+
+def test_a_run_without_a_result_says_that_it_was_interrupted() -> None:
+    report = sample_reports.report(gate="undecided", planned=9, cases=(), totals=Totals())
+    header, row = csv.reader(b"".join(as_csv(report)).decode().splitlines())
+    known = {name: value for name, value in zip(header, row, strict=True) if value}
+    assert known == {"run_id": report.run_id, "planned": "9", "interrupted": "true"}
+    line = json.loads(b"".join(as_json_lines(report, [])))
+    assert line == {"run_id": report.run_id, "planned": 9, "interrupted": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sqlite3
 from pathlib import Path
 
@@ -98,6 +99,6 @@ def test_the_list_has_a_line_a_run_with_its_count_and_rate(runs: StoredRuns) -> 
 def test_json_has_every_case(runs: StoredRuns) -> None:
     runs.write(1, [result(1), result(1, "failed", repetition=2)], "failed", 4)
     with RunStore(runs.file) as store:
-        report = json_run_report(store, store.find_run("last"))
+        report = json.loads(b"".join(json_run_report(store, store.find_run("last"))))
     assert report["results"] == [{"name": "valid_warranty_001", "verdict": "failed", "passed": 1, "runs": 2}]
     assert report["gate"] == "failed"

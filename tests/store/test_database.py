@@ -42,7 +42,11 @@ def write_link_in_a_loop(file: Path) -> None:
 
 
 BAD_FILES: list[tuple[Callable[[Path], object], str, str]] = [
-    (write_newer, "store_newer_schema", "a newer version wrote it (schema 3; this one knows 2). Update this program"),
+    (
+        write_newer,
+        "store_newer_schema",
+        f"a newer version wrote it (schema {SCHEMA_VERSION + 1}; this one knows {SCHEMA_VERSION}). Update this program",
+    ),
     (write_foreign, "store_not_ours", "it is another program's database. Name another file in store.file"),
     (write_damaged, "store_corrupt", "it is damaged. Restore it from a backup, or move it away"),
     (lambda file: file.write_text("no database " * 100), "store_corrupt", "it is no database, or damaged"),

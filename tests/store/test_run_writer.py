@@ -157,7 +157,7 @@ def test_an_interrupted_run_goes_on_in_one_process_alone(runs: StoredRuns) -> No
     runs.write(1, [result(1)], "interrupted", 130, planned=2)
 
     def resume() -> RunWriter:
-        return RunWriter(runs.file, new_run(1), runs.warnings.append, resume=(1, {1: 1}))
+        return RunWriter(runs.file, new_run(1), runs.warnings.append, resume=(1, [(1, 1)]))
 
     first = resume()
     with pytest.raises(StoreError, match="another process has resumed or deleted the run just now") as caught:

@@ -107,6 +107,16 @@ def test_a_run_of_the_earlier_version_goes_on_meanwhile(tmp_path: Path, monkeypa
         assert [(run.outcome, run.passed, run.total) for run in store.runs()] == [("passed", 1, 1), ("failed", 1, 2)]
 
 
+def test_the_times_of_steps_go_with_their_results(file: Path) -> None:
+    runs = StoredRuns(file)
+    runs.write(9, [result(1, step_ms=(1.5, 2.25)), result(2)])
+    with sqlite3.connect(file) as connection:
+        assert connection.execute("SELECT milliseconds FROM step_times").fetchall() == [("[1.5,2.25]",)]
+        connection.execute("DELETE FROM results")
+        assert connection.execute("SELECT * FROM step_times").fetchall() == []
+    connection.close()
+
+
 def test_one_that_was_killed_in_the_midst_of_it_is_as_it_was(file: Path) -> None:
     program = f"""
 import os, signal
@@ -155,7 +165,9 @@ def test_an_earlier_version_refuses_it_in_one_line(file: Path, monkeypatch: pyte
     before = file.read_bytes()
     monkeypatch.setattr(database, "SCHEMA_VERSION", 1)
     for create in (True, False):
-        with pytest.raises(StoreError, match=r"a newer version wrote it \(schema 2; this one knows 1\)") as caught:
+        with pytest.raises(
+            StoreError, match=rf"a newer version wrote it \(schema {SCHEMA_VERSION}; this one knows 1\)"
+        ) as caught:
             Database(file, create=create)
         assert (caught.value.code, caught.value.exit_code) == ("store_newer_schema", 2)
     assert file.read_bytes() == before

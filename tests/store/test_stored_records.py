@@ -29,6 +29,6 @@ def test_the_repetitions_of_a_case_are_one_outcome_as_bad_as_the_worst(tmp_path:
     ]
     runs.write(1, [*repeated, *worst], "failed", 4)
     with RunStore(runs.file) as store:
-        first, second = store.case_outcomes(store.find_run("last")).values()
+        first, second = store.case_outcomes(store.find_run("last"))
     assert (first.verdict, first.passed, first.runs, first.duration_ms, first.cost_usd) == ("passed", 2, 2, 4.0, 0.75)
     assert (second.verdict, second.passed, second.runs, second.cost_usd) == ("error", 1, 3, None)

@@ -41,6 +41,10 @@ class KeptSuite(ScenarioFolder):
 
     def run_until(self, count: int, **options: Any) -> int:
         """A run that Ctrl-C stops after so many scenarios."""
+        return self.interrupt_and_print(count, **options)[0]
+
+    def interrupt_and_print(self, count: int, **options: Any) -> tuple[int, str]:
+        """The same, with what it printed."""
         whole = OfflineRun.one_by_one
 
         def stopped(run: OfflineRun, files: Sequence[str]) -> Iterator[EvalResult]:
@@ -49,4 +53,4 @@ class KeptSuite(ScenarioFolder):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(OfflineRun, "one_by_one", stopped)
-            return self.run(**options)
+            return self.run_and_print(**options)

@@ -26,6 +26,10 @@ class Past(NamedTuple):
     started: str = "2026-01-18T10:00:00Z"
     outcome: str = "passed"
 
+    @property
+    def proof_counts(self) -> tuple[int, int]:
+        return self.passed, self.total
+
 
 def case(number: int = 1, *, passed: bool = True, **changes: Any) -> Case:
     """A scenario as it mostly is."""

@@ -77,3 +77,12 @@ def test_runs_too_large_for_a_page_are_compared_in_the_terminal(runs: StoredRuns
     runs.write(2, [result(1)], planned=30_000)
     named = "guarantee-email-agent compare 20260118T100001-00000001 20260118T100002-00000002"
     assert named in pages.get("/compare").text
+
+
+def test_what_a_judge_says_otherwise_is_marked_and_escaped(runs: StoredRuns, pages: ViewedRuns) -> None:
+    for number, said in ((1, "said 42"), (2, "said <b>43</b>")):
+        judged = result(1, judgement={"verdict": "passed", "feedback": said})
+        runs.write(number, [judged], command="grade", suite="tasks")
+    page = pages.get("/compare")
+    assert "Changed feedback" in page.text
+    assert "said <del>42</del> <ins>&lt;b&gt;43&lt;/b&gt;</ins>" in page.content

@@ -26,7 +26,7 @@ def test_names_of_any_kind_make_an_address_of_this_site() -> None:
 @pytest.mark.parametrize(
     ("milliseconds", "shown"),
     [
-        (0, "0.0 ms"),
+        (0, "0.00 ms"),
         (9.96, "10.0 ms"),
         (12, "12 ms"),
         (999, "999 ms"),

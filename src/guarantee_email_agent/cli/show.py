@@ -51,7 +51,7 @@ def add_show(commands: arguments.Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.judging.kept_record import with_record
     from guarantee_email_agent.reporting.comparison_report import json_run
-    from guarantee_email_agent.reporting.report_files import write_json_report
+    from guarantee_email_agent.reporting.report_files import Content, as_json, write_reports
     from guarantee_email_agent.reporting.result_view import json_result, print_result
     from guarantee_email_agent.reporting.run_view import json_run_report, print_run, print_runs
     from guarantee_email_agent.reporting.terminal import Terminal
@@ -61,20 +61,25 @@ def _run(options: argparse.Namespace) -> int:
         what = "--list takes no run" if options.list else "write at most a run and one scenario or task"
         raise ConfigurationError(f"show: {what}. See 'show --help'", "cli_bad_usage")
     terminal = Terminal(arguments.results_stream(options))
+    code = "show_report_unwritable"
     with arguments.open_run_store(options) as store:
         if options.list:
             runs = [store.with_counts(run) for run in store.runs(limit=_LISTED)]
             print_runs(runs, terminal)
-            report: object = [json_run(run) for run in runs]
+            write_reports(code, (options.json_file, lambda: as_json([json_run(run) for run in runs])))
         else:
             run, results = _find(store, options.names)
             if results:
                 print_result(store, run, results, terminal, with_record)
-                report = [json_result(store, result, with_record) for result in results] if options.json_file else []
             else:
                 print_run(store, run, terminal)
-                report = json_run_report(store, run) if options.json_file else []
-    write_json_report(options.json_file, lambda: report, "show_report_unwritable")
+
+            def as_report() -> Content:
+                if results:
+                    return as_json([json_result(store, each, with_record) for each in results])
+                return json_run_report(store, run)
+
+            write_reports(code, (options.json_file, as_report))
     return EXIT_SUCCESS
 
 

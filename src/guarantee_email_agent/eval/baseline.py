@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.eval.models import EvalResult
-from guarantee_email_agent.reporting.comparison_report import json_comparison, print_comparison
-from guarantee_email_agent.reporting.terminal import Terminal, TextStream, pluralize
+from guarantee_email_agent.reporting.comparison_report import MAX_REPLIES, json_comparison, print_comparison
+from guarantee_email_agent.reporting.terminal import Terminal, TextStream
 from guarantee_email_agent.store.comparison import Comparison, compare_runs
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.run_reader import GREEN, LAST, RunStore
-from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun, SuiteKey
+from guarantee_email_agent.store.stored_records import StoredRun, SuiteKey
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,63 +26,62 @@ _MAX_RUNS: Final = 200
 class Baseline:
     """A whole run of the suite. Results are held against it as they come, so that the gate needs no finished run."""
 
-    def __init__(
-        self, file: Path, run: StoredRun, outcomes: Mapping[str, CaseOutcome], names: AbstractSet[str] | None
-    ) -> None:
-        """names: of the scenarios that the suite has; None where only a part of what the baseline ran is wanted."""
+    def __init__(self, file: Path, run: StoredRun, passed: Mapping[str, bool], names: AbstractSet[str] | None) -> None:
+        """passed: whether each scenario did, by name. names: of the scenarios that the suite has; None where only a
+        part of what the baseline ran is wanted.
+        """
         self.run = run
-        self._file, self._outcomes, self._names = file, outcomes, names
-        self._passed: dict[str, bool] = {}
+        self._file, self._passed = file, passed
+        self._gone = frozenset() if names is None else frozenset(name for name in passed if name not in names)
+        self._newly_failing: set[str] = set()
         self._ran = 0
         self._comparison: Comparison | None = None
 
     def add(self, result: EvalResult) -> None:
         """Note one result."""
-        self._passed[result.name] = result.passed
         self._ran += 1
+        if not result.passed and self._passed.get(result.name):
+            self._newly_failing.add(result.name)
 
     def regressions(self) -> list[str]:
         """What passed in the baseline and does not pass, and what is gone, unless only a part was asked for.
 
         What has not run, since the run ends before, is not gone.
         """
-        return [
-            name
-            for name, outcome in self._outcomes.items()
-            if (outcome.verdict == "passed" and self._passed.get(name) is False)
-            or (self._names is not None and name not in self._names)
-        ]
+        worse = self._gone | self._newly_failing
+        return [name for name in self._passed if name in worse] if worse else []
 
-    def print_comparison(self, run_id: str, planned: int, stream: TextStream) -> None:
-        """With the run of that id, which is over; planned: its scenarios. Raises StoreError and ConfigurationError."""
+    def print_comparison(self, run_id: str, stream: TextStream) -> None:
+        """With the run of that id, which is over, as far as it came. Raises StoreError and ConfigurationError."""
         terminal = Terminal(stream)
-        if self._ran < planned:
-            terminal.line(f"Not compared with the baseline: {self._ran} of {pluralize(planned, 'scenario')} ran")
+        if not self._ran:
+            terminal.line("Not compared with the baseline: no scenario ran")
             terminal.flush()
         else:
-            print_comparison(self._compare(run_id), terminal)
+            print_comparison(self._comparison or self._compare(run_id, max_details=MAX_REPLIES), terminal)
 
-    def json_comparison(self, run_id: str, planned: int) -> dict[str, Any] | None:
-        """None where it cannot be made: a report is whole without it, and `print_comparison` says why."""
-        if self._ran < planned:
+    def json_comparison(self, run_id: str) -> dict[str, Any] | None:
+        """As far as the run came. None where it cannot be made: a report is whole without it, and `print_comparison`
+        says why.
+        """
+        if not self._ran:
             return None
         try:
-            return json_comparison(self._compare(run_id))
+            self._comparison = self._compare(run_id)
         except AgentError:
             return None
+        return json_comparison(self._comparison)
 
-    def _compare(self, run_id: str) -> Comparison:
-        if self._comparison is None:
-            with RunStore(self._file) as store:
-                run = store.find_run(run_id)
-                if run.total < len(self._passed):
-                    raise ConfigurationError(
-                        f"The run {run_id} is not in the run store as a whole, so that it cannot be compared. "
-                        "Its summary and reports are complete; run it again once the store can be written",
-                        "eval_run_not_kept",
-                    )
-                self._comparison = compare_runs(store, self.run, run)
-        return self._comparison
+    def _compare(self, run_id: str, max_details: int | None = None) -> Comparison:
+        with RunStore(self._file) as store:
+            run = store.find_run(run_id)
+            if run.total < self._ran:
+                raise ConfigurationError(
+                    f"The run {run_id} is not in the run store as a whole, so that it cannot be compared. "
+                    "Its summary and reports are complete; run it again once the store can be written",
+                    "eval_run_not_kept",
+                )
+            return compare_runs(store, self.run, run, max_details=max_details)
 
 
 def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str]) -> Baseline:
@@ -109,7 +108,7 @@ def find_baseline(file: Path, name: str, key: SuiteKey, names: AbstractSet[str])
         if problem is not None:
             raise ConfigurationError(f"The run {run.id} {problem}", "eval_bad_baseline")
         is_part = bool(key.selection) and key.selection != run.selection
-        return Baseline(file, run, store.case_outcomes(run), None if is_part else names)
+        return Baseline(file, run, store.passed_by_name(run), None if is_part else names)
 
 
 def baseline_of(options: EvalOptions, key: SuiteKey, files: Sequence[str]) -> Baseline | None:
@@ -165,8 +164,8 @@ def find_last_failed(file: Path, key: SuiteKey) -> set[str]:
         for run in store.runs(command=key.command, limit=_MAX_RUNS):
             if run.key._replace(selection=()) != key._replace(selection=()):
                 continue
-            for name, outcome in store.case_outcomes(run).items():
-                latest.setdefault(name, outcome.verdict == "passed")
+            for name, passed in store.passed_by_name(run).items():
+                latest.setdefault(name, passed)
             if not run.selection and run.total >= run.planned:
                 break
     return {name for name, passed in latest.items() if not passed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from guarantee_email_agent import __version__
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.mocks import build_raw_email
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.scenario_files import ScenarioFiles
@@ -41,8 +43,12 @@ class EvalRecorder:
         *,
         at_once: bool,
         earlier: EarlierResults | None = None,
+        mails: MailCounter | None = None,
     ) -> None:
-        """files: of the scenarios, in the order of the run. earlier: of the run that goes on. Raises StoreError."""
+        """files: of the scenarios, in the order of the run. earlier: of the run that goes on. mails: those of the run,
+        which somebody else counts. Raises StoreError.
+        """
+        self._mails = mails
         self._kept, self._inputs, self._at_once = kept, inputs, at_once
         self._files = files
         self._git: GitQuestion = git
@@ -51,10 +57,12 @@ class EvalRecorder:
             run,
             warn_on_stderr,
             at_once=at_once,
-            resume=None if earlier is None else (earlier.run.number, earlier.kept),
+            resume=None
+            if earlier is None
+            else (earlier.run.number, zip(earlier.kept_positions, earlier.kept_ids, strict=True)),
             keep_runs=kept.keep_runs,
         )
-        self._restored = frozenset() if earlier is None else frozenset(earlier.whole)
+        self._is_restored = None if earlier is None else earlier.is_whole
         self._waiting: list[tuple[int, EvalResult]] = []
         self._checked_at = time.monotonic()
         self._changed = False
@@ -64,15 +72,19 @@ class EvalRecorder:
         self._writer.add(self._stored(repetition, result, self._inputs_now()))
 
     def add(self, result: EvalResult) -> None:
-        if self._at_once or result.test_case.file in self._restored:
-            return  # it came through `on_result`, or is there from before
+        if self._at_once:
+            return  # it came through `on_result`
+        if self._is_restored is not None and self._is_restored[self._files.position(result.test_case.file or "") - 1]:
+            return  # it is there from before
         self._waiting += enumerate(result.repetitions or (result,), 1)
         if time.monotonic() - self._checked_at >= _CHECK_S:
             self._pass_on()
 
     def finish(self, outcome: RunOutcome, exit_code: int, duration_s: float) -> None:
         self._pass_on()
-        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer()))
+        mails = None if self._mails is None else self._mails.count()
+        counts = None if mails is None else (mails.total, mails.passed)
+        self._writer.finish(RunEnd(outcome, exit_code, self._kept.now(), duration_s, self._git.answer(), counts))
         if self._changed:
             warn_on_stderr("Instruction, lexicon or judge files were edited during the run: its results may differ")
 
@@ -90,7 +102,6 @@ class EvalRecorder:
     def _stored(self, repetition: int, result: EvalResult, inputs: InputSet | None) -> NewResult:
         case = result.test_case
         is_scenario = isinstance(case, EvalTestCase)
-        source = case.text if isinstance(case, EvalTestCase) else None
         judgement = dict(result.judgement or {})
         if isinstance(case, EvalTestCase):
             judgement["checks"] = list_checks(case, result)
@@ -106,13 +117,28 @@ class EvalRecorder:
             usage=_usage(result),
             inputs=inputs,
             checks=tuple(Check(*FailedCheck.parse(failure)) for failure in result.failures),
-            source=None if source is None else source.encode(errors="surrogatepass"),
+            source=kept_source(case) if isinstance(case, EvalTestCase) else None,
             request=build_raw_email(case) if isinstance(case, EvalTestCase) else None,
             # The time has its column; without it equal outputs are kept once.
             response={name: value for name, value in result.actual_output.items() if name != "processing_time_ms"},
             trace={"read": result.reading, **(result.trace or {})} if is_scenario else None,
             judgement=judgement or None,
+            step_ms=result.step_ms,
         )
+
+
+def kept_source(case: EvalTestCase) -> bytes | None:
+    """The scenario's file as the store has it: where its mail is a file beside it, with a comment that tells that one's
+    digest, so that another mail is another source. None where the scenario comes from no file.
+    """
+    if case.text is None:
+        return None
+    source = case.text.encode(errors="surrogatepass")
+    email = case.input.email
+    if email.raw is None:
+        return source
+    comment = f"# {email.raw_file}: SHA-256 {hashlib.sha256(email.raw).hexdigest()}\n"
+    return source.removesuffix(b"\n") + b"\n" + comment.encode(errors="surrogatepass")
 
 
 def new_run(

@@ -1,4 +1,4 @@
-"""A run's results for programs, as JSON holds them: the whole run, or row by row."""
+"""A run's results for programs, as JSON holds them: the run as a whole, its results, or row by row."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from guarantee_email_agent.eval.distinct_mails import DistinctMails
+from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.failure_details import SharedCauses, nearest_sentences
 from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.llm.port import NO_TOKENS, TokenUsage
+from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.statistics import (
     Threshold,
     lower_bound_95,
@@ -24,8 +25,8 @@ from guarantee_email_agent.reporting.totals import Totals
 SCHEMA_VERSION: Final = 1
 
 
-def json_report(
-    results: Sequence[EvalResult],
+def json_summary(
+    results: Results[EvalResult],
     *,
     run_id: str,
     started: str,
@@ -43,23 +44,29 @@ def json_report(
     regressions: Sequence[str] = (),
     comparison: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The report as JSON holds it. started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
+    """The report but for its last key, `results`.
+
+    started: ISO 8601. duration_s: seconds. Rates, threshold and bound: percent.
 
     require_proof, fail_fast: as `EvalReporter` takes them. agent: as `--agent` has it; None for our own in this
     process. tokens, cost_usd: what this run took of the API, in US dollars; None where the model's price is not known.
     interrupted: whether scenarios are missing, so that the gate cannot be passed. planned: how many scenarios a whole
     run has. regressions: those that the gate rests on. comparison: with the baseline.
     """
-    totals = Totals.of(result.outcome for result in results)
-    passed, total = totals.passed, totals.total
-    mails = DistinctMails.of(results)
+    statistics = SuiteStatistics(deterministic=llm in ("offline", "replay") and agent is None)
+    totals, counter, causes, needing_review = Totals(), MailCounter(), SharedCauses(), 0
+    for result in results:
+        totals.add(result.outcome)
+        counter.add(result)
+        statistics.add(result)
+        needing_review += result.needs_review
+        if not result.passed:
+            causes.add(result)
+    passed, total, mails = totals.passed, totals.total, counter.count()
     planned = total if planned is None else planned
     decision = decide_gate(
         totals, mails, threshold, require_proof=require_proof, fail_fast=fail_fast, regressions=regressions
     )
-    statistics = SuiteStatistics(deterministic=llm in ("offline", "replay") and agent is None)
-    for result in results:
-        statistics.add(result)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run_id,
@@ -76,7 +83,7 @@ def json_report(
             "passed": passed,
             "failed": totals.failed,
             "invalid": totals.invalid,
-            "needs_review": sum(result.needs_review for result in results),
+            "needs_review": needing_review,
             "distinct": mails.total,
         },
         "pass_rate": rounded_percentage(passed, total, threshold),
@@ -86,24 +93,20 @@ def json_report(
         "interrupted": interrupted,
         **statistics.as_dict(),
         **({} if comparison is None else {"comparison": comparison}),
-        "causes": _causes(results),
-        "results": [_json_result(result) for result in results],
+        "causes": [{"cause": cause, "scenario_ids": list(ids)} for cause, ids in causes.counts()],
     }
 
 
-def json_rows(results: Sequence[EvalResult]) -> Iterator[dict[str, Any]]:
-    """Every repetition of every result, as `json_report` has it, with the repetition's number."""
+def json_results(results: Results[EvalResult]) -> Iterator[dict[str, Any]]:
+    """One for each scenario."""
+    return map(_json_result, results)
+
+
+def json_rows(results: Results[EvalResult]) -> Iterator[dict[str, Any]]:
+    """Every repetition of every result, as `json_results` has it, with the repetition's number."""
     for result in results:
         for number, each in enumerate(result.repetitions or (result,), 1):
             yield {"repetition": number, **_json_result(each)}
-
-
-def _causes(results: Sequence[EvalResult]) -> list[dict[str, Any]]:
-    causes = SharedCauses()
-    for result in results:
-        if not result.passed:
-            causes.add(result)
-    return [{"cause": cause, "scenario_ids": list(ids)} for cause, ids in causes.counts()]
 
 
 def _passed_runs(result: EvalResult) -> int:

@@ -318,8 +318,8 @@ class EvalResult:
 
     usage: what it took of a model that is paid for. reading: how our own agent read the mail: `topic`, `language`,
     `numbers`, and what it looked up. trace: `conversation` and `execution_trace` of the record, where
-    one was made. judgement: what the scenario's own judge said and printed. repetitions: the result of every run of a
-    scenario that ran several times, in order.
+    one was made; step_ms: milliseconds of each of its steps. judgement: what the scenario's own judge said and printed.
+    repetitions: the result of every run of a scenario that ran several times, in order.
     """
 
     test_case: EvalTestCase | InvalidScenario
@@ -332,6 +332,7 @@ class EvalResult:
     trace: Mapping[str, Any] | None = None
     judgement: Mapping[str, Any] | None = None
     repetitions: tuple[EvalResult, ...] = ()
+    step_ms: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def invalid(self) -> bool:

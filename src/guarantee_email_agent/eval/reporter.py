@@ -55,6 +55,7 @@ class EvalReporter(RunReporter[EvalResult]):
         deterministic: bool = False,
         baseline: Baseline | None = None,
         no_regressions: bool = False,
+        mails: MailCounter | None = None,
     ) -> None:
         """stream: stdout if None. color, ascii_only: found out from the stream if None. threshold: percent.
 
@@ -62,6 +63,7 @@ class EvalReporter(RunReporter[EvalResult]):
         where the lower bound of the pass rate reaches the threshold, too. quiet: as `RunReporter` has it. fail_fast:
         whether the run ends at the first failure. deterministic: whether the same mail gets the same answer each time.
         baseline: what results are held against; no_regressions: whether the gate is passed only where none is worse.
+        mails: counts those of the results; one of its own if None.
         """
         terminal = Terminal(sys.stdout if stream is None else stream, color=color, ascii_only=ascii_only)
         super().__init__(terminal, threshold, quiet=quiet)
@@ -73,7 +75,7 @@ class EvalReporter(RunReporter[EvalResult]):
         self._cost = cost
         self._needing_review = 0
         self._require_proof = require_proof
-        self._mails = MailCounter()
+        self._mails = MailCounter() if mails is None else mails
         self._causes = SharedCauses(summary=True)
 
     def calculate_pass_rate(self, results: Iterable[EvalResult]) -> float:

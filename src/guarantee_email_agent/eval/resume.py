@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from guarantee_email_agent.eval.checks import FailedCheck
+from guarantee_email_agent.eval.eval_recorder import kept_source
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
+from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.llm.port import TokenUsage
 from guarantee_email_agent.llm.usage import ModelUsage
+from guarantee_email_agent.reporting.kept_results import KeptResults
 from guarantee_email_agent.store.database import StoreError
 from guarantee_email_agent.store.records import InputSet
 from guarantee_email_agent.store.run_reader import RunStore
@@ -23,27 +27,30 @@ LAST_INTERRUPTED = ""
 
 
 class EarlierResults(NamedTuple):
-    """What an interrupted run has. whole: the results of scenarios that need not run again, by file.
+    """What an interrupted run has. whole: the results of scenarios that need not run again, in the order of the files.
 
-    begun: repetitions of those that still need some. kept: the place in the run of every result that stays, by its id
-    in the store. changed: how many results are out of date.
+    is_whole: of every file of the suite, whether it has one. begun: repetitions of those that still need some, by file.
+    kept_ids: in the store, of every result that stays, and kept_positions: its place in the run. changed: how many
+    results are out of date.
     """
 
     run: StoredRun
-    whole: Mapping[str, EvalResult]
+    whole: KeptResults[EvalResult]
+    is_whole: bytearray
     begun: Mapping[str, Sequence[EvalResult]]
-    kept: Mapping[int, int]
+    kept_ids: array[int]
+    kept_positions: array[int]
     changed: int
 
     @property
     def sentence(self) -> str:
         """For people: what is taken over, and what is not."""
         again = f", {self.changed} that changed since run again" if self.changed else ""
-        return f"Resuming {self.run.id}: {len(self.kept)} results are taken over{again}"
+        return f"Resuming {self.run.id}: {len(self.kept_ids)} results are taken over{again}"
 
     def all(self) -> Iterator[EvalResult]:
         """Every repetition that is taken over."""
-        for result in self.whole.values():
+        for result in self.whole:
             yield from result.repetitions or (result,)
         for results in self.begun.values():
             yield from results
@@ -53,7 +60,7 @@ def find_earlier_results(
     file: Path,
     wanted: str,
     key: SuiteKey,
-    files: Sequence[str],
+    files: ScenarioFiles,
     inputs: InputSet,
     loader: EvalLoader,
     repeat: int,
@@ -91,29 +98,33 @@ def _refuse_what_cannot_go_on(run: StoredRun, key: SuiteKey) -> None:
 
 
 def _results_of(
-    store: RunStore, run: StoredRun, files: Sequence[str], inputs: InputSet, loader: EvalLoader, repeat: int
+    store: RunStore, run: StoredRun, files: ScenarioFiles, inputs: InputSet, loader: EvalLoader, repeat: int
 ) -> EarlierResults:
-    by_name = {Path(file).stem: (position, file) for position, file in enumerate(files, 1)}
-    whole: dict[str, EvalResult] = {}
+    whole: KeptResults[EvalResult] = KeptResults()
+    is_whole = bytearray(len(files))
     begun: dict[str, list[EvalResult]] = {}
-    kept: dict[int, int] = {}
-    changed = 0
+    kept_ids, kept_positions = array("q"), array("q")
+    last = changed = 0
     for name, stored in _by_case(store, run):
-        position, file = by_name.get(name, (0, ""))
-        case = next(iter(loader.iter_entries([file]))) if file else None
+        position = files.position_of_name(name)
+        # A file that got another ending may have changed places: results come in the order of the files.
+        case = next(iter(loader.iter_entries([files[position - 1]]))) if position > last else None
         if not isinstance(case, EvalTestCase) or not all(_is_valid(store, each, case, inputs) for each in stored):
             changed += len(stored)
             continue
         results = [_restored(store, each, case) for each in stored[:repeat]]
         if len(results) == repeat:
-            whole[file] = EvalResult.of_repetitions(results, repeat)
+            whole.add(EvalResult.of_repetitions(results, repeat))
+            is_whole[position - 1] = True
         elif run.llm == "record":  # the exchanges of a scenario are kept together, once all of its runs are over
             changed += len(stored)
             continue
         else:
-            begun[file] = results
-        kept |= {each.id: position for each in stored[:repeat]}
-    return EarlierResults(run, whole, begun, kept, changed)
+            begun[files[position - 1]] = results
+        last = position
+        kept_ids.extend(each.id for each in stored[:repeat])
+        kept_positions.extend(position for _ in stored[:repeat])
+    return EarlierResults(run, whole, is_whole, begun, kept_ids, kept_positions, changed)
 
 
 def _by_case(store: RunStore, run: StoredRun) -> Iterator[tuple[str, list[StoredResult]]]:
@@ -131,7 +142,7 @@ def _is_valid(store: RunStore, stored: StoredResult, case: EvalTestCase, inputs:
     """Whether the result would be asked for in the same way today."""
     if stored.input_set is None or store.input_set_digest(stored.input_set) != inputs.digest:
         return False
-    return stored.source_hash == hashlib.sha256((case.text or "").encode(errors="surrogatepass")).digest()
+    return stored.source_hash == hashlib.sha256(kept_source(case) or b"").digest()
 
 
 def _restored(store: RunStore, stored: StoredResult, case: EvalTestCase) -> EvalResult:

@@ -167,7 +167,7 @@ class EvalRunner:
         if self.wants_record(test_case) or self.keep_traces:
             from guarantee_email_agent.eval.trace import RunTrace  # few runs are recorded
 
-            trace = RunTrace(clients)
+            trace = RunTrace(clients, clock.monotonic)
             clients = trace.clients
         history = None if previous is None else MockReplyHistory(previous)
         processor = self.create_processor(clients, clock, self._policy_for(test_case), history)
@@ -212,6 +212,7 @@ class EvalRunner:
             # What the interpreter says follows from the request.
             trace=trace.as_dict(conversation=llm is not None) if trace is not None and self.keep_traces else None,
             judgement=None if verdict is None else verdict.as_dict(),
+            step_ms=tuple(trace.step_ms) if trace is not None and self.keep_traces else (),
         )
 
     def language_of_reply(self, test_case: EvalTestCase, actual: Mapping[str, Any]) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Self, overload
 
 _SORTED_AT_ONCE: Final = 1 << 16
@@ -37,8 +37,9 @@ class ScenarioFiles(Sequence[str]):
     @classmethod
     def of(cls, files: Iterable[str]) -> Self:
         """Of paths, all of which are in one folder."""
-        paths = list(files)
-        return cls(os.path.dirname(paths[0]) if paths else "", map(os.path.basename, paths))
+        paths = iter(files)
+        first = list(islice(paths, 1))
+        return cls(os.path.dirname(first[0]) if first else "", map(os.path.basename, chain(first, paths)))
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -62,6 +63,16 @@ class ScenarioFiles(Sequence[str]):
         name = os.fsencode(os.path.basename(file))
         index = bisect_left(range(len(self)), name, key=self._name)
         return index + 1 if index < len(self) and self[index] == file else 0
+
+    def position_of_name(self, name: str) -> int:
+        """Of the file of that name without its ending, from 1; 0 for none."""
+        beginning = os.fsencode(name) + b"."
+        index = bisect_left(range(len(self)), beginning, key=self._name)
+        while index < len(self) and (found := self._name(index)).startswith(beginning):
+            if b"." not in found[len(beginning) :]:
+                return index + 1
+            index += 1
+        return 0
 
     def _name(self, index: int) -> bytes:
         return bytes(self._names[self._ends[index - 1] + 1 if index else 0 : self._ends[index]])

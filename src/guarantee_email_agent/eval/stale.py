@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.eval.eval_recorder import suite_name
+from guarantee_email_agent.eval.eval_recorder import kept_source, suite_name
 from guarantee_email_agent.eval.loader import MAX_SCENARIO_BYTES, EvalLoader
+from guarantee_email_agent.eval.models import EvalTestCase
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
 from guarantee_email_agent.files.text_file import InputFileError, read_text
 from guarantee_email_agent.reporting.comparison_report import describe_run
@@ -111,10 +112,18 @@ def _changed_source(case: str, file: str | None, source_hash: bytes | None) -> I
         content = read_text(file, MAX_SCENARIO_BYTES).encode(errors="surrogatepass")
     except InputFileError:
         content = b""
+    if b"raw_file" in content:
+        content = _with_its_mail(file) or content
     if source_hash is None:  # an invalid file, of which nothing is kept
         yield f"not known whether it is the same: {case}"
     elif hashlib.sha256(content).digest() != source_hash:
         yield f"changed scenario: {case}"
+
+
+def _with_its_mail(file: str) -> bytes | None:
+    """The source of a scenario whose mail is a file beside it; None for one that cannot be used."""
+    entry = next(iter(EvalLoader(any_agent=True).iter_entries([file])))
+    return kept_source(entry) if isinstance(entry, EvalTestCase) else None
 
 
 def print_stale(found: StaleVerdicts, terminal: Terminal) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guarantee_email_agent.config.settings import Config
+from guarantee_email_agent.eval.distinct_mails import MailCounter
 from guarantee_email_agent.eval.loader import EvalLoader
 from guarantee_email_agent.eval.models import EvalResult
 from guarantee_email_agent.eval.offline_run import OfflineRun
@@ -23,6 +24,7 @@ from guarantee_email_agent.eval.scenario_files import ScenarioFiles
 from guarantee_email_agent.eval.scenario_validation import KnownNames
 from guarantee_email_agent.instructions.instruction import Instructions
 from guarantee_email_agent.instructions.overlooked import find_overlooked
+from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.run_report import run_and_report
 from guarantee_email_agent.reporting.terminal import TextStream, pluralize, warn_on_stderr
@@ -97,7 +99,8 @@ def _evaluate(
     logger.info("Discovered %d eval test cases", len(files))
     cluster = _cluster(options, resources)
     live = _live_evaluation(config, options)
-    recorder, earlier = _recorder(config, options, files, loader, at_once=(outside or live) is not None)
+    mails = MailCounter()
+    recorder, earlier = _recorder(config, options, files, loader, mails, at_once=(outside or live) is not None)
     if earlier is not None:
         options = replace(options, run_id=earlier.run.id, started=earlier.run.started)
         if live is not None:
@@ -117,14 +120,15 @@ def _evaluate(
         deterministic=options.is_deterministic,
         baseline=baseline,
         no_regressions=options.no_regressions,
+        mails=mails,
     )
     title = f"Running evaluation suite... ({pluralize(len(files), 'scenario')})"
     write = partial(_write_reports, config, options, live, baseline, len(files)) if options.wants_reports else None
-    todo = files if earlier is None else [file for file in files if file not in earlier.whole]
+    todo = files if earlier is None else _not_in(files, earlier)
     begun = None if earlier is None else earlier.begun
     results = _results(config, todo, options, outside or live, cluster, loader, recorder, begun)
     if earlier is not None:
-        results = _merged(files, earlier.whole, results)
+        results = _merged(earlier, results)
     if options.fail_fast:
         results = _until_failure(results)
     if on_result is not None:
@@ -133,7 +137,7 @@ def _evaluate(
         title, results, len(files), reporter, write, progress=progress, began=began, recorder=recorder
     )
     if baseline is not None:
-        baseline.print_comparison(options.run_id, len(files), stream)
+        baseline.print_comparison(options.run_id, stream)
     return code
 
 
@@ -179,7 +183,7 @@ def _write_reports(
     live: LiveEvaluation | None,
     baseline: Baseline | None,
     planned: int,
-    results: Sequence[EvalResult],
+    results: Results[EvalResult],
     duration_s: float,
     *,
     interrupted: bool,
@@ -210,7 +214,7 @@ def _progress(planned: int, live: LiveEvaluation | None) -> Progress:
 
 
 def _recorder(
-    config: Config, options: EvalOptions, files: ScenarioFiles, loader: EvalLoader, *, at_once: bool
+    config: Config, options: EvalOptions, files: ScenarioFiles, loader: EvalLoader, mails: MailCounter, *, at_once: bool
 ) -> tuple[EvalRecorder | None, EarlierResults | None]:
     """Who keeps the run, and what it has already; neither where it is not kept.
 
@@ -241,7 +245,9 @@ def _recorder(
             )
             nothing = "Nothing to resume: no run of this suite was interrupted last. A new run begins"
             sys.stderr.write(f"{nothing if earlier is None else earlier.sentence}\n")
-        return EvalRecorder(options.kept, run, inputs, files, git, at_once=at_once, earlier=earlier), earlier
+        return EvalRecorder(
+            options.kept, run, inputs, files, git, at_once=at_once, earlier=earlier, mails=mails
+        ), earlier
     except AgentError as error:
         git.answer()
         if options.resume is not None or not isinstance(error, StoreError):
@@ -250,11 +256,16 @@ def _recorder(
         return None, None
 
 
-def _merged(files: Sequence[str], earlier: Mapping[str, EvalResult], results: _Results) -> _Results:
+def _not_in(files: ScenarioFiles, earlier: EarlierResults) -> ScenarioFiles:
+    return ScenarioFiles.of(file for file, is_whole in zip(files, earlier.is_whole, strict=True) if not is_whole)
+
+
+def _merged(earlier: EarlierResults, results: _Results) -> _Results:
     """Earlier results and new ones, in the order of the files."""
-    with closing(results):
-        for file in files:
-            yield earlier[file] if file in earlier else next(results)
+    with closing(results), closing(earlier.whole):
+        known = iter(earlier.whole)
+        for is_whole in earlier.is_whole:
+            yield next(known) if is_whole else next(results)
 
 
 def _scenario_files(options: EvalOptions) -> ScenarioFiles:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from guarantee_email_agent import __version__
 from guarantee_email_agent.eval.check_list import list_checks
 from guarantee_email_agent.eval.checks import FailedCheck
-from guarantee_email_agent.eval.distinct_mails import DistinctMails
-from guarantee_email_agent.eval.export import json_report, json_rows
+from guarantee_email_agent.eval.distinct_mails import MailCounter
+from guarantee_email_agent.eval.export import json_results, json_rows, json_summary
 from guarantee_email_agent.eval.failure_details import SharedCauses, describe_nearest, nearest_sentences
 from guarantee_email_agent.eval.gate import decide_gate
 from guarantee_email_agent.eval.mocks import build_raw_email
@@ -23,6 +23,7 @@ from guarantee_email_agent.eval.reporter import describe_confidence
 from guarantee_email_agent.eval.suite_statistics import SuiteStatistics
 from guarantee_email_agent.eval.verdict_inputs import without_password
 from guarantee_email_agent.llm.port import NO_TOKENS, OFFLINE_MODEL
+from guarantee_email_agent.reporting.kept_results import Results, mapped
 from guarantee_email_agent.reporting.report import Case, Miss, PastRun, Report, Run, relative_to
 from guarantee_email_agent.reporting.report_formats import write_report_files
 from guarantee_email_agent.reporting.statistics import (
@@ -76,10 +77,17 @@ class SuiteFacts:
     comparison: Mapping[str, Any] | None = None
 
 
-def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
+def suite_report(results: Results[EvalResult], facts: SuiteFacts) -> Report:
     """The report of these results."""
-    totals = Totals.of(result.outcome for result in results)
-    mails = DistinctMails.of(results)
+    statistics = SuiteStatistics(deterministic=facts.deterministic)
+    totals, counter, causes = Totals(), MailCounter(), SharedCauses()
+    for result in results:
+        totals.add(result.outcome)
+        counter.add(result)
+        statistics.add(result)
+        if not result.passed:
+            causes.add(result)
+    mails = counter.count()
     decision = decide_gate(
         totals,
         mails,
@@ -89,12 +97,6 @@ def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
         planned=facts.planned,
         regressions=facts.regressions if facts.no_regressions else (),
     )
-    statistics = SuiteStatistics(deterministic=facts.deterministic)
-    causes = SharedCauses()
-    for result in results:
-        statistics.add(result)
-        if not result.passed:
-            causes.add(result)
     return Report(
         command="eval",
         noun="scenario",
@@ -106,7 +108,7 @@ def suite_report(results: Sequence[EvalResult], facts: SuiteFacts) -> Report:
         verdict="Eval interrupted" if facts.interrupted else f"Eval {decision.gate} ({decision.why})",
         totals=totals,
         planned=facts.planned,
-        cases=[_case(result) for result in results],
+        cases=mapped(results, _case),
         rate=format_percentage(totals.passed, totals.total, facts.threshold),
         threshold=threshold_text(facts.threshold),
         bound=f"{rounded_bound(lower_bound_95(mails.passed, mails.total), facts.threshold)}%",
@@ -189,7 +191,7 @@ def _line_of(text: str | None, miss: Miss) -> int:
 def write_suite_reports(
     config: Config,
     options: EvalOptions,
-    results: Sequence[EvalResult],
+    results: Results[EvalResult],
     duration_s: float,
     planned: int,
     *,
@@ -205,7 +207,7 @@ def write_suite_reports(
     """
     model = OFFLINE_MODEL if options.llm == "offline" else config.llm.model
     regressions = () if baseline is None else baseline.regressions()
-    comparison = None if baseline is None else baseline.json_comparison(options.run_id, planned)
+    comparison = None if baseline is None else baseline.json_comparison(options.run_id)
     facts = SuiteFacts(
         suite=os.path.relpath(options.directory),
         run_id=options.run_id,
@@ -230,8 +232,8 @@ def write_suite_reports(
         comparison=comparison,
     )
 
-    def whole_run() -> Mapping[str, Any]:
-        return json_report(
+    def summary() -> Mapping[str, Any]:
+        return json_summary(
             results,
             run_id=options.run_id,
             started=options.started,
@@ -250,7 +252,14 @@ def write_suite_reports(
             comparison=comparison,
         )
 
-    write_report_files(options, error_code, suite_report(results, facts), whole_run, lambda: json_rows(results))
+    write_report_files(
+        options,
+        error_code,
+        suite_report(results, facts),
+        summary,
+        lambda: json_results(results),
+        lambda: json_rows(results),
+    )
 
 
 def _past_runs(options: EvalOptions) -> Sequence[PastRun]:

@@ -6,7 +6,8 @@ Whoever wants a record lets the agent work with a trace's clients; all other run
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from guarantee_email_agent.eval.mocks import build_raw_email, send_email_arguments
@@ -19,10 +20,14 @@ class RunTrace:
     """Stands between the agent and its four clients, and notes in order what passes.
 
     conversation: the exchange with the model, in OpenAI's shape. execution_trace: each call of a service as an action,
-    with what came back as its feedback. model_calls: how often the model was asked.
+    with what came back as its feedback; step_ms: what each took, which is no part of it. model_calls: how often the
+    model was asked.
     """
 
-    def __init__(self, clients: Mapping[str, Any]) -> None:
+    def __init__(self, clients: Mapping[str, Any], monotonic: Callable[[], float] = time.monotonic) -> None:
+        """monotonic: seconds."""
+        self._monotonic = monotonic
+        self.step_ms: list[float] = []
         self.conversation: list[dict[str, Any]] = []
         self.execution_trace: list[dict[str, Any]] = []
         self.model_calls = 0
@@ -49,6 +54,7 @@ class RunTrace:
     ) -> Any:
         """Wait for `call` and note it. completes: whether the work is done once this has succeeded."""
         feedback: dict[str, Any] = {"done": False}
+        began = self._monotonic()
         try:
             answer = await call
             feedback = {"done": completes, "message": _as_json(answer)}
@@ -56,6 +62,7 @@ class RunTrace:
             feedback["message"] = f"{type(error).__name__}: {error}"
             raise
         finally:
+            self.step_ms.append(1000 * (self._monotonic() - began))
             self.execution_trace.append({"action": action, "feedback": feedback})
         return answer
 

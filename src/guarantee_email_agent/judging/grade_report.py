@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from guarantee_email_agent.judging.verdict import Graded
+from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.run_report import RunOptions, RunReporter
 from guarantee_email_agent.reporting.statistics import lower_bound_95, rounded_bound
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
@@ -102,8 +103,8 @@ def format_graded(graded: Graded) -> str:
     return "\n".join(lines)
 
 
-def json_report(results: Sequence[Graded], *, interrupted: bool = False, planned: int | None = None) -> dict[str, Any]:
-    """The results as JSON holds them. duration_ms: wall time of the judge. interrupted: whether some are missing.
+def json_summary(results: Results[Graded], *, interrupted: bool = False, planned: int | None = None) -> dict[str, Any]:
+    """The report but for its last key, `results`. interrupted: whether some are missing.
 
     planned: how many a whole run has; as many as there are if None.
 
@@ -122,12 +123,16 @@ def json_report(results: Sequence[Graded], *, interrupted: bool = False, planned
         "totals": {"total": totals.total, "passed": totals.passed, "failed": totals.failed, "error": totals.error},
         "interrupted": interrupted,
         **({"tasks": tasks} if len(tasks) < totals.total else {}),
-        "results": [_json_result(graded) for graded in results],
     }
 
 
-def json_rows(results: Sequence[Graded]) -> Iterator[dict[str, Any]]:
-    """Each result as `json_report` has it, with the number of the task's record."""
+def json_results(results: Results[Graded]) -> Iterator[dict[str, Any]]:
+    """One for each record. duration_ms: wall time of the judge."""
+    return map(_json_result, results)
+
+
+def json_rows(results: Results[Graded]) -> Iterator[dict[str, Any]]:
+    """Each result as `json_results` has it, with the number of the task's record."""
     for graded in results:
         yield {"repetition": graded.index, **_json_result(graded)}
 
@@ -138,7 +143,7 @@ def write_task_reports(
     planned: int,
     recorder: GradeRecorder | None,
     measures_agent: bool,
-    results: Sequence[Graded],
+    results: Results[Graded],
     duration_s: float,
     *,
     interrupted: bool,
@@ -169,7 +174,8 @@ def write_task_reports(
         options,
         UNWRITABLE,
         report,
-        lambda: json_report(results, interrupted=interrupted, planned=planned),
+        lambda: json_summary(results, interrupted=interrupted, planned=planned),
+        lambda: json_results(results),
         lambda: json_rows(results),
     )
 

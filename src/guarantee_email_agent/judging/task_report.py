@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from guarantee_email_agent.judging.kept_record import transcript_parts
 from guarantee_email_agent.judging.record_files import RecordPlace
 from guarantee_email_agent.judging.task import TEST_FILE
 from guarantee_email_agent.judging.verdict import Graded
+from guarantee_email_agent.reporting.kept_results import Results, mapped
 from guarantee_email_agent.reporting.report import Case, Miss, Report, Run, relative_to
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.totals import Totals
@@ -30,7 +31,7 @@ _MAX_ENTRIES: Final = 100
 def task_report(
     command: str,
     directory: Path,
-    results: Sequence[Graded],
+    results: Results[Graded],
     duration_s: float,
     planned: int,
     *,
@@ -59,7 +60,7 @@ def task_report(
         verdict=f"{command.capitalize()} {verdict}",
         totals=totals,
         planned=planned,
-        cases=[_case(graded, directory, with_records) for graded in results],
+        cases=mapped(results, partial(_case, directory=directory, with_record=with_records)),
         rate=format_percentage(totals.passed, totals.total, WANTED_PERCENT) if measures_agent else "",
         bound="" if bound is None else f"{bound}%",
         proven=[] if bound is None else [describe_solved_share(bound, repeated=len(results) > len(by_task))],

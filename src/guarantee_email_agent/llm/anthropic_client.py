@@ -11,11 +11,12 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from guarantee_email_agent.config.settings import Config, Llm
 from guarantee_email_agent.llm.port import ModelClient
-from guarantee_email_agent.llm.rate_limit import RateLimiter
+from guarantee_email_agent.llm.rate_limit import MAX_PAUSE_S, RateLimiter
 from guarantee_email_agent.llm.rate_limit_headers import retry_after_s
 from guarantee_email_agent.llm.request import canonical_json, wire_request
 from guarantee_email_agent.llm.usage import usage_of
@@ -169,7 +170,7 @@ class AnthropicModel(ModelClient):
     async def create(self, **request: Any) -> Any:
         """The API's answer. Raises LLMError once no attempt is left, or where another one could not help.
 
-        A call that is refused for now (HTTP 429, 529) waits, as all others do, and is sent again. That is no attempt:
+        A call that is refused for now (HTTP 429, 529) waits, mostly as all others do, and is sent again. No attempt:
         it ends where more than `max_wait_s` would have been waited for refusals.
         """
         sent = wire_request(request, force_tool=self.llm.force_tool)
@@ -177,10 +178,10 @@ class AnthropicModel(ModelClient):
             sent["extra_body"] = {"temperature": temperature}
             sent["extra_headers"] = {"anthropic-version": _VERSION_WITH_TEMPERATURE}
         characters = len(canonical_json(sent))
-        attempt, refused_s, place = 1, 0.0, None
+        attempt, refused_s, place, not_before = 1, 0.0, None, -inf
         while True:
             asked_at = self.clock.monotonic()
-            permit = await self.limiter.acquire(characters, sent["max_tokens"], place)
+            permit = await self.limiter.acquire(characters, sent["max_tokens"], place, not_before=not_before)
             refused_s += 0.0 if place is None else permit.at - asked_at
             try:
                 answer, headers = await self._attempt(sent)
@@ -191,14 +192,14 @@ class AnthropicModel(ModelClient):
                 pause_s = self.limiter.refused(permit, error.headers, asks_s, over_limit=over_limit)
                 if refused_s + pause_s > self.max_wait_s:
                     raise
-                place = permit.number
+                place, not_before = permit.number, self.clock.monotonic() + min(pause_s, MAX_PAUSE_S)
             except LLMError as error:
                 error.details["attempts"] = attempt
                 wait_s = error.details.get("retry_after_s", BACKOFF.delay_s(attempt))
                 if not error.details["retryable"] or attempt == self.llm.max_attempts or wait_s > self.max_wait_s:
                     raise
                 await self.clock.sleep(wait_s)
-                attempt, place = attempt + 1, None
+                attempt, place, not_before = attempt + 1, None, -inf
             else:
                 self.limiter.answered(permit, headers, usage_of(answer))
                 return answer

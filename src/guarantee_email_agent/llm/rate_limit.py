@@ -3,6 +3,9 @@
 The API has token buckets that refill all the time, so here are the same. What it says is left of them is as old as the
 answer that says so: calls that were begun meanwhile are not in it. So an answer tells how large a bucket is, and its
 level only when it is made; after that only a refusal corrects the level, since a bucket is known to be empty then.
+
+An API that is overloaded (HTTP 529) refuses some requests and answers others. While it answers most, only those wait
+that were refused; where it refuses one in five, or has answered nobody lately, nobody asks until the pause is over.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ MAX_PAUSE_S: Final = 3600.0
 RECHECK_S: Final = 0.25
 """How soon one who waits notices that it need not, or is not to, wait any longer."""
 
+OVERLOADED_SHARE: Final = 0.2
+"""Of what came back lately: from this share of overloaded answers on all calls pause, and not the refused one alone."""
+
+_LATELY_S: Final = 5.0  # after which an answer counts half
 _BACKOFF: Final = Backoff(1.0, longest_s=30.0)
 _TOKENS_PER_CHARACTER: Final = 0.3
 _USUAL_OUTPUT: Final = 256
@@ -69,6 +76,29 @@ class Permit:
     characters: int
     at: float
     sent: Cost
+
+
+@dataclass(slots=True)
+class _Overload:
+    """How many calls were answered lately, and how many found the API overloaded; what is longer ago counts less."""
+
+    answered: float = 0.0
+    refused: float = 0.0
+    at: float = -inf
+
+    def fade(self, now: float) -> None:
+        faded = 0.5 ** ((now - self.at) / _LATELY_S)
+        self.answered, self.refused, self.at = self.answered * faded, self.refused * faded, now
+
+    def add_answer(self, now: float) -> None:
+        self.fade(now)
+        self.answered += 1
+
+    def add_refusal(self, now: float) -> bool:
+        """Whether so many are refused that nobody should ask."""
+        self.fade(now)
+        self.refused += 1
+        return self.refused > OVERLOADED_SHARE * (self.refused + self.answered)
 
 
 @dataclass(slots=True)
@@ -118,6 +148,7 @@ class RateLimiter:
         self._began_at: float | None = None
         self._paused_until = self._learnt_at = -inf
         self._refusals = 0
+        self._overload = _Overload()
         self._sent, self._answered = Cost(), Cost()
         self._answered_characters = 0
 
@@ -131,12 +162,16 @@ class RateLimiter:
             max_wait_s=max_wait_s,
         )
 
-    async def acquire(self, characters: int, max_tokens: int, number: int | None = None) -> Permit:
+    async def acquire(
+        self, characters: int, max_tokens: int, number: int | None = None, *, not_before: float = -inf
+    ) -> Permit:
         """Wait until one more request may be sent.
 
         characters, max_tokens: of the request and of its answer. number: of the permit with which the same request was
-        refused, which keeps its place. Raises LLMError where that takes too long, with the code that the API's own
-        refusal would have (`llm_rate_limited`, `llm_overloaded`), and CancelledError where nobody is to wait any more.
+        refused, which keeps its place. not_before: of the clock's monotonic seconds, for this one alone.
+
+        Raises LLMError where that takes too long, with the code that the API's own refusal would have
+        (`llm_rate_limited`, `llm_overloaded`), and CancelledError where nobody is to wait any more.
         """
         place = next(self._numbers) if number is None else number
         entry = (place, self._estimate(characters, max_tokens))
@@ -146,13 +181,13 @@ class RateLimiter:
         try:
             while True:
                 with self._lock:
-                    wait_s = self._wait_s(entry)
+                    wait_s = max(self._wait_s(entry), not_before - self.clock.monotonic())
                     if wait_s <= _NOTHING_S:
                         return self._take(entry, characters)
                     if self._closed:
                         raise asyncio.CancelledError
                 if waited_s + wait_s > self._max_wait_s:
-                    raise self._held_back_error(wait_s)
+                    raise self._held_back_error(wait_s, not_before)
                 before = self.clock.monotonic()
                 try:
                     # Whoever is ahead may give up, and what an answer took becomes known.
@@ -176,13 +211,15 @@ class RateLimiter:
                 self._answered = self._answered.plus(taken)
                 self._answered_characters += permit.characters
             self._refusals = 0
+            self._overload.add_answer(now)
             self._learn(permit, headers, now)
 
     def refused(
         self, permit: Permit, headers: Mapping[str, str], retry_after_s: float | None, *, over_limit: bool
     ) -> float:
-        """The API refused a call for now: nothing is sent for so long. The seconds of that pause, as it asks for them.
+        """The API refused a call for now. The seconds of the pause that the call is to make, as the API asks for it.
 
+        Nobody sends anything meanwhile, unless the API is overloaded and answers most calls all the same.
         retry_after_s: None where it does not say. over_limit: whether the call was over a limit (HTTP 429).
         """
         with self._lock:
@@ -191,10 +228,11 @@ class RateLimiter:
             if over_limit:
                 self._learn(permit, headers, now)
                 self._empty_buckets(permit, headers, now)
+            is_for_all = over_limit or self._overload.add_refusal(now)
             if permit.at >= self._paused_until:  # else it had been sent before the pause that holds already
                 self._refusals += 1
             pause_s = _BACKOFF.delay_s(max(1, self._refusals)) if retry_after_s is None else retry_after_s
-            if now + pause_s > self._paused_until:
+            if is_for_all and now + pause_s > self._paused_until:
                 logger.info("The model API refuses requests for now: none is sent for %.3g s", pause_s)
                 self._paused_until = now + min(pause_s, MAX_PAUSE_S)
                 self._is_overloaded = not over_limit
@@ -275,8 +313,10 @@ class RateLimiter:
                 bucket.refill(now)
                 bucket.level = min(bucket.level, (now - permit.at) * bucket.per_minute / 60)
 
-    def _held_back_error(self, wait_s: float) -> LLMError:
-        is_overloaded = self._is_overloaded and self._paused_until > self.clock.monotonic()
+    def _held_back_error(self, wait_s: float, not_before: float) -> LLMError:
+        now = self.clock.monotonic()
+        # Of a call that waits alone the API said that it is overloaded.
+        is_overloaded = self._paused_until <= now < not_before or (self._is_overloaded and self._paused_until > now)
         why, code = (
             ("It is overloaded", "llm_overloaded") if is_overloaded else ("Its limit is reached", "llm_rate_limited")
         )

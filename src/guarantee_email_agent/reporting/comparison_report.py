@@ -8,13 +8,16 @@ from typing import Any, Final
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.reporting.word_diff import diff_lines, diff_text, paint_changes
-from guarantee_email_agent.store.comparison import CaseChange, Comparison, ContentChange, ReplyChange
+from guarantee_email_agent.store.comparison import Changes, Comparison, ContentChange, ReplyChange
+from guarantee_email_agent.store.paired_cases import CaseChange, Sums
 from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
 from guarantee_email_agent.utils.text import printable, truncate
 
 SCHEMA_VERSION: Final = 1
 _MAX_NAMES: Final = 50
 _MAX_DIFFS: Final = 10
+MAX_REPLIES: Final = 20 * _MAX_DIFFS
+"""Changed replies that are looked at for people."""
 _MAX_DIFF_LINES: Final = 20
 _MAX_REPLY: Final = 4_000
 _MAX_LINE: Final = 2_000
@@ -31,9 +34,9 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
     for name, before, after in comparison.settings:
         if name != "git_revision" or None not in (before, after):
             terminal.line(f"Changed {name.replace('_', ' ')}: {shown_setting(before)} → {shown_setting(after)}")
-    for change in comparison.contents[:_MAX_DIFFS]:
+    for change in comparison.contents.shown[:_MAX_DIFFS]:
         _print_content(change, terminal)
-    if (more := len(comparison.contents) - _MAX_DIFFS) > 0:
+    if (more := comparison.contents.total - _MAX_DIFFS) > 0:
         terminal.line(f"… and {pluralize(more, 'more changed file')}")
     if comparison.unknown_inputs:
         count = pluralize(comparison.unknown_inputs, "result")
@@ -41,7 +44,7 @@ def print_comparison(comparison: Comparison, terminal: Terminal) -> None:
     _print_cases(comparison, terminal)
     print_replies(comparison.replies, terminal)
     print_replies(comparison.feedback, terminal, "Changed feedback", "feedback")
-    _print_sums(comparison.common, terminal)
+    _print_sums(comparison.sums, terminal)
     if comparison.regressions:
         terminal.line(terminal.red(f"✗ {pluralize(len(comparison.regressions), 'regression')}"))
     elif comparison.missing:
@@ -70,7 +73,7 @@ def describe_run(run: StoredRun) -> str:
 
 def json_comparison(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON holds it; durations in milliseconds."""
-    before, after = _sums(comparison.common)
+    sums = comparison.sums
     return {
         "schema_version": SCHEMA_VERSION,
         "baseline": json_run(comparison.baseline),
@@ -78,18 +81,18 @@ def json_comparison(comparison: Comparison) -> dict[str, Any]:
         "same_suite": comparison.baseline.suite == comparison.run.suite,
         "regressions": comparison.regressions,
         **{kind: [each.name for each in getattr(comparison, kind)] for kind in _CASES_BY_NAME},
-        "still_passing": len(comparison.still_passing),
+        "still_passing": comparison.still_passing,
         "missing": comparison.missing,
-        "changed_replies": [each._asdict() for each in comparison.replies],
-        "changed_feedback": [each._asdict() for each in comparison.feedback],
+        "changed_replies": [each._asdict() for each in comparison.replies.shown],
+        "changed_feedback": [each._asdict() for each in comparison.feedback.shown],
         "changed_contents": [
             {"kind": each.kind, "name": each.name, "change": verb_of_change(each), "cases": each.cases}
-            for each in comparison.contents
+            for each in comparison.contents.shown
         ],
         "changed_settings": [{"name": name, "before": old, "after": new} for name, old, new in comparison.settings],
         "unknown_inputs": comparison.unknown_inputs,
-        "duration_ms": {"before": round(before[0], 1), "after": round(after[0], 1)},
-        "cost_usd": {"before": before[1], "after": after[1]},
+        "duration_ms": {name: round(ms, 1) for name, ms in zip(("before", "after"), sums.duration_ms, strict=True)},
+        "cost_usd": dict(zip(("before", "after"), sums.cost_usd, strict=True)),
     }
 
 
@@ -135,7 +138,7 @@ def _print_cases(comparison: Comparison, terminal: Terminal) -> None:
                 terminal.line(f"    {line}")
     if comparison.not_selected:
         terminal.line(f"Not selected this time: {len(comparison.not_selected)}")
-    terminal.line(f"Still passing: {len(comparison.still_passing)}")
+    terminal.line(f"Still passing: {comparison.still_passing}")
 
 
 def _case_lines(cases: Sequence[CaseChange | CaseOutcome]) -> Iterator[str]:
@@ -150,13 +153,13 @@ def _case_lines(cases: Sequence[CaseChange | CaseOutcome]) -> Iterator[str]:
 
 
 def print_replies(
-    replies: Sequence[ReplyChange], terminal: Terminal, title: str = "Changed replies", noun: str = "reply"
+    replies: Changes[ReplyChange], terminal: Terminal, title: str = "Changed replies", noun: str = "reply"
 ) -> None:
     """How many replies changed and, word by word, what in them; those that changed alike once."""
-    if not replies:
+    if not replies.shown:
         return
-    terminal.line(f"{title}: {len(replies)}")
-    alike = alike_replies(replies[: 20 * _MAX_DIFFS], noun)
+    terminal.line(f"{title}: {replies.total}")
+    alike = alike_replies(replies.shown[:MAX_REPLIES], noun)
     for lines, names in list(alike.items())[:_MAX_DIFFS]:
         more = f" and {len(names) - 1} more alike" if len(names) > 1 else ""
         terminal.line(f"    {printable(names[0])}{more}:")
@@ -188,24 +191,14 @@ def _reply_lines(change: ReplyChange, noun: str) -> Iterator[str]:
         yield f"(compared up to {_MAX_REPLY:,} characters)"
 
 
-def _sums(cases: Sequence[CaseChange]) -> list[tuple[float, float | None]]:
-    """Duration in milliseconds and cost in dollars of the cases of both runs, before and after."""
-    sums: list[tuple[float, float | None]] = []
-    for outcomes in ([each.before for each in cases], [each.after for each in cases]):
-        known = [outcome.cost_usd for outcome in outcomes if outcome.cost_usd is not None]
-        cost = sum(known) if len(known) == len(outcomes) else None
-        sums.append((sum(outcome.duration_ms for outcome in outcomes), cost))
-    return sums
-
-
-def _print_sums(cases: Sequence[CaseChange], terminal: Terminal) -> None:
-    if not cases:
+def _print_sums(sums: Sums, terminal: Terminal) -> None:
+    if not sums.cases:
         terminal.line("The runs have no result in common")
         return
-    before, after = _sums(cases)
-    line = f"Together the {len(cases)} of both took {before[0] / 1000:.1f}s, now {after[0] / 1000:.1f}s"
-    costs = ["not known" if cost is None else f"${cost:.4f}" for cost in (before[1], after[1])]
-    if before[1] != 0 or after[1] != 0:
+    before_ms, after_ms = sums.duration_ms
+    line = f"Together the {sums.cases} of both took {before_ms / 1000:.1f}s, now {after_ms / 1000:.1f}s"
+    costs = ["not known" if cost is None else f"${cost:.4f}" for cost in sums.cost_usd]
+    if sums.cost_usd != (0, 0):
         line += f"; they cost {costs[0]}, now {costs[1]}"
     terminal.line(line)
 

@@ -7,6 +7,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Final
 
 from guarantee_email_agent.reporting.markdown_report import as_markdown
@@ -77,9 +78,8 @@ def github_step(environ: Mapping[str, str], stream: TextStream) -> Iterator[GitH
 
 def annotate(report: Report, root: str = "") -> list[str]:
     """One error for each case that did not pass, as many as are shown. root: what files are named relative to."""
-    failed = report.failed_cases
-    lines = [_annotation(case, root) for case in failed[:MAX_ANNOTATIONS]]
-    if more := len(failed) - len(lines):
+    lines = [_annotation(case, root) for case in islice(report.cases_that(passed=False), MAX_ANNOTATIONS)]
+    if more := report.failed_count - len(lines):
         lines.append(f"::notice title={_property(report.title)}::{more:,} more {report.noun}s did not pass")
     if report.interrupted:
         reason = f"Interrupted: {report.totals.total:,} of {report.planned:,} {report.noun}s ran"

@@ -43,7 +43,7 @@ class HistoryChart:
         runs = [run for run in history if run.total]
         if len(runs) < 2:
             return None
-        bounds = [_bounds(run.passed, run.total) for run in runs]
+        bounds = [_bounds(*run.proof_counts) for run in runs]
         lowest = min([low for low, _ in bounds] + ([] if threshold is None else [threshold]))
         floor = max(0, min(90, math.floor(lowest / _STEP) * _STEP))
 

@@ -32,10 +32,14 @@ _MAX_UNFOLDED: Final = 2_000
 
 @dataclass(slots=True)
 class _RenderedCases:
-    """failed, passed: markup. without_details, left_out: how many cases of the run."""
+    """failed, passed: markup. anchors: the number of each case of the page by its name.
+
+    without_details, left_out: how many cases of the run.
+    """
 
     failed: list[str]
     passed: list[str]
+    anchors: dict[str, int]
     without_details: int = 0
     left_out: int = 0
 
@@ -44,7 +48,7 @@ def as_html(report: Report) -> bytes:
     """The page in UTF-8. Where a run is too large for one page, it says what it leaves out."""
     environment = template_environment()
     style, script = (template_source(environment, name) for name in ("report.css", "filter.js"))
-    numbers = {case.name: number for number, case in enumerate(report.failed_first(), 1)}
+    cases = _render_cases(environment, report)
     page = environment.get_template("report.html.jinja").render(
         report=report,
         chart=HistoryChart.of(report.history, float(report.threshold) if report.threshold else None),
@@ -54,8 +58,7 @@ def as_html(report: Report) -> bytes:
             for cause, names in report.causes[:_MAX_CAUSES]
             if len(names) > 1
         ],
-        cases=_render_cases(environment, report),
-        anchors=numbers,
+        cases=cases,
         style=style,
         script=script,
         policy=content_security_policy(style, script),
@@ -98,7 +101,7 @@ def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
     macros = environment.get_template("case.html.jinja").module
     whole: Callable[..., str] = getattr(macros, "case")  # noqa: B009 - a macro, of which types know nothing
     title: Callable[..., str] = getattr(macros, "title")  # noqa: B009
-    done = _RenderedCases([], [])
+    done = _RenderedCases([], [], {})
     size, has_room = 0, True
     for number, case in enumerate(report.failed_first(), 1):
         markup = ""
@@ -112,6 +115,7 @@ def _render_cases(environment: Environment, report: Report) -> _RenderedCases:
                 break
             done.without_details += 1
         size += _size(markup)
+        done.anchors[case.name] = number
         (done.passed if case.passed else done.failed).append(markup)
     return done
 

@@ -6,18 +6,20 @@ three decimals, and a test case names no file. GitLab links that file, so it get
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from guarantee_email_agent.reporting.report import Case, Report
 from guarantee_email_agent.reporting.transcript import cut, visible
 from guarantee_email_agent.utils.text import printable
 
+_PLACE: Final = re.compile(rb'<testcase name="cases" ?/>')
 
-def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> bytes:
-    """One document with one suite; control characters, which XML cannot hold, are written out.
+
+def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    """One document with one suite, case by case; control characters, which XML cannot hold, are written out.
 
     An interrupted run has one case more, with an error: whoever reads only this file must not take it for whole.
     """
@@ -26,9 +28,10 @@ def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> bytes:
     environ = os.environ if environ is None else environ
     names_files = environ.get("GITLAB_CI") == "true"
     suite = junitparser.TestSuite("evals" if report.command == "eval" else "tasks")
-    suite.add_testcases([_test_case(case, names_files=names_files) for case in report.cases])
-    if report.interrupted:
-        suite.add_testcase(_interrupted(report))
+    suite.add_testcase(junitparser.TestCase("cases"))  # the place of all
+    totals, stopped = report.totals, int(report.interrupted)
+    suite.tests, suite.skipped = totals.total + stopped, 0
+    suite.failures, suite.errors = totals.failed - totals.invalid, totals.error + totals.invalid + stopped
     for name, value in _properties(report):
         suite.add_property(name, printable(value))
     if report.started:
@@ -37,9 +40,19 @@ def as_junit(report: Report, environ: Mapping[str, str] | None = None) -> bytes:
     document = junitparser.JUnitXml(f"guarantee-email-agent {report.command}")
     document.add_testsuite(suite)
     document.time = suite.time
-    content = io.BytesIO()
-    document.write(content)
-    return content.getvalue()
+    before, after = _PLACE.split(_xml(document), 1)
+    yield b"<?xml version='1.0' encoding='UTF-8'?>\n" + before
+    for case in report.cases:
+        yield _xml(_test_case(case, names_files=names_files))
+    if report.interrupted:
+        yield _xml(_interrupted(report))
+    yield after
+
+
+def _xml(element: Any) -> bytes:
+    """Without the declaration, which lxml writes and the standard library does not."""
+    written: bytes = element.tostring()
+    return written.partition(b"?>")[2].lstrip() if written.startswith(b"<?xml") else written
 
 
 def _properties(report: Report) -> list[tuple[str, str]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from guarantee_email_agent.reporting.report import SIGNS, WORDS, Case, Report, totals_by_group
@@ -84,19 +85,19 @@ def _head(report: Report) -> Iterator[str]:
 
 
 def _failed(report: Report, budget: int) -> Iterator[str]:
-    failed = report.failed_cases
-    if not failed:
+    if not report.failed_count:
         return
-    title = f"### Not passed ({len(failed):,})\n"
+    title = f"### Not passed ({report.failed_count:,})\n"
     yield title
     budget -= len(title) + 400
+    failed = report.cases_that(passed=False)
     for number, case in enumerate(failed):
         text = _case(case)
         if len(text) > budget:
-            more = failed[number:]
-            names, listed = _names(more, max(budget, 0))
-            rest = f" and {len(more) - listed:,} more" if listed < len(more) else ""
-            yield f"{len(more):,} more, whose reasons stand in the reports of --json and --html: {names}{rest}\n"
+            more = report.failed_count - number
+            names, listed = _names(chain([case], failed), max(budget, 0))
+            rest = f" and {more - listed:,} more" if listed < more else ""
+            yield f"{more:,} more, whose reasons stand in the reports of --json and --html: {names}{rest}\n"
             return
         budget -= len(text) + 1
         yield text
@@ -114,14 +115,13 @@ def _case(case: Case) -> str:
 
 
 def _passed(report: Report) -> Iterator[str]:
-    passed = [case for case in report.cases if case.passed]
-    if passed:
-        names, listed = _names(passed, _FOR_PASSED)
-        rest = f" and {len(passed) - listed:,} more" if listed < len(passed) else ""
-        yield _folded(f"Passed ({len(passed):,})", f"{names}{rest}\n")
+    if passed := report.totals.passed:
+        names, listed = _names(report.cases_that(passed=True), _FOR_PASSED)
+        rest = f" and {passed - listed:,} more" if listed < passed else ""
+        yield _folded(f"Passed ({passed:,})", f"{names}{rest}\n")
 
 
-def _names(cases: Sequence[Case], budget: int) -> tuple[str, int]:
+def _names(cases: Iterable[Case], budget: int) -> tuple[str, int]:
     """As many names as there is room for, and how many these are."""
     names: list[str] = []
     for case in cases:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from guarantee_email_agent.reporting.kept_results import Results
 from guarantee_email_agent.reporting.totals import Outcome, Totals
 
 Gate = Literal["passed", "failed", "inconclusive", "undecided"]
@@ -100,6 +101,10 @@ class PastRun(Protocol):
     def total(self) -> int: ...
 
     @property
+    def proof_counts(self) -> tuple[int, int]:
+        """Of what a lower bound counts, how many passed, of how many."""
+
+    @property
     def outcome(self) -> str | None:
         """`passed` where it passed its gate; None while it goes on."""
 
@@ -111,7 +116,8 @@ class Report:
     command: `eval`, `grade` or `solve`. noun: what a case is called. rate, threshold, bound: in percent, as people read
     them; rate and bound empty where the results say nothing of an agent. verdict: what the gate says, in words. proven:
     sentences. facts: what else is to be known of the run. causes: reasons with the names of the cases that share each.
-    planned: how many cases a whole run has. history: earlier runs, the oldest first.
+    planned: how many cases a whole run has. cases: those of a large run are made anew each time they are gone through.
+    history: earlier runs, the oldest first.
     """
 
     command: str
@@ -124,7 +130,7 @@ class Report:
     verdict: str
     totals: Totals
     planned: int
-    cases: Sequence[Case]
+    cases: Results[Case]
     rate: str = ""
     threshold: str = ""
     bound: str = ""
@@ -132,11 +138,6 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     causes: Sequence[tuple[str, Sequence[str]]] = ()
     history: Sequence[PastRun] = ()
-
-    @property
-    def failed_cases(self) -> list[Case]:
-        """Those that did not pass."""
-        return [case for case in self.cases if not case.passed]
 
     @property
     def interrupted(self) -> bool:
@@ -147,10 +148,20 @@ class Report:
         """What happened, in one line."""
         return f"{self.verdict}: {self.rate or self.totals.passed} of {self.suite}" if self.suite else self.verdict
 
+    @property
+    def failed_count(self) -> int:
+        """How many cases did not pass."""
+        return self.totals.total - self.totals.passed
+
+    def cases_that(self, *, passed: bool) -> Iterator[Case]:
+        """Those that passed, or those that did not."""
+        if self.totals.passed if passed else self.failed_count:
+            yield from (case for case in self.cases if case.passed is passed)
+
     def failed_first(self) -> Iterator[Case]:
         """Every case; those that did not pass before the others."""
-        yield from self.failed_cases
-        yield from (case for case in self.cases if case.passed)
+        yield from self.cases_that(passed=False)
+        yield from self.cases_that(passed=True)
 
 
 class GroupTotals(NamedTuple):
@@ -166,7 +177,7 @@ class GroupTotals(NamedTuple):
         return self.total - self.passed
 
 
-def totals_by_group(cases: Sequence[Case]) -> list[GroupTotals]:
+def totals_by_group(cases: Iterable[Case]) -> list[GroupTotals]:
     """By group and language, in the order of their names."""
     counts: dict[tuple[str, str], list[int]] = {}
     for case in cases:

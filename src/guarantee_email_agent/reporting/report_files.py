@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -16,10 +16,12 @@ from guarantee_email_agent.files.text_file import kind_of_file
 from guarantee_email_agent.utils.errors import ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
+Content = bytes | Iterable[bytes]
+"""Of a report: as a whole, or piece by piece, as it is made."""
 _STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
-def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], bytes]]) -> None:
+def write_reports(error_code: str, *reports: tuple[Path | None, Callable[[], Content]]) -> None:
     """Write each report whose path is not None.
 
     Raises ConfigurationError with `error_code` for those that cannot be written, once the others are.
@@ -50,6 +52,18 @@ def as_json(content: Any) -> bytes:
     text = json.dumps(content, ensure_ascii=False, indent=1, default=str)
     # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
     return f"{text}\n".encode(errors="backslashreplace")
+
+
+def as_json_with_rows(head: Mapping[str, Any], name: str, rows: Iterable[Any]) -> Iterator[bytes]:
+    """What `as_json` has of `head` and one key more, the list of `rows`, row by row: all at once may be too many."""
+    yield as_json(head).removesuffix(b"\n}\n") + f",\n {json.dumps(name)}: [".encode()
+    is_first = True
+    for row in rows:
+        # No line break stands within a JSON string.
+        indented = as_json(row).removesuffix(b"\n").replace(b"\n", b"\n  ")
+        yield (b"\n  " if is_first else b",\n  ") + indented
+        is_first = False
+    yield b"]\n}\n" if is_first else b"\n ]\n}\n"
 
 
 def check_report_paths(paths: Mapping[str, Path], error_code: str) -> None:
@@ -104,7 +118,7 @@ def make_folder(folder: Path, option: str, error_code: str) -> None:
         raise ConfigurationError(f"{option} {printable(str(folder))}: {problem}", error_code) from None
 
 
-def write_report(path: str | Path, content: bytes, code: str) -> None:
+def write_report(path: str | Path, content: Content, code: str) -> None:
     """Writes a report where somebody named it: to stdout, to a device or a pipe that is read, or a file.
 
     A file is complete or untouched, and a link stays a link. Raises ConfigurationError with `code` where it cannot be
@@ -121,7 +135,7 @@ def write_report(path: str | Path, content: bytes, code: str) -> None:
         raise _unwritable(path, getattr(error, "strerror", None) or str(error), code) from None
 
 
-def write_whole(path: str | Path, content: bytes) -> None:
+def write_whole(path: str | Path, content: Content) -> None:
     """Writes a file atomically, by a new one beside it that takes its place; a link or a folder there stays.
 
     Raises OSError, or ValueError for a path that no file can have.
@@ -133,7 +147,7 @@ def write_whole(path: str | Path, content: bytes) -> None:
     # Exclusively: in a folder that others write to, somebody may have put a link there.
     with open(draft, "xb") as file:
         try:
-            file.write(content)
+            file.writelines(_pieces(content))
             file.flush()
             os.replace(draft, target)
         except BaseException:
@@ -149,14 +163,18 @@ def what_is_in_the_way(path: Path) -> str | None:
     return "a link" if os.path.islink(path) else kind_of_file(path)
 
 
-def _write_to_stdout(content: bytes) -> None:
+def _pieces(content: Content) -> Iterable[bytes]:
+    return (content,) if isinstance(content, bytes) else content
+
+
+def _write_to_stdout(content: Content) -> None:
     with suppress(BrokenPipeError):  # as for what else is printed there
         sys.stdout.flush()
-        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.writelines(_pieces(content))
         sys.stdout.buffer.flush()
 
 
-def _write_to_device(path: str | Path, content: bytes) -> None:
+def _write_to_device(path: str | Path, content: Content) -> None:
     try:
         # A pipe that nobody reads would wait for a reader for ever.
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -166,7 +184,7 @@ def _write_to_device(path: str | Path, content: bytes) -> None:
         raise
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as file:
-        file.write(content)
+        file.writelines(_pieces(content))
 
 
 def _unwritable(path: str | Path, reason: str, code: str) -> ConfigurationError:

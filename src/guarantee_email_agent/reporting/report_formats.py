@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from guarantee_email_agent.reporting.report import Report
-from guarantee_email_agent.reporting.report_files import as_json, write_reports
+from guarantee_email_agent.reporting.report_files import as_json_with_rows, write_reports
 from guarantee_email_agent.reporting.run_report import RunOptions
 
 
@@ -14,26 +14,30 @@ def write_report_files(
     options: RunOptions,
     error_code: str,
     report: Report,
-    json_report: Callable[[], Mapping[str, Any]],
+    json_summary: Callable[[], Mapping[str, Any]],
+    json_results: Callable[[], Iterable[Mapping[str, Any]]],
     json_rows: Callable[[], Iterable[Mapping[str, Any]]],
 ) -> None:
     """Write what the options name, and show the run in the step of a workflow that runs us.
 
-    json_report: the whole run for `--json`. json_rows: its repetitions for `--jsonl`.
+    json_summary: the run for `--json`, and json_results: its results there. json_rows: its repetitions for `--jsonl`.
     Raises ConfigurationError with `error_code` for a file that cannot be written, once the others are.
     """
 
-    def jsonl() -> bytes:
+    def json() -> Iterator[bytes]:
+        return as_json_with_rows(json_summary(), "results", json_results())
+
+    def jsonl() -> Iterator[bytes]:
         from guarantee_email_agent.reporting.row_files import as_json_lines
 
         return as_json_lines(report, json_rows())
 
-    def csv() -> bytes:
+    def csv() -> Iterator[bytes]:
         from guarantee_email_agent.reporting.row_files import as_csv
 
         return as_csv(report)
 
-    def junit() -> bytes:
+    def junit() -> Iterator[bytes]:
         from guarantee_email_agent.reporting.junit_report import as_junit
 
         return as_junit(report)
@@ -52,7 +56,7 @@ def write_report_files(
         options.github.add(report)
     write_reports(
         error_code,
-        (options.json_file, lambda: as_json(json_report())),
+        (options.json_file, json),
         (options.jsonl_file, jsonl),
         (options.csv_file, csv),
         (options.junit_file, junit),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
 from guarantee_email_agent.reporting.reading import reading_fields
@@ -74,6 +75,7 @@ def json_result(store: RunStore, result: StoredResult, read_record: ReadRecord) 
         "repetition": result.repetition,
         "verdict": result.verdict,
         "duration_ms": result.duration_ms,
+        "step_ms": None if result.step_ms is None else list(result.step_ms),
         "usage": result.usage._asdict(),
         "failed_checks": [each._asdict() for each in store.checks(result)],
         "source": None if source is None else source.decode(errors="replace"),
@@ -103,7 +105,7 @@ def _sections(
     reading = reading_fields(_mapping(trace.get("read")), mail, response)
     yield _Section("Read", [f"{name}: {value}" for name, value in reading])
     yield _Section("Model", list(_conversation_lines(trace.get("conversation"))))
-    yield _Section("Calls", list(_call_lines(trace.get("execution_trace"), response)))
+    yield _Section("Calls", list(_call_lines(trace.get("execution_trace"), response, result.step_ms)))
     yield _Section("Answer", list(_plain_lines(transcript.response)))
     yield _Section("Reply", list(_reply_lines(response)))
     yield _Section("Ticket", [_named(name, value) for name, value in _mapping(response.get("ticket_fields")).items()])
@@ -153,13 +155,14 @@ def _conversation_lines(conversation: object) -> Iterator[str]:
         yield f"… and {len(messages) - _MAX_MESSAGES} more"
 
 
-def _call_lines(trace: object, response: Mapping[str, Any]) -> Iterator[str]:
-    """The calls with their answers as they were traced, else those that the mocks captured."""
+def _call_lines(trace: object, response: Mapping[str, Any], step_ms: Sequence[float] | None) -> Iterator[str]:
+    """The calls with their answers as they were traced, and what each took, else those that the mocks captured."""
     steps = [_mapping(step) for step in trace] if isinstance(trace, list) else []
-    for step in steps[:_MAX_MESSAGES]:
+    for step, took_ms in zip(steps[:_MAX_MESSAGES], chain(step_ms or (), repeat(None)), strict=False):
         action = dict(_mapping(step.get("action")))
         name = printable(str(action.pop("action_type", "?")))
-        yield f"{name}({', '.join(f'{printable(key)}={_value(value)}' for key, value in action.items())})"
+        took = "" if took_ms is None else f" {_milliseconds(took_ms)}"
+        yield f"{name}({', '.join(f'{printable(key)}={_value(value)}' for key, value in action.items())}){took}"
         if (answer := _mapping(step.get("feedback")).get("message")) is not None:
             yield f"  → {_value(answer)}"
     if not steps:
@@ -169,6 +172,12 @@ def _call_lines(trace: object, response: Mapping[str, Any]) -> Iterator[str]:
             yield f"{printable(str(call.get('server')))}.{printable(str(call.get('tool')))}({shown})"
     if (count := max(len(steps), 0 if steps else len(response.get("calls") or ()))) > _MAX_MESSAGES:
         yield f"… and {count - _MAX_MESSAGES} more; --json has all"
+
+
+def _milliseconds(duration_ms: float) -> str:
+    if duration_ms < 1:  # as of a mock
+        return f"{duration_ms:.2f} ms"
+    return f"{duration_ms:.1f} ms" if duration_ms < 10 else f"{duration_ms:,.0f} ms"
 
 
 def _reply_lines(response: Mapping[str, Any]) -> Iterator[str]:

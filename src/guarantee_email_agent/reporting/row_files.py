@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from guarantee_email_agent.reporting.report import Report
@@ -34,12 +35,17 @@ _MAX_CELL: Final = 32_000
 _FORMULA: Final = tuple("=+-@＝＋－＠")
 
 
-def as_csv(report: Report) -> bytes:
-    """RFC 4180 in UTF-8, with a header. A text that a spreadsheet would take for a formula gets an apostrophe."""
+def as_csv(report: Report) -> Iterator[bytes]:
+    """RFC 4180 in UTF-8, case by case, with a header.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe. Where a run was stopped before its first
+    result, a row without a case says so.
+    """
     content = io.StringIO(newline="")
     writer = csv.writer(content, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     for case in report.cases:
+        yield _taken(content)
         for number, run in enumerate(case.runs, 1):
             row = (
                 report.run_id,
@@ -59,15 +65,31 @@ def as_csv(report: Report) -> bytes:
                 str(report.interrupted).lower(),
             )
             writer.writerow([_cell(value) if isinstance(value, str) else value for value in row])
-    return content.getvalue().encode(errors="backslashreplace")
+    if report.interrupted and not report.totals.total:
+        told = {"run_id": report.run_id, "planned": report.planned, "interrupted": "true"}
+        writer.writerow([told.get(name, "") for name in COLUMNS])
+    yield _taken(content)
 
 
-def as_json_lines(report: Report, rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """One JSON object a line, in UTF-8, each with the run that it is of, and whether that is whole."""
+def as_json_lines(report: Report, rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """One JSON object a line, in UTF-8, each with the run that it is of, and whether that is whole.
+
+    Where a run was stopped before its first result, one line says this alone.
+    """
     run = {"run_id": report.run_id, "planned": report.planned, "interrupted": report.interrupted}
-    lines = (json.dumps({**run, **row}, ensure_ascii=False, default=str) for row in rows)
-    # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
-    return "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+    no_case: Iterable[Mapping[str, Any]] = [{}] if report.interrupted and not report.totals.total else []
+    for row in chain(rows, no_case):
+        line = json.dumps({**run, **row}, ensure_ascii=False, default=str)
+        # Half of a surrogate pair cannot be UTF-8; its escape, \udc80, is just how JSON writes it.
+        yield f"{line}\n".encode(errors="backslashreplace")
+
+
+def _taken(content: io.StringIO) -> bytes:
+    """What was written since the last time."""
+    text = content.getvalue()
+    content.seek(0)
+    content.truncate()
+    return text.encode(errors="backslashreplace")
 
 
 def _cell(text: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from guarantee_email_agent.executors.executor import WorkersLostError
+from guarantee_email_agent.reporting.kept_results import KeptResults, Results
 from guarantee_email_agent.reporting.progress import Progress
 from guarantee_email_agent.reporting.statistics import Threshold, format_percentage, meets_threshold
 from guarantee_email_agent.reporting.terminal import Terminal
@@ -77,7 +78,7 @@ class RunRecorder(Protocol[_Recorded]):
 class WriteReports(Protocol[_Recorded]):
     """Writes the report files."""
 
-    def __call__(self, results: Sequence[_Recorded], duration_s: float, *, interrupted: bool) -> None:
+    def __call__(self, results: Results[_Recorded], duration_s: float, *, interrupted: bool) -> None:
         """duration_s: seconds. interrupted: whether results are missing since the run was stopped."""
 
 
@@ -191,7 +192,7 @@ def run_and_report(
     `write_reports` raises.
     """
     began = time.perf_counter() if began is None else began
-    kept: list[Result] = []
+    kept: KeptResults[Result] = KeptResults()
     interrupted = False
     try:
         reporter.print_title(title)
@@ -200,7 +201,7 @@ def run_and_report(
                 if recorder is not None:
                     recorder.add(result)
                 if write_reports is not None:
-                    kept.append(result)
+                    kept.add(result)
                 if progress is not None:
                     progress.clear()
                 reporter.add(result)
@@ -211,6 +212,7 @@ def run_and_report(
     except (RunStoppedError, WorkersLostError) as stop:
         interrupted, reporter.stop_reason = True, str(stop)
     except BaseException as error:
+        kept.close()
         if recorder is not None:
             code = error.exit_code if isinstance(error, AgentError) else EXIT_FAILURE
             recorder.finish("crashed", code, time.perf_counter() - began)
@@ -226,5 +228,6 @@ def run_and_report(
     if recorder is not None:
         recorder.finish(outcome, code, duration_s)
     if write_reports is not None:
-        write_reports(kept, duration_s, interrupted=interrupted)
+        with sigterm_as_ctrl_c(), closing(kept):  # so that no half of a report is left, which may take minutes to write
+            write_reports(kept, duration_s, interrupted=interrupted)
     return code

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from guarantee_email_agent.reporting.comparison_report import describe_run, json_run
+from guarantee_email_agent.reporting.report_files import as_json_with_rows
 from guarantee_email_agent.reporting.statistics import format_percentage
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.store.run_reader import RunStore
@@ -42,30 +44,24 @@ def print_run(store: RunStore, run: StoredRun, terminal: Terminal) -> None:
     if run.tokens:
         cost = "cost not known" if run.cost_usd is None else f"${run.cost_usd:.4f}"
         terminal.line(f"Model: {printable(run.model)}, {run.tokens:,} tokens, {cost}")
-    outcomes = store.case_outcomes(run)
-    failed = [each for each in outcomes.values() if each.verdict != "passed"]
-    for each in failed[:_MAX_CASES]:
+    failed = run.total - run.passed
+    for each in islice(store.case_outcomes(run, failed_only=True), _MAX_CASES):
         _print_failed(store, each, terminal)
-    if len(failed) > _MAX_CASES:
-        terminal.line(f"… and {len(failed) - _MAX_CASES} more that failed")
-    passed = len(outcomes) - len(failed)
-    terminal.outcome(f"✓ Passed: {passed}")
-    terminal.outcome(f"✗ Failed: {len(failed)}", paint=bool(failed))
+    if failed > _MAX_CASES:
+        terminal.line(f"… and {failed - _MAX_CASES} more that failed")
+    terminal.outcome(f"✓ Passed: {run.passed}")
+    terminal.outcome(f"✗ Failed: {failed}", paint=failed > 0)
     terminal.flush()
 
 
-def json_run_report(store: RunStore, run: StoredRun) -> dict[str, Any]:
-    """A run with the outcome of each of its cases."""
+def json_run_report(store: RunStore, run: StoredRun) -> Iterator[bytes]:
+    """A run with the outcome of each of its cases, piece by piece."""
     run = store.with_counts(run)
-    return {
-        "schema_version": 1,
-        "run": json_run(run),
-        "gate": run.state,
-        "results": [
-            {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
-            for each in store.case_outcomes(run).values()
-        ],
-    }
+    outcomes = (
+        {"name": each.name, "verdict": each.verdict, "passed": each.passed, "runs": each.runs}
+        for each in store.case_outcomes(run)
+    )
+    yield from as_json_with_rows({"schema_version": 1, "run": json_run(run), "gate": run.state}, "results", outcomes)
 
 
 def _print_failed(store: RunStore, outcome: CaseOutcome, terminal: Terminal) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from guarantee_email_agent.store.paired_cases import CaseChange, PairedCases, Sums
 from guarantee_email_agent.store.records import Input
 from guarantee_email_agent.store.run_reader import GREEN, RunStore
 from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
@@ -30,15 +31,7 @@ _OF_TASK: Final = ("judge", "task")
 _TOLD_BY_SETTINGS: Final = ("model", "package")
 
 
-class CaseChange(NamedTuple):
-    """A case of both runs."""
-
-    before: CaseOutcome
-    after: CaseOutcome
-
-    @property
-    def name(self) -> str:
-        return self.after.name
+_Change = TypeVar("_Change")
 
 
 class ContentChange(NamedTuple):
@@ -67,8 +60,31 @@ class ReplyChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Changes(Generic[_Change]):
+    """shown: as many as were asked for, the worst first. more: how many there are beside them; None if not counted."""
+
+    shown: tuple[_Change, ...]
+    more: int | None = 0
+
+    @classmethod
+    def first(cls, changes: Iterator[_Change], limit: int | None, *, counts: bool) -> Changes[_Change]:
+        """counts: whether the others are to be counted, which takes as long as to show them."""
+        shown = tuple(islice(changes, limit))
+        if counts or limit is None:
+            return cls(shown, sum(1 for _ in changes))
+        return cls(shown, None if len(shown) == limit else 0)
+
+    @property
+    def total(self) -> int:
+        """Of those that are known."""
+        return len(self.shown) + (self.more or 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Each case of two runs stands in one of the first eight. A case passes where all of its repetitions do.
+
+    still_passing: how many passed in both.
 
     not_reached: cases of the baseline alone, where the run goes on or was stopped before its end, so that nobody knows
     whether they are gone; not_reached_before: those of the run alone, where the baseline was. not_selected: cases of
@@ -76,7 +92,7 @@ class Comparison:
     has not reached, whether or not the baseline has them.
     feedback: what a judge said of the work on a task, and now says otherwise.
     settings: what the runs were begun with and is not the same: name, before, after. unknown_inputs: results of which
-    it is not known what they depended on.
+    it is not known what they depended on. sums: of the cases of both.
     """
 
     baseline: StoredRun
@@ -84,18 +100,19 @@ class Comparison:
     newly_failing: tuple[CaseChange, ...]
     newly_passing: tuple[CaseChange, ...]
     still_failing: tuple[CaseChange, ...]
-    still_passing: tuple[CaseChange, ...]
+    still_passing: int
     added: tuple[CaseOutcome, ...]
     removed: tuple[CaseOutcome, ...]
     not_reached: tuple[CaseOutcome, ...]
     not_reached_before: tuple[CaseOutcome, ...]
     not_selected: tuple[CaseOutcome, ...]
-    replies: tuple[ReplyChange, ...]
-    feedback: tuple[ReplyChange, ...]
-    contents: tuple[ContentChange, ...]
+    replies: Changes[ReplyChange]
+    feedback: Changes[ReplyChange]
+    contents: Changes[ContentChange]
     settings: tuple[tuple[str, Any, Any], ...]
     unknown_inputs: int
     missing: int
+    sums: Sums
 
     @property
     def regressions(self) -> list[str]:
@@ -107,69 +124,50 @@ class Comparison:
         """Whether there is none, and all ran that could show one."""
         return not self.regressions and not self.missing
 
-    @property
-    def common(self) -> tuple[CaseChange, ...]:
-        return (*self.newly_failing, *self.newly_passing, *self.still_failing, *self.still_passing)
 
+def compare_runs(
+    store: RunStore, baseline: StoredRun, run: StoredRun, *, max_details: int | None = None, counts_all: bool = True
+) -> Comparison:
+    """max_details: how many changed replies, changed files of cases, and changed feedback are held; None for all.
 
-def compare_runs(store: RunStore, baseline: StoredRun, run: StoredRun, *, max_details: int | None = None) -> Comparison:
-    """max_details: how many changed replies, how many changed files of cases, and the feedback of how many cases are
-    read; None for all.
-
-    Raises StoreError.
+    counts_all: whether the others are counted. Raises StoreError.
     """
     baseline, run = store.with_counts(baseline), store.with_counts(run)
-    before, after = store.case_outcomes(baseline), store.case_outcomes(run)
-    common = [CaseChange(before[name], outcome) for name, outcome in after.items() if name in before]
-    gone = tuple(outcome for name, outcome in before.items() if name not in after)
-    only_after = tuple(outcome for name, outcome in after.items() if name not in before)
+    pairs = PairedCases(store, baseline, run)
+    reached_before, reached = pairs.counts()
+    gone, only_after = pairs.only_before(), pairs.only_after()
     is_part = run.selection != baseline.selection and bool(run.selection)
-    missing = max(0, run.planned - len(after))
-    was_stopped = len(before) < baseline.planned
-
-    def those(passed: bool, passes: bool) -> tuple[CaseChange, ...]:
-        wanted = (passed, passes)
-        return tuple(each for each in common if (_passed(each.before), _passed(each.after)) == wanted)
-
+    missing = max(0, run.planned - reached)
+    was_stopped = reached_before < baseline.planned
+    inputs = list(_changed_inputs(store, pairs, run))
+    sources = Changes.first(_changed_sources(store, pairs, run), max_details, counts=counts_all)
     return Comparison(
         baseline,
         run,
-        newly_failing=those(True, False),
-        newly_passing=those(False, True),
-        still_failing=those(False, False),
-        still_passing=those(True, True),
+        newly_failing=pairs.changed(passed=True, passes=False),
+        newly_passing=pairs.changed(passed=False, passes=True),
+        still_failing=pairs.changed(passed=False, passes=False),
+        still_passing=pairs.still_passing(),
         added=() if was_stopped else only_after,
         removed=() if is_part or missing else gone,
         not_reached=gone if missing and not is_part else (),
         not_reached_before=only_after if was_stopped else (),
         not_selected=gone if is_part else (),
-        replies=tuple(islice(_changed_replies(store, _worst_first(common)), max_details)),
-        feedback=tuple(_changed_feedback(store, _worst_first(common)[:max_details], run)),
-        contents=(
-            *_changed_inputs(store, common, run),
-            *islice(_changed_sources(store, _worst_first(common), run), max_details),
-        ),
+        replies=Changes.first(_changed_replies(store, pairs), max_details, counts=counts_all),
+        feedback=Changes.first(_changed_feedback(store, pairs, run), max_details, counts=counts_all),
+        contents=Changes((*inputs, *sources.shown), sources.more),
         settings=tuple(_changed_settings(baseline, run)),
-        unknown_inputs=sum(each.before.input_set is None or each.after.input_set is None for each in common),
+        unknown_inputs=pairs.unknown_inputs(),
         missing=missing,
+        sums=pairs.sums(),
     )
 
 
-def _passed(outcome: CaseOutcome) -> bool:
-    return outcome.verdict == "passed"
-
-
-def _worst_first(cases: Iterable[CaseChange]) -> list[CaseChange]:
-    """Those that fail now before the others."""
-    return sorted(cases, key=lambda each: (_passed(each.after), not _passed(each.before)))
-
-
-def _changed_replies(store: RunStore, cases: Iterable[CaseChange]) -> Iterator[ReplyChange]:
-    for each in cases:
-        if each.before.response != each.after.response:
-            before, after = (_reply(store, outcome) for outcome in each)
-            if before != after:
-                yield ReplyChange(each.name, before, after)
+def _changed_replies(store: RunStore, pairs: PairedCases) -> Iterator[ReplyChange]:
+    for each in pairs.with_other("response"):
+        before, after = (_reply(store, outcome) for outcome in each)
+        if before != after:
+            yield ReplyChange(each.name, before, after)
 
 
 def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
@@ -178,8 +176,8 @@ def _reply(store: RunStore, outcome: CaseOutcome) -> str | None:
     return reply if isinstance(reply, str) else None
 
 
-def _changed_feedback(store: RunStore, cases: Iterable[CaseChange], run: StoredRun) -> Iterator[ReplyChange]:
-    for each in cases if run.command != "eval" else ():
+def _changed_feedback(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ReplyChange]:
+    for each in pairs.with_other("judgement") if run.command != "eval" else ():
         before, after = (_said(store, outcome) for outcome in each)
         if before != after:
             yield ReplyChange(each.name, before, after)
@@ -192,17 +190,10 @@ def _said(store: RunStore, outcome: CaseOutcome) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def _changed_inputs(store: RunStore, cases: Iterable[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
+def _changed_inputs(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ContentChange]:
     """What the sets of inputs differ in, name by name; most scenarios of a run share one set, and no two tasks do."""
-    of_case = run.command != "eval"
-    pairs: dict[tuple[int, int, str], int] = {}
-    for each in cases:
-        before, after = each.before.input_set, each.after.input_set
-        if before is not None and after is not None and before != after:
-            key = (before, after, each.name if of_case else "")
-            pairs[key] = pairs.get(key, 0) + 1
     changes: dict[tuple[str, str, bytes | None, bytes | None], ContentChange] = {}
-    for (before, after, case), count in pairs.items():
+    for before, after, case, count in pairs.input_sets(by_case=run.command != "eval"):
         old, new = _by_name(store.inputs(before)), _by_name(store.inputs(after))
         for kind, name in sorted(old.keys() | new.keys()):
             was, now = old.get((kind, name)), new.get((kind, name))
@@ -227,12 +218,11 @@ def _by_name(inputs: Iterable[Input]) -> dict[tuple[str, str], Input]:
     return {(each.kind, each.name): each for each in inputs}
 
 
-def _changed_sources(store: RunStore, cases: Iterable[CaseChange], run: StoredRun) -> Iterator[ContentChange]:
+def _changed_sources(store: RunStore, pairs: PairedCases, run: StoredRun) -> Iterator[ContentChange]:
     kind = "scenario" if run.command == "eval" else "task"
-    for each in cases:
-        if each.before.source != each.after.source:
-            before, after = (store.transcript(store.result(outcome.result)).source for outcome in each)
-            yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
+    for each in pairs.with_other("source"):
+        before, after = (store.transcript(store.result(outcome.result)).source for outcome in each)
+        yield ContentChange(kind, each.name, before, after, existed=True, exists=True, cases=1)
 
 
 def _changed_settings(baseline: StoredRun, run: StoredRun) -> Iterator[tuple[str, Any, Any]]:

@@ -8,7 +8,7 @@ not dataclasses: those take six times as long to define, at the start of every `
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -116,6 +116,7 @@ class NewResult(NamedTuple):
 
     name: of the scenario's or task's file, which tells the cases of a run apart. position: of the case in the run, and
     repetition: of the result in the case, both from 1. duration_ms: what the work took. usage: of the model.
+    step_ms: milliseconds of each step of the trace; empty where they are not known.
     inputs: None where it is not sure which they were, as for files that somebody edited just then.
 
     The transcript, each part None where there is none: source, the file of the case as it was; request, what the agent
@@ -139,3 +140,4 @@ class NewResult(NamedTuple):
     response: Any = None
     trace: Any = None
     judgement: Any = None
+    step_ms: Sequence[float] = ()

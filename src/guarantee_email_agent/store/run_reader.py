@@ -7,6 +7,8 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -30,14 +32,16 @@ LAST: Final = "last"
 GREEN: Final = "green"
 
 _PAGE: Final = 1_000
+_MAX_SUGGESTED: Final = 20_000
 _RUN_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _USAGE: Final = ", ".join(f"results.{name}" for name in Usage._fields)
 _RUN_COLUMNS: Final = ", ".join(field.name for field in fields(StoredRun))
+_RUN_TABLES: Final = "runs LEFT JOIN distinct_mails ON distinct_mails.run = runs.number"
 _RESULT_COLUMNS: Final = f"""results.id, results.run, runs.id, cases.name, cases.category, cases.language,
     cases.description, results.position, results.repetition, results.verdict, results.duration_ms,
-    results.input_set, blobs.hash, {_USAGE}"""
+    results.input_set, blobs.hash, step_times.milliseconds, {_USAGE}"""
 _RESULT_TABLES: Final = """results JOIN runs ON runs.number = results.run JOIN cases ON cases.id = results.case_id
-    LEFT JOIN blobs ON blobs.id = results.source"""
+    LEFT JOIN blobs ON blobs.id = results.source LEFT JOIN step_times ON step_times.result = results.id"""
 
 
 class RunStore:
@@ -131,7 +135,7 @@ class RunStore:
         """A run that goes on, with the counts of what ran until now; they stand in its row at its end alone."""
         if run.outcome is not None:
             return run
-        total, passed, failed, error, invalid, tokens, cost_usd = self._rows(RUN_COUNTS, {"run": run.number})[0]
+        total, passed, failed, error, invalid, tokens, cost_usd = self.rows(RUN_COUNTS, {"run": run.number})[0]
         counts = {"total": total, "passed": passed, "failed": failed, "error": error, "invalid": invalid}
         return replace(run, **counts, tokens=tokens, cost_usd=cost_usd)
 
@@ -145,15 +149,15 @@ class RunStore:
         self, conditions: Sequence[str], values: Sequence[Any], limit: int, *, order: str = "DESC"
     ) -> list[StoredRun]:
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
-        return [self._ended_if_killed(StoredRun.of_row(row)) for row in self._rows(query, (*values, limit))]
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} {where} ORDER BY number {order} LIMIT ?"  # noqa: S608 - our own words
+        return [self._ended_if_killed(StoredRun.of_row(row)) for row in self.rows(query, (*values, limit))]
 
     def _ended_if_killed(self, run: StoredRun) -> StoredRun:
         """A run without an outcome that no process works on was killed."""
         if run.outcome is not None or self._owners.is_alive(run.number):
             return run
-        query = f"SELECT {_RUN_COLUMNS} FROM runs WHERE number = ?"  # noqa: S608 - our own words
-        now = [StoredRun.of_row(row) for row in self._rows(query, (run.number,))]
+        query = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} WHERE number = ?"  # noqa: S608 - our own words
+        now = [StoredRun.of_row(row) for row in self.rows(query, (run.number,))]
         if now and now[0].outcome is not None:  # it came to its end just then
             return now[0]
         return replace(self.with_counts(run), outcome="interrupted")
@@ -186,23 +190,47 @@ class RunStore:
         condition = "results.run = ? AND results.case_id IN (SELECT id FROM cases WHERE name = ?)"
         return self._results(condition, "ORDER BY results.repetition", (run.number, name))
 
-    def case_outcomes(self, run: StoredRun) -> dict[str, CaseOutcome]:
-        """What each case of a run came to, by name, in the order of the run."""
-        query = """SELECT cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms, cost_usd,
-            results.id, input_set, source, response FROM results JOIN cases ON cases.id = results.case_id
-            WHERE run = ? ORDER BY position, repetition"""
-        outcomes: dict[str, CaseOutcome] = {}
-        for row in self._rows(query, (run.number,)):
-            next_one = CaseOutcome(*row)
-            before = outcomes.get(next_one.name)
-            outcomes[next_one.name] = next_one if before is None else before.with_repetition(next_one)
-        return outcomes
+    def case_outcomes(self, run: StoredRun, *, failed_only: bool = False) -> Iterator[CaseOutcome]:
+        """What each case of a run came to, in the order of the run, read page by page. failed_only: no passed ones."""
+        wanted = "AND verdict != 'passed'" if failed_only else ""
+        after = 0
+        while True:
+            condition = f"run = ? AND position > ? {wanted} ORDER BY 1 LIMIT {_PAGE}"
+            query = f"SELECT DISTINCT position FROM results WHERE {condition}"  # noqa: S608 - our own words
+            positions = [position for (position,) in self.rows(query, (run.number, after))]
+            if not positions:
+                return
+            for position, outcome in self._outcomes(run, positions):
+                after = position
+                yield outcome
+
+    def _outcomes(self, run: StoredRun, positions: Sequence[int]) -> Iterator[tuple[int, CaseOutcome]]:
+        query = f"""SELECT position, cases.name, cases.description, verdict, verdict = 'passed', 1, duration_ms,
+            cost_usd, results.id, input_set, source, response, judgement
+            FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position IN ({", ".join(map(str, positions))}) ORDER BY position, repetition"""  # noqa: S608
+        for position, rows in groupby(self.rows(query, (run.number,)), key=itemgetter(0)):
+            first, *others = (CaseOutcome(*row[1:]) for row in rows)
+            for other in others:
+                first = first.with_repetition(other)
+            yield position, first
+
+    def passed_by_name(self, run: StoredRun) -> dict[str, bool]:
+        """Whether each case of a run passed, in every repetition, in the order of the run."""
+        query = """SELECT name, min(verdict = 'passed') FROM results JOIN cases ON cases.id = results.case_id
+            WHERE run = ? AND position BETWEEN ? AND ? GROUP BY position ORDER BY position"""
+        found: dict[str, bool] = {}
+        ((last,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
+        for first in range(1, (last or 0) + 1, _PAGE):
+            page = self.rows(query, (run.number, first, first + _PAGE - 1))
+            found.update((name, bool(passed)) for name, passed in page)
+        return found
 
     def find_case(self, run: StoredRun, name: str) -> list[StoredResult]:
         """Every repetition of one case of a run. Raises StoreError (`store_no_such_case`) for none of that name."""
         if found := self.results_of_case(run, name):
             return found
-        near = suggestion(name, self.case_outcomes(run))
+        near = suggestion(name, (each.name for each in islice(self.case_outcomes(run), _MAX_SUGGESTED)))
         problem = f"there is no '{printable(truncate(name, 60))}' in the run {run.id}{near}"
         raise self._database.error("no_such_case", problem)
 
@@ -227,18 +255,18 @@ class RunStore:
 
     def _results(self, condition: str, order: str, values: Sequence[Any]) -> list[StoredResult]:
         query = f"SELECT {_RESULT_COLUMNS} FROM {_RESULT_TABLES} WHERE {condition} {order}"  # noqa: S608 - our own words
-        return [StoredResult.of_row(row) for row in self._rows(query, values)]
+        return [StoredResult.of_row(row) for row in self.rows(query, values)]
 
     def checks(self, result: StoredResult) -> list[Check]:
         """The checks that failed, in their order."""
         query = "SELECT name, reason, expected, actual FROM checks WHERE result = ? ORDER BY number"
-        return [Check(*row) for row in self._rows(query, (result.id,))]
+        return [Check(*row) for row in self.rows(query, (result.id,))]
 
     def transcript(self, result: StoredResult) -> Transcript:
         """What happened."""
         selected = ", ".join(f"(SELECT data FROM blobs WHERE id = {part})" for part in PARTS)  # noqa: S608 - our own words
         query = f"SELECT {selected} FROM results WHERE id = ?"  # noqa: S608 - our own words
-        (row,) = self._rows(query, (result.id,))
+        (row,) = self.rows(query, (result.id,))
         source, *others = (None if data is None else self._decompress(data) for data in row)
         return Transcript(source, *(None if data is None else json.loads(data) for data in others))
 
@@ -248,12 +276,12 @@ class RunStore:
             WHERE input_set = ? ORDER BY kind, name"""
         return [
             Input(kind, name, digest, None if data is None else self._decompress(data))
-            for kind, name, digest, data in self._rows(query, (input_set,))
+            for kind, name, digest, data in self.rows(query, (input_set,))
         ]
 
     def input_set_digest(self, input_set: int) -> bytes:
         """By which two sets are told apart."""
-        digest: bytes = self._rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
+        digest: bytes = self.rows("SELECT hash FROM input_sets WHERE id = ?", (input_set,))[0][0]
         return digest
 
     def _decompress(self, data: bytes) -> bytes:
@@ -262,10 +290,19 @@ class RunStore:
         except zlib.error:
             raise self._database.error("corrupt", "it is damaged. Restore it from a backup") from None
 
-    def _rows(self, query: str, values: Sequence[Any] | Mapping[str, int]) -> list[tuple[Any, ...]]:
+    # Whatever else is asked -------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, values: Sequence[Any] | Mapping[str, int] = ()) -> list[tuple[Any, ...]]:
+        """What a query gives."""
         with self._database.transaction("DEFERRED") as connection:
             bound = values if isinstance(values, Mapping) else storable(values)
             return connection.execute(query, bound).fetchall()
+
+    def make_temporary(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Tables of this connection alone, in a file of SQLite's own that goes with it."""
+        with self._database.transaction("DEFERRED") as connection:
+            for statement, values in statements:
+                connection.execute(statement, values)
 
 
 def past_runs(file: Path, run_id: str, limit: int = 30) -> list[StoredRun]:

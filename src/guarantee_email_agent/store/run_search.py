@@ -84,7 +84,7 @@ class RunSearch(RunStore):
 
     def suites(self) -> list[tuple[str, str]]:
         """Command and suite of all that is kept."""
-        rows = self._rows("SELECT DISTINCT command, suite FROM runs ORDER BY command, suite", ())
+        rows = self.rows("SELECT DISTINCT command, suite FROM runs ORDER BY command, suite", ())
         return [(command, suite) for command, suite in rows]
 
     def newest_results(self, run: StoredRun, limit: int) -> list[StoredResult]:
@@ -93,7 +93,7 @@ class RunSearch(RunStore):
 
     def group_counts(self, run: StoredRun) -> list[GroupCounts]:
         """By category and language, in the order of their names."""
-        return [GroupCounts(*row) for row in self._rows(_GROUPS, (run.number,))]
+        return [GroupCounts(*row) for row in self.rows(_GROUPS, (run.number,))]
 
     def page_of_results(
         self,
@@ -106,7 +106,7 @@ class RunSearch(RunStore):
     ) -> ResultPage:
         """The results after a place, or those right before one. At most MAX_SCANNED cases are looked at."""
         filters, wanted = result_conditions(which)
-        ((last_position,),) = self._rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
+        ((last_position,),) = self.rows("SELECT max(position) FROM results WHERE run = ?", (run.number,))
         last = last_position or 0
         if before is None:
             scanned = min(after[0] + MAX_SCANNED, last)
@@ -133,7 +133,7 @@ class RunSearch(RunStore):
     def _count(self, run: StoredRun, filters: Sequence[str], wanted: Sequence[Any]) -> int:
         condition = " AND ".join(["results.run = ?", *filters])
         query = f"SELECT count(*) FROM results JOIN cases ON cases.id = results.case_id WHERE {condition}"  # noqa: S608
-        count: int = self._rows(query, (run.number, *wanted))[0][0]
+        count: int = self.rows(query, (run.number, *wanted))[0][0]
         return count
 
     def _run_conditions(self, which: RunFilter) -> tuple[list[str], list[Any]]:
@@ -144,7 +144,7 @@ class RunSearch(RunStore):
                 conditions.append(f"{column} = ?")
                 values.append(wanted)
         if which.outcome in (GOING_ON, "interrupted"):
-            unended = self._rows("SELECT number FROM runs WHERE outcome IS NULL", ())
+            unended = self.rows("SELECT number FROM runs WHERE outcome IS NULL", ())
             numbers = [number for (number,) in unended if self._owners.is_alive(number) == (which.outcome == GOING_ON)]
             listed = f"number IN ({', '.join('?' * len(numbers))})"
             conditions.append(listed if which.outcome == GOING_ON else f"(outcome = 'interrupted' OR {listed})")

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,13 +34,17 @@ _COUNT_RESULTS: Final = f"""UPDATE runs SET (total, passed, failed, error, inval
 
 
 class RunEnd(NamedTuple):
-    """How a run ended. ended: ISO 8601. duration_s: seconds. git: revision, and whether files differed from it."""
+    """How a run ended. ended: ISO 8601. duration_s: seconds. git: revision, and whether files differed from it.
+
+    mails: of a suite, how many distinct ones there were, and of how many every copy passed.
+    """
 
     outcome: Outcome
     exit_code: int
     ended: str
     duration_s: float
     git: tuple[str, bool] | None = None
+    mails: tuple[int, int] | None = None
 
 
 class RunWriter:
@@ -53,13 +57,13 @@ class RunWriter:
         warn: Callable[[str], None],
         *,
         at_once: bool = False,
-        resume: tuple[int, Mapping[int, int]] | None = None,
+        resume: tuple[int, Iterable[tuple[int, int]]] | None = None,
         keep_runs: int | None = None,
     ) -> None:
         """at_once: every result is on disk before `add` returns, for results that are paid for; else in batches.
 
-        resume: the number of an earlier run that goes on, and the positions of those results that stay, by their ids;
-        its others go. keep_runs: the newest so many runs
+        resume: the number of an earlier run that goes on, and the positions and ids of those results that stay; its
+        others go. keep_runs: the newest so many runs
         are kept, and those that are older go. Raises StoreError.
         """
         self._warn = warn
@@ -176,6 +180,9 @@ class RunWriter:
         if result.checks and cursor.rowcount:
             rows = [(cursor.lastrowid, number, *storable(check)) for number, check in enumerate(result.checks, 1)]
             connection.executemany("INSERT INTO checks VALUES (?, ?, ?, ?, ?, ?)", rows)
+        if result.step_ms and cursor.rowcount:
+            times = (cursor.lastrowid, _as_text(result.step_ms))
+            connection.execute("INSERT INTO step_times VALUES (?, ?)", times)
 
     def _case_id(self, connection: sqlite3.Connection, result: NewResult) -> int:
         case = storable((result.name, result.category, result.language, result.description))
@@ -242,12 +249,13 @@ def _begin(connection: sqlite3.Connection, run: NewRun) -> int:
     return cursor.lastrowid
 
 
-def _go_on(connection: sqlite3.Connection, number: int, kept: Mapping[int, int], run: NewRun) -> int:
+def _go_on(connection: sqlite3.Connection, number: int, kept: Iterable[tuple[int, int]], run: NewRun) -> int:
     connection.execute("UPDATE results SET position = -id WHERE run = ?", (number,))
-    connection.executemany("UPDATE results SET position = ? WHERE id = ?", [(kept[each], each) for each in kept])
+    connection.executemany("UPDATE results SET position = ? WHERE id = ?", kept)
     gone = "run = ? AND position < 0"
     connection.execute(f"DELETE FROM checks WHERE result IN (SELECT id FROM results WHERE {gone})", (number,))  # noqa: S608
     connection.execute(f"DELETE FROM results WHERE {gone}", (number,))  # noqa: S608 - our own words
+    connection.execute("DELETE FROM distinct_mails WHERE run = ?", (number,))
     changed = (
         "outcome = NULL, exit_code = NULL, ended = NULL, planned = ?, repeat = ?, threshold = ?, require_proof = ?"
     )
@@ -258,6 +266,8 @@ def _go_on(connection: sqlite3.Connection, number: int, kept: Mapping[int, int],
 
 def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
     connection.execute(_COUNT_RESULTS, {"run": number})
+    if end.mails is not None:
+        connection.execute("INSERT INTO distinct_mails VALUES (?, ?, ?)", (number, *end.mails))
     connection.execute(
         "UPDATE runs SET outcome = ?, exit_code = ?, ended = ?, duration_s = duration_s + ?, git_revision = ?, "
         "git_dirty = ? WHERE number = ?",
@@ -267,6 +277,11 @@ def _end(connection: sqlite3.Connection, number: int, end: RunEnd) -> None:
 
 def _as_json(value: Any) -> bytes | None:
     return None if value is None else json.dumps(value, separators=(",", ":"), default=str).encode()
+
+
+def _as_text(step_ms: Sequence[float]) -> str:
+    """As JSON has it."""
+    return f"[{','.join(f'{each:.3g}' if each < 1000 else str(round(each)) for each in step_ms)}]"
 
 
 def _remember(cache: dict[Any, int], key: Any, value: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x47454152  # GEAR
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 # A run; `number` counts up, so that the order of runs needs no clock. outcome is NULL until the run has ended.
 _RUNS: Final = """CREATE TABLE {table} (
@@ -126,7 +126,22 @@ _VERSION_2: Final = (
     *_INDEXES_OF_RUNS,
     _RESULT_LIST,
 )
-_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2)
+# Of the steps of a trace, as a JSON list: within it they would make every run's another one. In a table of their own,
+# since earlier versions, whose runs may go on meanwhile, write rows of results as these were.
+_VERSION_3: Final = (
+    "CREATE TABLE step_times (result INTEGER PRIMARY KEY REFERENCES results (id), milliseconds TEXT NOT NULL)",
+    """CREATE TRIGGER step_times_of_results AFTER DELETE ON results BEGIN
+        DELETE FROM step_times WHERE result = old.id; END""",
+    # Of a suite's run, since copies prove nothing.
+    """CREATE TABLE distinct_mails (
+        run INTEGER PRIMARY KEY REFERENCES runs (number),
+        mails INTEGER NOT NULL,
+        mails_passed INTEGER NOT NULL
+    )""",
+    """CREATE TRIGGER distinct_mails_of_runs AFTER DELETE ON runs BEGIN
+        DELETE FROM distinct_mails WHERE run = old.number; END""",
+)
+_MIGRATIONS: Final[Sequence[Sequence[str]]] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """The statements that lead from version n to n + 1; a new file takes them all."""
 
 RUN_COUNTS: Final = """WITH of_case AS (

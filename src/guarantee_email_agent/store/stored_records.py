@@ -27,7 +27,8 @@ class StoredRun:
     """A run. `NewRun` explains what it began with, `RunEnd` how it ended; outcome: None while it goes on.
 
     total to invalid: cases, of which one with several repetitions passed where they all did; failed includes invalid.
-    tokens, cost_usd: of all results; the cost is None where one has no known price.
+    tokens, cost_usd: of all results; the cost is None where one has no known price. mails, mails_passed: distinct mails
+    of a suite; None before its end, of tasks, and of runs of earlier versions.
     """
 
     number: int
@@ -59,6 +60,8 @@ class StoredRun:
     invalid: int
     tokens: int
     cost_usd: float | None
+    mails: int | None
+    mails_passed: int | None
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Self:
@@ -76,13 +79,23 @@ class StoredRun:
         return SuiteKey(self.command, self.suite, self.selection, self.agent, self.llm)
 
     @property
+    def proof_counts(self) -> tuple[int, int]:
+        """Of what a lower bound counts, how many passed, of how many: distinct mails where these are known."""
+        if self.mails is None or self.mails_passed is None:
+            return self.passed, self.total
+        return self.mails_passed, self.mails
+
+    @property
     def state(self) -> str:
         """The outcome in a word or two, also while there is none."""
         return self.outcome or "going on"
 
 
 class StoredResult(NamedTuple):
-    """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`."""
+    """A result without its transcript. `NewResult` explains it. input_set: of `RunStore.inputs`.
+
+    step_ms: None where the times of its steps are not known.
+    """
 
     id: int
     run: int
@@ -98,19 +111,21 @@ class StoredResult(NamedTuple):
     usage: Usage
     input_set: int | None
     source_hash: bytes | None
+    step_ms: tuple[float, ...] | None
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> Self:
-        """row: the columns down to the duration, the last two, and those of the usage."""
-        return cls._make((*row[:11], Usage(*row[13:]), *row[11:13]))
+        """row: the columns down to the duration, the last three, and those of the usage."""
+        step_ms = None if row[13] is None else tuple(json.loads(row[13]))
+        return cls._make((*row[:11], Usage(*row[14:]), *row[11:13], step_ms))
 
 
 class CaseOutcome(NamedTuple):
     """What a case came to in one run, all its repetitions together.
 
     verdict: the worst of them. passed, runs: how many repetitions passed, of how many. duration_ms, cost_usd: their
-    sums; the cost is None where one is not known. result: the id of the first one, of which the rest is; source and
-    response tell equal contents apart within one store.
+    sums; the cost is None where one is not known. result: the id of the first one, of which the rest is; by source,
+    response and judgement contents of one store are told apart.
     """
 
     name: str
@@ -124,6 +139,7 @@ class CaseOutcome(NamedTuple):
     input_set: int | None
     source: int | None
     response: int | None
+    judgement: int | None
 
     def with_repetition(self, other: CaseOutcome) -> CaseOutcome:
         """The same with one more repetition."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
@@ -10,7 +10,15 @@ from starlette.responses import Response
 
 from guarantee_email_agent.reporting.comparison_report import alike_replies, shown_setting, verb_of_change
 from guarantee_email_agent.reporting.word_diff import diff_lines
-from guarantee_email_agent.store.comparison import CaseChange, Comparison, ContentChange, compare_runs, find_pair
+from guarantee_email_agent.store.comparison import (
+    Changes,
+    Comparison,
+    ContentChange,
+    ReplyChange,
+    compare_runs,
+    find_pair,
+)
+from guarantee_email_agent.store.paired_cases import CaseChange
 from guarantee_email_agent.store.run_reader import GREEN, LAST
 from guarantee_email_agent.store.run_search import MAX_SCANNED
 from guarantee_email_agent.store.stored_records import CaseOutcome, StoredRun
@@ -33,6 +41,23 @@ class CaseGroup(NamedTuple):
     shown: Sequence[CaseOutcome]
     total: int
     run: StoredRun
+
+
+class ChangedTexts(NamedTuple):
+    """Replies, or what judges said. alike: the names of those that changed alike, by the lines of the difference.
+
+    shown: how many these are. is_cut: whether there may be more.
+    """
+
+    title: str
+    noun: str
+    alike: Mapping[tuple[str, ...], Sequence[str]]
+    shown: int
+    is_cut: bool
+
+    @classmethod
+    def of(cls, title: str, noun: str, changes: Changes[ReplyChange]) -> ChangedTexts:
+        return cls(title, noun, alike_replies(changes.shown, noun), len(changes.shown), changes.more is None)
 
 
 class FileChange(NamedTuple):
@@ -58,7 +83,7 @@ def comparison_page(request: Request) -> Response:
         rows = [RunRow.of(store, each) for each in (baseline, run)]
         if max(baseline.planned * baseline.repeat, run.planned * run.repeat) > MAX_SCANNED:
             return site.page("compare_large.html.jinja", baseline=rows[0], run=rows[1])
-        comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES)
+        comparison = compare_runs(store, baseline, run, max_details=_MAX_REPLIES, counts_all=False)
     return site.page(
         "compare.html.jinja",
         baseline=rows[0],
@@ -66,10 +91,16 @@ def comparison_page(request: Request) -> Response:
         comparison=comparison,
         choices=choices,
         groups=[group for group in _groups(comparison) if group.total],
-        replies=alike_replies(comparison.replies),
-        replies_cut=len(comparison.replies) >= _MAX_REPLIES,
-        files=[_file(change) for change in comparison.contents[:_MAX_FILES]],
-        files_cut=len(comparison.contents) > _MAX_FILES,
+        texts=[
+            text
+            for text in (
+                ChangedTexts.of("Changed replies", "reply", comparison.replies),
+                ChangedTexts.of("Changed feedback", "feedback", comparison.feedback),
+            )
+            if text.alike
+        ],
+        files=[_file(change) for change in comparison.contents.shown[:_MAX_FILES]],
+        files_cut=len(comparison.contents.shown) > _MAX_FILES or comparison.contents.more is None,
         settings=[(name, shown_setting(old), shown_setting(new)) for name, old, new in comparison.settings],
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
@@ -140,7 +141,10 @@ def _view(store: RunStore, result: StoredResult) -> ResultView:
         result,
         mail=by_role.get("mail", ()),
         reading=list(reading_fields(_mapping(trace.get("read")), request, response)),
-        steps=[_step(_mapping(each)) for each in actions[:_MAX_STEPS]],
+        steps=[
+            _step(_mapping(each), duration_ms)
+            for each, duration_ms in zip(actions[:_MAX_STEPS], chain(result.step_ms or (), repeat(None)), strict=False)
+        ],
         more_steps=max(0, len(actions) - _MAX_STEPS),
         reply=by_role.get("reply", ()),
         ticket=by_role.get("ticket", ()),
@@ -152,15 +156,15 @@ def _view(store: RunStore, result: StoredResult) -> ResultView:
     )
 
 
-def _step(each: Mapping[str, Any]) -> Step:
-    """A step of a trace, or a call that the mocks captured."""
+def _step(each: Mapping[str, Any], duration_ms: float | None) -> Step:
+    """A step of a trace, or a call that the mocks captured. duration_ms: as the store has it beside the trace."""
     if "action" not in each:
         name = f"{each.get('server')}.{each.get('tool')}"
         return Step(_shown(name), _arguments(_mapping(each.get("arguments"))), None, None)
     action = dict(_mapping(each["action"]))
     name = str(action.pop("action_type", "?"))
     answer = _mapping(each.get("feedback")).get("message")
-    duration = each.get("duration_ms")
+    duration = each.get("duration_ms", duration_ms)
     return Step(
         _shown(name),
         _arguments(action),

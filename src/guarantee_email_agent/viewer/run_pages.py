@@ -46,7 +46,7 @@ class RunRow(NamedTuple):
         """What a rate like this shows with 95 % confidence; empty where nothing ran."""
         if not self.run.total:
             return ""
-        return f"{rounded_bound(lower_bound_95(self.run.passed, self.run.total), self.run.threshold):g}%"
+        return f"{rounded_bound(lower_bound_95(*self.run.proof_counts), self.run.threshold):g}%"
 
 
 class ResultRow(NamedTuple):

@@ -114,6 +114,8 @@ def _moment(iso: str) -> str:
 
 
 def _duration(milliseconds: float) -> str:
+    if milliseconds < 1:
+        return f"{milliseconds:.2f} ms"
     if milliseconds < 10:
         return f"{milliseconds:.1f} ms"
     if milliseconds < 1_000:

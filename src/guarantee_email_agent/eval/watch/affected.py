@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import permutations
 from pathlib import PurePath
+from typing import Final
 
 from guarantee_email_agent.eval.models import EvalResult, EvalTestCase
 from guarantee_email_agent.eval.watch.watched_files import WatchedFile
+from guarantee_email_agent.store.records import Input
+
+_BETWEEN_PHRASES: Final = re.compile(r"[,;:\n]")
+_WORDS: Final = re.compile(r"[^\W_]+")
+_MAX_PHRASES: Final = 100
 
 
 def affected_files(
@@ -45,16 +53,43 @@ def _depends(result: EvalResult, beside: Collection[str], *, judges: bool) -> bo
     return any(name in case.problem for name in beside)  # it is missing, unreadable, or bears the id of this one
 
 
+def changed_phrases(before: Iterable[Input], after: Iterable[Input]) -> set[str]:
+    """The words of the lexicon files that came or went, without the signs for any beginning and ending.
+
+    Empty where there are too many for a hint, as of a new file.
+    """
+    old, new = (_phrases(inputs) for inputs in (before, after))
+    nothing: Counter[str] = Counter()
+    changed = [
+        phrase
+        for name in old.keys() | new.keys()
+        for one, other in permutations((old.get(name, nothing), new.get(name, nothing)))
+        for phrase in one - other
+    ]
+    words = {" ".join(_WORDS.findall(phrase)).casefold() for phrase in changed}
+    return words - {""} if len(words) <= _MAX_PHRASES else set()
+
+
+def _phrases(inputs: Iterable[Input]) -> dict[str, Counter[str]]:
+    """By file, how often each stands in it: an entry of several lists may leave one of them."""
+    return {
+        each.name: Counter(map(str.strip, _BETWEEN_PHRASES.split((each.content or b"").decode(errors="replace"))))
+        for each in inputs
+        if each.kind == "lexicon"
+    }
+
+
 def likely_first(
     waiting: Collection[str],
     files: Iterable[str],
     changed: Collection[str],
     inputs: Iterable[tuple[str, str, str]],
     results: Mapping[str, EvalResult],
+    phrases: Collection[str] = (),
 ) -> list[str]:
-    """The files that wait, as they are to run: what was saved itself, what failed, what used the instruction or
-    language that changed, and then the rest; in each part one of every instruction in turn, since what one save breaks
-    mostly has one in common.
+    """The files that wait, as they are to run: what was saved itself, what failed, what holds one of the lexicon's
+    changed `phrases`, what used the instruction or language that changed, and then the rest; in each part one of every
+    instruction in turn, since what one save breaks mostly has one in common.
     """
     names = {PurePath(name).name.partition(".")[0] for _, kind, name in inputs if kind in ("instruction", "lexicon")}
 
@@ -64,7 +99,9 @@ def likely_first(
             return 0
         if not result.passed:
             return 1
-        return 2 if result.actual_output.get("scenario_used") in names or result.language in names else 3
+        if phrases and _holds_any(result, phrases):
+            return 2
+        return 3 if result.actual_output.get("scenario_used") in names or result.language in names else 4
 
     seen: Counter[tuple[int, str]] = Counter()
     places: dict[str, tuple[int, int]] = {}
@@ -75,3 +112,12 @@ def likely_first(
             places[file] = part[0], seen[part]
             seen[part] += 1
     return sorted(places, key=places.__getitem__)
+
+
+def _holds_any(result: EvalResult, phrases: Collection[str]) -> bool:
+    """Whether the mail has one of the phrases, as far as its letters show: what is read of it takes longer to find."""
+    if not isinstance(case := result.test_case, EvalTestCase):
+        return False
+    email = case.input.email
+    text = " ".join(_WORDS.findall(f"{email.subject} {email.body}")).casefold()
+    return any(phrase in text for phrase in phrases)

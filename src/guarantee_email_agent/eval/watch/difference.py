@@ -17,7 +17,7 @@ from guarantee_email_agent.reporting.statistics import (
 )
 from guarantee_email_agent.reporting.terminal import Terminal, pluralize
 from guarantee_email_agent.reporting.totals import Totals
-from guarantee_email_agent.store.comparison import ReplyChange
+from guarantee_email_agent.store.comparison import Changes, ReplyChange
 from guarantee_email_agent.utils.text import printable
 
 _MAX_DETAILS: Final = 20
@@ -77,7 +77,7 @@ class Difference:
                 self._terminal.line(f"    {printable(result.name)}: {printable(description)}")
             if len(results) > _MAX_NAMES:
                 self._terminal.line(f"    … and {len(results) - _MAX_NAMES} more")
-        print_replies(self._replies, self._terminal)
+        print_replies(Changes(tuple(self._replies)), self._terminal)
         if self._detailed > _MAX_DETAILS:
             self._terminal.line(f"… and {self._detailed - _MAX_DETAILS} more that fail")
         self._title = ""

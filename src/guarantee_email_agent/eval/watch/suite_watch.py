@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from guarantee_email_agent.eval.options import EvalOptions
 from guarantee_email_agent.eval.selection import select_scenarios
 from guarantee_email_agent.eval.suite import evaluate, run_again
 from guarantee_email_agent.eval.verdict_inputs import VerdictInputs, changed_inputs
-from guarantee_email_agent.eval.watch.affected import affected_files, likely_first
+from guarantee_email_agent.eval.watch.affected import affected_files, changed_phrases, likely_first
 from guarantee_email_agent.eval.watch.difference import Difference
 from guarantee_email_agent.eval.watch.watched_files import (
     Files,
@@ -35,9 +36,10 @@ from guarantee_email_agent.store.records import Input
 from guarantee_email_agent.utils.errors import EXIT_INTERRUPTED, AgentError, ConfigurationError
 from guarantee_email_agent.utils.text import printable
 
-_FIRST_PART_S: Final = 0.3
+_FIRST_PART_S: Final = 0.1
 _NEXT_PART_S: Final = 5.0
-"""What is different is printed after the first of these, and then after each of the other."""
+"""What is different is printed so long after the first result, as soon as there is anything, and then after each of
+the other."""
 _QUIET_S: Final = 2.0
 _LOOK_AGAIN_S: Final = 0.25
 _MAX_NAMES: Final = 3
@@ -155,6 +157,7 @@ class _WatchedSuite:
     def _run(self, changed: Mapping[str, WatchedFile]) -> None:
         inputs = self._read_inputs()
         differences = list(changed_inputs(self._inputs, inputs))
+        phrases = changed_phrases(self._inputs, inputs)
         self._inputs = inputs
         files = self._scenario_files()
         gone = self._results.keys() - set(files)
@@ -163,11 +166,12 @@ class _WatchedSuite:
         difference = Difference(self._terminal)
         difference.add_removed([self._results.pop(file) for file in sorted(gone)])
         difference.print_rest()
-        self._run_waiting(files, likely_first(self._waiting, files, changed, differences, self._results), difference)
+        order = likely_first(self._waiting, files, changed, differences, self._results, phrases)
+        self._run_waiting(files, order, difference)
 
     def _run_waiting(self, files: list[str], order: list[str], difference: Difference) -> None:
         began = time.monotonic()
-        next_part, next_look = began + _FIRST_PART_S, began + _LOOK_AGAIN_S
+        next_part, next_look = inf, began + _LOOK_AGAIN_S
         ran = 0
         progress = Progress(sys.stderr, len(order), "run", quiet_s=_QUIET_S)
         with closing(run_again(self._config, self._options, order)) as results:
@@ -178,9 +182,12 @@ class _WatchedSuite:
                 self._keep(file, result)
                 self._waiting.discard(file)
                 now = time.monotonic()
+                if ran == 1:  # what came before was to load the files
+                    next_part = now + _FIRST_PART_S
                 if now >= next_part and self._waiting:
-                    next_part = now + _NEXT_PART_S
+                    next_part = now + _FIRST_PART_S
                     if difference.print_rest():
+                        next_part = now + _NEXT_PART_S
                         self._terminal.line(f"… {ran} of {len(order)} ran")
                         self._terminal.flush()
                 if now >= next_look and self._waiting:
