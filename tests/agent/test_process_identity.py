@@ -59,10 +59,11 @@ def test_another_process_with_the_same_id_is_not_the_one() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare")
-def test_a_process_that_proc_does_not_show_has_not_ended(other: subprocess.Popen[str]) -> None:
+@pytest.mark.parametrize("kind", ["noaccess", "invisible"])
+def test_a_process_that_proc_does_not_show_has_not_ended(other: subprocess.Popen[str], kind: str) -> None:
     """As another user sees it where /proc is mounted with hidepid; systemd does it with ProtectProc=invisible."""
     living, ended = name_of(other), renamed(pid="4194304")  # no process has the largest number that there may be
-    script = 'mount -t proc -o hidepid=invisible proc /proc && exec "$@"'
+    script = f'mount -t proc -o hidepid={kind} proc /proc && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", ASK_AS_NOBODY, living, ended]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["False", "True"], done.stderr

@@ -37,7 +37,8 @@ def has_ended(name: str) -> bool:
     if match is None or not is_on_this_machine(name):
         return False
     pid = int(match[1])
-    return _start_of(pid) != match[4] and not _is_hidden(pid)
+    started = _start_of(pid)
+    return not _is_there(pid) if started is None else started != match[4]
 
 
 def _place() -> tuple[str, str] | None:
@@ -49,10 +50,8 @@ def _place() -> tuple[str, str] | None:
         return None
 
 
-def _is_hidden(pid: int) -> bool:
-    """Whether there is a process that /proc does not show: of another user or user namespace, with `hidepid`."""
-    if (_PROC / str(pid)).exists():
-        return False
+def _is_there(pid: int) -> bool:
+    """Whether there is a process that /proc tells nothing of: `hidepid` keeps those of other users back."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -63,10 +62,10 @@ def _is_hidden(pid: int) -> bool:
 
 
 def _start_of(pid: int) -> str | None:
-    """When a process was started, in clock ticks since the boot; None where there is none, or it is a zombie."""
+    """When a process was started, in clock ticks since the boot; empty of a zombie, None where it cannot be read."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
     fields = stat.rpartition(")")[2].split()  # behind the program's name, which may hold anything
-    return None if fields[0] in "ZXx" else fields[19]
+    return "" if fields[0] in "ZXx" else fields[19]
