@@ -282,7 +282,7 @@ class TestObservers:
     def test_see_that_the_day_has_cost_what_it_may(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first", "second")
         inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
-        ledger.add_model_cost(1.5)
+        ledger.costs.add(1.5)
         assert inbox.drain()
         assert inbox.daemon.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]

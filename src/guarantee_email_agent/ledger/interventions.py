@@ -48,6 +48,7 @@ _END_HOLD: Final = update(mails).where(
 )
 _GIVE_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, since=NOW, attempts=0, released_at=NOW, changed_at=NOW)
 _PUT_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, outcome=bindparam("old_outcome"))
+# Where no mark is known of, an agent sets one. Where one is, it takes a mail without it for one to be tried again.
 _UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
 _HAND_OVER: Final = (
     update(mails)
@@ -127,6 +128,7 @@ class Interventions:
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
             if row.outcome == "handed_over":
+                connection.execute(_UNMARK_ALL, {"at_mail": mail_key})
                 return False
             if row.outcome is None and row.stage not in BEFORE_SENDING:
                 raise _on_its_way(row)
@@ -137,6 +139,7 @@ class Interventions:
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
             connection.execute(_HAND_OVER, {"at_mail": mail_key})
+            connection.execute(_UNMARK_ALL, {"at_mail": mail_key})
         return True
 
     def _free(

@@ -143,16 +143,21 @@ class Ledger:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
 
         A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
+        mail_key: `location_key` for a mail that cannot be read; if others could, it is the one that they found there.
         owner: who claims, for people to read, e.g. `host:pid`.
         """
         ids = {
             "mail_key": _checked("mail_key", mail_key, _HASH),
             "place": _checked("location_key", location_key, _HASH),
         }
-        values = {**ids, "owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
+        lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
         dialect = self._database.dialect
         with self._database.write_transaction() as connection:
-            row = connection.execute(tables.CLAIM[dialect], values).one_or_none()
+            if mail_key == location_key and (
+                known := connection.execute(tables.STATE, _at(location_key)).one_or_none()
+            ):
+                mail_key = ids["mail_key"] = known.mail_key
+            row = connection.execute(tables.CLAIM[dialect], {**ids, **lease}).one_or_none()
             connection.execute(tables.SAVE_LOCATION[dialect], ids)
             if row is None:
                 found = connection.execute(tables.STATE, _at(location_key)).one()
