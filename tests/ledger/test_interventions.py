@@ -36,11 +36,11 @@ def waiting(ledger: Ledger, *before: str) -> None:
     ledger.release(claim, count_attempt=True, retry_after_s=HOUR, reason="timeout")
 
 
-def release(ledger: Ledger, ended: Any = runs) -> HeldMail | None:
+def release(ledger: Ledger, ended: Any = runs) -> HeldMail:
     return ledger.interventions.release(MAIL, CLI, LEASE_S, ended)
 
 
-def retry(ledger: Ledger, ended: Any = runs) -> HeldMail | None:
+def retry(ledger: Ledger, ended: Any = runs) -> HeldMail:
     return ledger.interventions.retry(MAIL, CLI, LEASE_S, ended)
 
 
@@ -60,7 +60,7 @@ class TestWaitsAndClaims:
     def test_a_wait_ends_and_the_tries_stay_counted(self, ledger: Ledger) -> None:
         waiting(ledger)
         assert isinstance(ledger.state(LOCATION), Waiting)
-        assert release(ledger) is None
+        assert ledger.interventions.give_back(release(ledger))
         assert ledger.state(LOCATION) == Free(MAIL, 1)
         assert ledger.released() == {LOCATION}
         assert claimed(ledger).attempts == 2
@@ -68,7 +68,7 @@ class TestWaitsAndClaims:
 
     def test_a_retry_begins_to_count_anew(self, ledger: Ledger) -> None:
         waiting(ledger)
-        assert retry(ledger) is None
+        assert ledger.interventions.give_back(retry(ledger))
         assert claimed(ledger).attempts == 1
 
     def test_a_mail_in_work_is_left_to_who_works_on_it(self, ledger: Ledger) -> None:
@@ -81,7 +81,7 @@ class TestWaitsAndClaims:
     def test_the_claim_of_a_killed_agent_ends_and_what_it_did_stays_known(self, ledger: Ledger) -> None:
         claim = claimed(ledger)
         WRITES["intend_ticket"](ledger, claim)
-        assert release(ledger, has_ended) is None
+        assert ledger.interventions.give_back(release(ledger, has_ended))
         assert claimed(ledger, owner="two:2").previous == "ticketing"
         with pytest.raises(LeaseLostError):
             ledger.ticket_created(claim, "TICKET-1")
@@ -99,7 +99,7 @@ class TestWaitsAndClaims:
     def test_what_is_due_stays_due(self, ledger: Ledger, ledger_sql: Any) -> None:
         WRITES["intend_send"](ledger, claimed(ledger))
         ledger_sql.pass_time(LEASE_S + 1)
-        assert release(ledger) is None
+        assert ledger.interventions.give_back(release(ledger))
         assert claimed(ledger, owner="two:2").previous == "sending"
 
     def test_a_mail_that_is_not_there(self, ledger: Ledger) -> None:
@@ -111,7 +111,6 @@ class TestParking:
     def test_a_parked_mail_is_kept_from_agents_until_its_mark_is_off(self, ledger: Ledger, outcome: str) -> None:
         finished(ledger, outcome)
         held = release(ledger)
-        assert held is not None
         assert (held.outcome, held.location_keys) == (outcome, {LOCATION})
         assert isinstance(ledger.state(LOCATION), Busy)
         assert ledger.interventions.give_back(held)
@@ -123,7 +122,6 @@ class TestParking:
     def test_a_mark_that_stays_on_leaves_the_mail_parked(self, ledger: Ledger) -> None:
         finished(ledger, "quarantined")
         held = release(ledger)
-        assert held is not None
         ledger.interventions.put_back(held)
         state = ledger.state(LOCATION)
         assert isinstance(state, Done)
@@ -131,17 +129,15 @@ class TestParking:
 
     def test_a_release_that_was_killed_halfway_can_be_repeated(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
-        assert release(ledger) is not None
+        release(ledger)
         refusal("ledger_mail_busy", release, ledger)
         held = release(ledger, has_ended)
-        assert held is not None
         assert ledger.interventions.give_back(held)
-        assert release(ledger) is None
+        assert ledger.interventions.give_back(release(ledger))
 
     def test_who_held_it_for_too_long_changes_nothing_any_more(self, ledger: Ledger, ledger_sql: Any) -> None:
         finished(ledger, "quarantined")
         held = release(ledger)
-        assert held is not None
         ledger_sql.pass_time(LEASE_S + 1)
         claim = claimed(ledger, owner="two:2")
         assert not ledger.interventions.give_back(held)
@@ -153,7 +149,6 @@ class TestParking:
     ) -> None:
         finished(ledger, "unknown", "intend_send")
         held = release(ledger)
-        assert held is not None
         ledger.interventions.give_back(held)
         claim = claimed(ledger, owner="two:2")
         assert (claim.previous, claim.reply_message_id) == ("sending", REPLY)
@@ -165,7 +160,7 @@ class TestParking:
 
     def test_a_quarantined_mail_is_retried(self, ledger: Ledger) -> None:
         finished(ledger, "quarantined")
-        assert retry(ledger) is not None
+        assert retry(ledger).outcome == "quarantined"
 
     @pytest.mark.parametrize(
         ("outcome", "before"),
@@ -214,7 +209,6 @@ class TestHandOver:
         """Its mark would come off again, and it would be answered after all."""
         finished(ledger, "quarantined")
         held = release(ledger)
-        assert held is not None
         refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
         ledger.interventions.give_back(held)
         assert ledger.interventions.hand_over(MAIL)
@@ -241,8 +235,35 @@ def test_a_claim_taken_by_hand_over_is_higher_than_any_before(ledger: Ledger) ->
     claim = claimed(ledger)
     ledger.interventions.hand_over(MAIL)
     held = release(ledger)
-    assert held is not None
     ledger.interventions.give_back(held)
     again = claimed(ledger, owner="two:2")
     assert isinstance(again, Claim)
     assert again.fence > held.fence > claim.fence
+
+
+def test_nobody_takes_a_mail_while_its_ticket_is_being_opened(ledger: Ledger) -> None:
+    """The number would come to nobody's knowledge, and a person would open another."""
+    claim = claimed(ledger)
+    WRITES["intend_ticket"](ledger, claim)
+    refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
+    ledger.ticket_created(claim, "TICKET-1")
+    assert ledger.interventions.hand_over(MAIL)
+
+
+def test_a_mail_that_waits_is_held_as_well_until_no_mark_is_on_it(ledger: Ledger) -> None:
+    """An agent may have been late with setting one."""
+    waiting(ledger)
+    held = release(ledger)
+    assert (held.outcome, held.reason, held.attempts) == (None, "timeout", 1)
+    assert ledger.released() == set()
+    refusal("ledger_mail_busy", ledger.interventions.hand_over, MAIL)
+    ledger.interventions.give_back(held)
+    assert ledger.released() == {LOCATION}
+
+
+def test_a_mail_that_was_taken_is_not_reopened_by_who_saw_it_without_a_mark(ledger: Ledger, ledger_sql: Any) -> None:
+    finished(ledger, "handed_over")
+    ledger_sql.pass_time(HOUR)
+    listed_at = ledger.time()
+    assert not ledger.interventions.hand_over(MAIL)
+    assert not ledger.reopen(LOCATION, listed_at=listed_at)

@@ -240,6 +240,22 @@ def test_a_location_that_the_mailbox_gave_to_another_mail(ledger: Ledger) -> Non
     assert ledger.state(LOCATION) == Done("d4" * 16, "not_answered", "", False, None, None)
 
 
+def test_a_mail_that_one_agent_cannot_read_is_the_one_that_another_read(ledger: Ledger, ledger_sql: Any) -> None:
+    claimed(ledger)
+    assert isinstance(ledger.claim(LOCATION, location_key=LOCATION, owner="two:2", lease_s=LEASE_S), Busy)
+    ledger_sql.pass_time(LEASE_S + 1)
+    claim = ledger.claim(LOCATION, location_key=LOCATION, owner="two:2", lease_s=LEASE_S)
+    assert isinstance(claim, Claim)
+    assert claim.mail_key == MAIL
+
+
+def test_what_ended_before_it_could_be_read_has_ended(ledger: Ledger) -> None:
+    ledger.finish(claimed(ledger, mail=LOCATION), "handed_over")
+    found = ledger.claim(MAIL, location_key=LOCATION, owner="two:2", lease_s=LEASE_S)
+    assert isinstance(found, Done)
+    assert (found.mail_key, found.outcome) == (LOCATION, "handed_over")
+
+
 def test_only_locations_that_were_seen_are_known(ledger: Ledger) -> None:
     claimed(ledger)
     assert ledger.state(OTHER_LOCATION) is None

@@ -57,21 +57,25 @@ def steer(config: Config, action: Action, name: str, terminal: Terminal) -> None
             return
         work = ledger.interventions.retry if action == "retry" else ledger.interventions.release
         held = work(row.mail_key, process_name(), HOLD_S, has_ended)
-        if held is not None:
-            asyncio.run(_take_mark_off(config, key, ledger, held))
+        problem = asyncio.run(_take_mark_off(config, key, ledger, held))
     what = "is tried again, with all its tries" if action == "retry" else "is given back to the agents"
     when = f"within {config.agent.poll_interval_s:g} s" if is_watched else "once one runs: none does now"
     terminal.outcome(f"✓ Mail {shown} {what}; they look at it {when}")
+    if problem is not None:
+        terminal.line(f"    {problem}")
 
 
-async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldMail) -> None:
-    """However it ends, the ledger and the mailbox agree, or another `release` makes them."""
-    tried = False
+async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldMail) -> str | None:
+    """However it ends, the ledger and the mailbox agree, or another `release` makes them.
+
+    What could not be seen of a mail that was open, and so need not bear a mark.
+    """
+    tried, was_open = False, held.outcome is None
     try:
         async with AsyncExitStack() as stack:
             mailbox = await _connect(config, key, stack)
             found = await _mails_at(mailbox, config, key, held.location_keys)
-            if not found:
+            if not found and not was_open:
                 raise RefusedError(
                     f"Mail {held.mail_key[:12]} is no longer in the inbox. Put it back there first",
                     "mail_not_in_inbox",
@@ -80,6 +84,9 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
                 tried = True
                 await mailbox.unmark(mail_id)
     except BaseException as error:
+        if not tried and was_open and isinstance(error, AgentError):
+            ledger.interventions.give_back(held, unmarked=False)
+            return f"Whether it bears a mark could not be seen: {_first_line(error)}"
         if not tried:
             ledger.interventions.put_back(held)
             raise
@@ -96,6 +103,7 @@ async def _take_mark_off(config: Config, key: bytes, ledger: Ledger, held: HeldM
         raise RefusedError(
             f"It took too long to take the mark off mail {held.mail_key[:12]}; an agent has it now", "ledger_hold_lost"
         )
+    return None
 
 
 async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Collection[str]) -> str | None:
@@ -110,7 +118,7 @@ async def _mark(config: Config, key: bytes, ledger: Ledger, location_keys: Colle
                 await mailbox.mark(mail_id, "handed_over")
                 await asyncio.to_thread(ledger.marked, location_key)
     except AgentError as error:
-        reason = printable(error.message.splitlines()[0] if error.message else error.code)
+        reason = _first_line(error)
         return f"Its mark could not be set: {reason}. Without one an agent that runs sets it; an older mark stays"
     return None if found else "It is no longer in the inbox, so it gets no mark"
 
@@ -128,3 +136,7 @@ async def _mails_at(mailbox: MailClient, config: Config, key: bytes, location_ke
     name = mailbox_name(config)
     located = {mail.id: key_of_location(name, mail.id, key) for mail in await mailbox.list_mails()}
     return {mail_id: location for mail_id, location in located.items() if location in location_keys}
+
+
+def _first_line(error: AgentError) -> str:
+    return printable(error.message.splitlines()[0] if error.message else error.code)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, case, select, update
+from sqlalchemy import Connection, Row, bindparam, case, or_, select, update
 
 from guarantee_email_agent.ledger.database import Database
 from guarantee_email_agent.ledger.tables import BEFORE_SENDING, NOT_ADMITTED, NOW, STAGE_WITHOUT_REPLY, locations, mails
@@ -20,34 +20,47 @@ from guarantee_email_agent.utils.errors import AgentError
 BY_HAND: Final = "by_hand"
 """The reason of a mail that a person took over."""
 
+RELEASING: Final = "releasing"
+"""The reason of a mail while its mark is being taken off."""
+
 PARKED: Final = frozenset({"handed_over", "quarantined", "unknown"})
 
 _AT_MAIL: Final = mails.c.mail_key == bindparam("at_mail")
 _MAIL: Final = select(mails, NOW.label("now")).where(_AT_MAIL).with_for_update()
 _PLACES: Final = select(locations.c.place, locations.c.marked_at).where(locations.c.mail_key == bindparam("at_mail"))
-_MAKE_DUE: Final = (  # attempts_now
-    update(mails)
-    .where(_AT_MAIL)
-    .values(owner=None, span_s=0.0, since=NOW, released_at=NOW, changed_at=NOW, attempts=bindparam("attempts_now"))
-)
 _HOLD: Final = (  # by_owner, lease_s
     update(mails)
     .where(_AT_MAIL)
     .values(
         outcome=None,
         # A reply that may have left is looked for by the next claim; an intent to open a ticket is simply repeated.
-        stage=case((mails.c.stage.in_(("sending", "sent")), mails.c.stage), else_=STAGE_WITHOUT_REPLY),
+        stage=case(
+            (or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),
+            else_=STAGE_WITHOUT_REPLY,
+        ),
+        reason=RELEASING,
         fence=mails.c.fence + 1,
         owner=bindparam("by_owner"),
         since=NOW,
         span_s=bindparam("lease_s"),
+        released_at=None,
     )
 )
 _END_HOLD: Final = update(mails).where(
     _AT_MAIL, mails.c.fence == bindparam("at_fence"), mails.c.owner == bindparam("at_owner")
 )
-_GIVE_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, since=NOW, attempts=0, released_at=NOW, changed_at=NOW)
-_PUT_BACK: Final = _END_HOLD.values(owner=None, span_s=0.0, outcome=bindparam("old_outcome"))
+_GIVE_BACK: Final = _END_HOLD.values(  # attempts_now, old_reason
+    owner=None,
+    span_s=0.0,
+    since=NOW,
+    released_at=NOW,
+    changed_at=NOW,
+    attempts=bindparam("attempts_now"),
+    reason=bindparam("old_reason"),
+)
+_PUT_BACK: Final = _END_HOLD.values(  # old_outcome, old_reason
+    owner=None, span_s=0.0, outcome=bindparam("old_outcome"), reason=bindparam("old_reason")
+)
 # Where no mark is known of, an agent sets one. Where one is, it takes a mail without it for one to be tried again.
 _UNMARK_ALL: Final = update(locations).where(locations.c.mail_key == bindparam("at_mail")).values(marked_at=None)
 _HAND_OVER: Final = (
@@ -60,6 +73,7 @@ _HAND_OVER: Final = (
         span_s=0.0,
         fence=mails.c.fence + 1,
         changed_at=NOW,
+        released_at=None,
         **NOT_ADMITTED,
     )
 )
@@ -71,12 +85,19 @@ class RefusedError(AgentError):
 
 @dataclass(frozen=True, slots=True)
 class HeldMail:
-    """A mail that was parked, and is kept from the agents until its mark is off. location_keys: where it lies."""
+    """A mail that is kept from the agents until no mark is on it.
+
+    outcome, reason: as they were before; outcome is None where it was open: a mark is on it all the same where an agent
+    was late with setting it, or an earlier release was cut short. attempts: what counts of its tries. location_keys:
+    where it lies.
+    """
 
     mail_key: str
     fence: int
     owner: str
     outcome: str | None
+    reason: str
+    attempts: int
     location_keys: frozenset[str]
 
 
@@ -89,36 +110,40 @@ class Interventions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def release(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail | None:
+    def release(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail:
         """Let the agents work on a mail now: end its wait, the claim of an agent that runs no more, or its parking.
 
-        None: it is due. A HeldMail was parked: take its mark off in the mailbox, then `give_back`, or `put_back` where
-        that fails. owner, lease_s: who holds it meanwhile, and for how long at most. Its tries stay counted unless it
-        was parked.
+        It is held until its mark is off in the mailbox: then `give_back`, or `put_back` where that fails. owner,
+        lease_s: who holds it meanwhile, and for how long at most. Its tries stay counted unless it was parked.
         """
         return self._free(mail_key, owner, lease_s, has_ended, again=False)
 
-    def retry(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail | None:
+    def retry(self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool]) -> HeldMail:
         """As `release`, for a mail that failed: one that waits for its next try or ran out of them. All are new."""
         return self._free(mail_key, owner, lease_s, has_ended, again=True)
 
     def give_back(self, held: HeldMail, *, unmarked: bool = True) -> bool:
-        """Agents may claim it, as if it had never been tried. False: the hold is over.
+        """Agents may claim it. False: the hold is over.
 
         unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
         `release` takes it off.
         """
         with self._database.write_transaction() as connection:
-            if connection.execute(_GIVE_BACK, _held(held)).rowcount == 0:
+            if (
+                connection.execute(
+                    _GIVE_BACK, {**_held(held), "attempts_now": held.attempts, "old_reason": held.reason}
+                ).rowcount
+                == 0
+            ):
                 return False
             if unmarked:
                 connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
         return True
 
     def put_back(self, held: HeldMail) -> None:
-        """Its mark was not touched: it is parked as before."""
+        """Its mark was not touched: it is parked as before, or due."""
         with self._database.write_transaction() as connection:
-            connection.execute(_PUT_BACK, {**_held(held), "old_outcome": held.outcome})
+            connection.execute(_PUT_BACK, {**_held(held), "old_outcome": held.outcome, "old_reason": held.reason})
 
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
@@ -132,10 +157,10 @@ class Interventions:
                 return False
             if row.outcome is None and row.stage not in BEFORE_SENDING:
                 raise _on_its_way(row)
-            if row.outcome is None and row.owner is not None and _left_s(row) > 0:
-                places = connection.execute(_PLACES, {"at_mail": mail_key}).all()
-                if any(place.marked_at is not None for place in places):
-                    raise _busy(row)  # its mark is being taken off, which would undo ours
+            is_held = row.outcome is None and row.owner is not None and _left_s(row) > 0
+            # A person would not learn of the ticket; or its mark is being taken off, which would undo ours.
+            if is_held and (row.stage == "ticketing" or row.reason == RELEASING):
+                raise _busy(row)
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "Answer it by hand where you want to: nothing keeps you from it")
             connection.execute(_HAND_OVER, {"at_mail": mail_key})
@@ -144,25 +169,20 @@ class Interventions:
 
     def _free(
         self, mail_key: str, owner: str, lease_s: float, has_ended: Callable[[str], bool], *, again: bool
-    ) -> HeldMail | None:
-        at_mail = {"at_mail": mail_key}
+    ) -> HeldMail:
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
             if row.outcome is not None and row.outcome not in PARKED:
                 raise _ended(row, "It is not answered again")
             if again and row.outcome in ("handed_over", "unknown"):
                 raise _no_failure(row)
-            places = connection.execute(_PLACES, at_mail).all()
             if row.outcome is None:
                 _require_free(row, has_ended)
-                if all(place.marked_at is None for place in places):
-                    attempts = 0 if again else row.attempts
-                    connection.execute(_MAKE_DUE, {**at_mail, "attempts_now": attempts})
-                    return None
-            # Also one whose mark an earlier release did not get off.
-            connection.execute(_HOLD, {**at_mail, "by_owner": owner, "lease_s": lease_s})
-            location_keys = frozenset(place.place for place in places)
-            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, location_keys)
+            connection.execute(_HOLD, {"at_mail": mail_key, "by_owner": owner, "lease_s": lease_s})
+            location_keys = frozenset(each.place for each in connection.execute(_PLACES, {"at_mail": mail_key}))
+            attempts = row.attempts if row.outcome is None and not again else 0
+            reason = "" if row.reason == RELEASING else row.reason
+            return HeldMail(mail_key, row.fence + 1, owner, row.outcome, reason, attempts, location_keys)
 
 
 def _read(connection: Connection, mail_key: str) -> Row[Any]:

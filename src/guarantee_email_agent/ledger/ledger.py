@@ -143,7 +143,8 @@ class Ledger:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
 
         A lease that ran out is taken over. In any case the ledger remembers that this mail lies at `location_key`.
-        mail_key: `location_key` for a mail that cannot be read; if others could, it is the one that they found there.
+        mail_key: `location_key` for a mail that cannot be read. If others could, theirs counts; and what ended before
+        it could be read has ended.
         owner: who claims, for people to read, e.g. `host:pid`.
         """
         ids = {
@@ -153,10 +154,11 @@ class Ledger:
         lease = {"owner": _checked("owner", owner, _TOKEN), "span_s": lease_s}
         dialect = self._database.dialect
         with self._database.write_transaction() as connection:
-            if mail_key == location_key and (
-                known := connection.execute(tables.STATE, _at(location_key)).one_or_none()
-            ):
+            known = connection.execute(tables.STATE, _at(location_key)).one_or_none()
+            if known is not None and mail_key == location_key:
                 mail_key = ids["mail_key"] = known.mail_key
+            elif known is not None and known.mail_key == location_key and known.outcome is not None:
+                return _done(known)
             row = connection.execute(tables.CLAIM[dialect], {**ids, **lease}).one_or_none()
             connection.execute(tables.SAVE_LOCATION[dialect], ids)
             if row is None:
@@ -463,10 +465,14 @@ def _is_missing(location: str) -> bool:
         database.close()
 
 
+def _done(row: Row[Any]) -> Done:
+    marked = row.marked_at is not None
+    return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
+
+
 def _mail_state(row: Row[Any]) -> MailState:
     if row.outcome is not None:
-        marked = row.marked_at is not None
-        return Done(row.mail_key, row.outcome, row.reason, marked, row.ticket_id, row.reply_message_id)
+        return _done(row)
     remaining_s = min(row.since + row.span_s - row.now, row.span_s)
     if remaining_s <= 0:
         return Free(row.mail_key, row.attempts)

@@ -137,7 +137,7 @@ class History:
 
     def _is_settled(self) -> bool:
         is_open = any(letter.mark is None and letter.taken_care_of_at is None for letter in self.letters.values())
-        return not (is_open or self._pending)
+        return not (is_open or self._pending or self.people.release_what_is_stuck())
 
     def _end(self) -> None:
         """Nobody has any effect from now on; what is left is cancelled, which may take several rounds."""

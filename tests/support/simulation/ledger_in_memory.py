@@ -66,12 +66,6 @@ class LedgerInMemory:
         with self._database.read_transaction() as connection:
             return connection.execute(select(mails.c.outcome).where(mails.c.mail_key == mail_key)).scalar_one_or_none()
 
-    def ended_at(self, mail_key: str) -> float | None:
-        """When it came to its outcome, on the ledger's clock; None while it has none."""
-        with self._database.read_transaction() as connection:
-            ended = select(mails.c.changed_at).where(mails.c.mail_key == mail_key, mails.c.outcome.is_not(None))
-            return connection.execute(ended).scalar_one_or_none()
-
     def mail_keys(self) -> dict[str, str]:
         """Which mail lies at each location."""
         with self._database.read_transaction() as connection:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from guarantee_email_agent.email.identity import reply_message_id
 from guarantee_email_agent.ledger.interventions import HeldMail, RefusedError
-from simulation.agent import location_of
+from simulation.agent import identity_of, location_of
 from simulation.letters import Letter
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _OWNER = "host:person"
 _HOLD_S = 120.0
 _LONGEST_CALL_S = 20.0
-_READING_S = 60.0
 
 
 class People:
@@ -34,9 +33,6 @@ class People:
         if mail_key is None:
             return
         action = self._history.random.choice(("release", "retry", "hand-over", "hand-over"))
-        ended_at = self._history.ledger.ended_at(mail_key)
-        if action != "hand-over" and ended_at is not None and self._history.wall_time() - ended_at < _READING_S:
-            return  # nobody has read of its end yet, and its mark may be set once more by a call that was repeated
         self._history.note("a person:", action, letter.id)
         try:
             if action == "hand-over":
@@ -48,6 +44,24 @@ class People:
         except RefusedError as error:
             self._history.note("refused:", error.code)
 
+    def release_what_is_stuck(self) -> bool:
+        """`status` shows mails that wait in vain: they bear the mark of an agent that was late. Whether any did."""
+        ledger, keys = self._history.ledger, self._history.ledger.mail_keys()
+        waiting = {row.mail_key for row in ledger.mails() if row.outcome is None}
+        marked = [each for each in self._history.letters.values() if each.mark and each.taken_care_of_at is None]
+        stuck = [each for each in marked if keys.get(location_of(each.id), identity_of(each.raw)) in waiting]
+        for letter in stuck:
+            if (mail_key := keys.get(location_of(letter.id))) is None:  # it was moved since: its mark comes off by hand
+                letter.mark, letter.reopened = None, True
+                self._history.announce()
+                continue
+            self._history.note("a person: release", letter.id)
+            try:
+                self._free(mail_key, again=False)
+            except RefusedError as error:
+                self._history.note("refused:", error.code)
+        return bool(stuck)
+
     def is_by_hand(self, letter: Letter) -> bool:
         """Whether a person did something to the mail, by its mark or at the command line."""
         return letter.steered or letter.reopened
@@ -56,8 +70,7 @@ class People:
         work = self._steps.retry if again else self._steps.release
         held = work(mail_key, _OWNER, _HOLD_S, self._has_ended)
         self.handed_over.pop(reply_message_id(mail_key), None)
-        if held is not None:
-            self._later(self._take_mark_off, held)
+        self._later(self._take_mark_off, held)
 
     def _take_mark_off(self, held: HeldMail) -> None:
         random = self._history.random
