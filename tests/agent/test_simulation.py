@@ -105,6 +105,12 @@ BUGS = (
         "",
     ),
     Bug(
+        "a mail that is released forgets that its reply may have left",
+        "ledger/interventions.py",
+        '(or_(mails.c.outcome.is_(None), mails.c.stage.in_(("sending", "sent"))), mails.c.stage),',
+        '(mails.c.outcome == "sent", mails.c.stage),',
+    ),
+    Bug(
         "a mail that is given back forgets how far it was",
         "ledger/tables.py",
         "    _STAGES, owner=None, attempts=",
