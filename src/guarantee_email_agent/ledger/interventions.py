@@ -128,13 +128,9 @@ class Interventions:
         unmarked: whether its mark is off for certain. Where it may be on still, agents do not see the mail, and another
         `release` takes it off.
         """
+        values = {**_held(held), "attempts_now": held.attempts, "old_reason": held.reason}
         with self._database.write_transaction() as connection:
-            if (
-                connection.execute(
-                    _GIVE_BACK, {**_held(held), "attempts_now": held.attempts, "old_reason": held.reason}
-                ).rowcount
-                == 0
-            ):
+            if connection.execute(_GIVE_BACK, values).rowcount == 0:
                 return False
             if unmarked:
                 connection.execute(_UNMARK_ALL, {"at_mail": held.mail_key})
@@ -148,7 +144,8 @@ class Interventions:
     def hand_over(self, mail_key: str) -> bool:
         """A person takes the mail: no agent answers it from now on. False where it was with a person already.
 
-        An agent that is working on it loses its claim, unless its reply is about to leave or has left.
+        An agent that is working on it loses its claim, unless its ticket is just being opened, or its reply is about to
+        leave or has left.
         """
         with self._database.write_transaction() as connection:
             row = _read(connection, mail_key)
