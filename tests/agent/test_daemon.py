@@ -214,6 +214,20 @@ class TestRun:
 
         inbox.run_until(stuck())
 
+    def test_other_settings_need_not_wait_for_the_end_of_a_long_interval(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger)
+        worker = inbox.daemon.worker
+        inbox.daemon.worker = replace(worker, settings=replace(worker.settings, poll_interval_s=3600))
+
+        async def reloaded() -> None:
+            while not inbox.observer.lists:
+                await asyncio.sleep(0.02)
+            inbox.mailbox.mails["first"] = mail("first")
+            inbox.daemon.use(worker)
+            await asyncio.wait_for(inbox.answered(), 30)
+
+        inbox.run_until(reloaded())
+
     def test_an_inbox_that_cannot_be_listed_is_asked_again(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -256,6 +270,14 @@ class TestObservers:
         assert not inbox.drain()
         assert inbox.observer.lists[0][0] == 700
 
+    def test_see_those_of_the_list_where_the_others_cannot_be_counted(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, *(f"mail{number:04d}" for number in range(510)))
+        inbox.warranties.errors = [integration_error("warranty_api_unavailable", outage=True)] * 100
+        inbox.mailbox.errors["count_by_outcome"] = [integration_error("mail_timeout")] * 100
+        assert not inbox.drain()
+        assert inbox.observer.lists[0][0] == 500
+        assert inbox.observer.results
+
     def test_see_what_a_mail_came_to_and_what_it_took(self, ledger: Ledger) -> None:
         inbox = Inbox(ledger, "first")
         assert inbox.drain()
@@ -286,6 +308,42 @@ class TestObservers:
         assert inbox.drain()
         assert inbox.daemon.finished == {"handed_over": 2}
         assert inbox.observer.down[-1] == ["llm_cost_limit"]
+
+    def test_see_that_nothing_is_known_of_another_model(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.use_model(DownModel(), shipped_interpreter())
+        assert inbox.drain()
+        (outage,) = inbox.daemon.outages.current
+        inbox.daemon.use(inbox.daemon.worker)
+        assert inbox.observer.down[-1] == ["llm_unreachable"]
+        inbox.daemon.use(inbox.daemon.worker, other_model=True)
+        assert inbox.observer.down[-1] == []
+        assert not inbox.daemon.outages.is_proved_back(outage)
+
+    def test_do_not_see_that_a_model_fails_which_was_replaced_meanwhile(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+
+        class ReplacedModel(DownModel):
+            async def create(self, **request: Any) -> Any:
+                inbox.daemon.use(inbox.daemon.worker, other_model=True)
+                return await super().create(**request)
+
+        inbox.use_model(ReplacedModel(), shipped_interpreter())
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"answered": 1}
+        assert inbox.daemon.outages.current == ()
+
+    def test_do_not_see_a_service_back_that_a_hand_over_did_not_ask(self, ledger: Ledger) -> None:
+        inbox = Inbox(ledger, "first")
+        inbox.daemon.worker = replace(inbox.daemon.worker, has_live_model=True, max_cost_usd=1.0)
+        inbox.daemon.outages.failed(integration_error("ticketing_unavailable", outage=True), "first")
+        (outage,) = inbox.daemon.outages.current
+        inbox.daemon.unfinished["first"] = "outage"
+        ledger.costs.add(1.5)
+        assert inbox.drain()
+        assert inbox.daemon.finished == {"handed_over": 1}
+        assert inbox.observer.down[-1] == ["llm_cost_limit"]
+        assert not inbox.daemon.outages.is_proved_back(outage)
 
     def test_one_that_fails_keeps_no_mail_from_being_answered(
         self, ledger: Ledger, caplog: pytest.LogCaptureFixture

@@ -99,6 +99,18 @@ class TestLives:
 
         assert run_in_virtual_time(run()) == stuck
 
+    def test_a_mail_that_was_begun_under_a_longer_limit_may_take_as_long(self) -> None:
+        async def run() -> str | None:
+            clock = VirtualClock()
+            limits = [LIMITS]
+            health = Health(clock, LoopWatchdog(clock), lambda: limits[-1])
+            health.inbox_listed(1, 1.0)
+            limits.append(replace(LIMITS, stuck_s=100))
+            await asyncio.sleep(300)
+            return health.stuck
+
+        assert run_in_virtual_time(run()) is None
+
     def test_slow_services_alone_do_not_make_it_look_stuck(self) -> None:
         """Whoever lets a call take ten minutes must not have the agent killed in the middle of one."""
         config = Config()

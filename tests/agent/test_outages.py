@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mailbox_in_memory import integration_error
 
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
 from guarantee_email_agent.agent.outages import (
     INBOX,
     LEDGER,
@@ -75,6 +76,41 @@ def test_it_is_over_once_a_mail_that_waited_for_it_came_to_an_end() -> None:
     desk.fail("ticketing_unavailable", "second")
     desk.outages.finished("second")
     assert desk.down() == []
+
+
+def test_a_mail_that_was_given_up_proves_nothing() -> None:
+    desk = Desk()
+    desk.fail("ticketing_unavailable", "first")
+    desk.fail("ticketing_unavailable", "second")
+    (outage,) = desk.outages.current
+    desk.outages.given_up("first")
+    assert desk.down()
+    desk.outages.given_up("second")
+    assert desk.down() == []
+    assert not desk.outages.is_proved_back(outage)
+
+
+def test_the_cost_limit_is_over_at_midnight_and_begins_anew_soon_after_it() -> None:
+    desk = Desk()
+    midnight = (desk.now // 86_400 + 1) * 86_400
+    desk.now = midnight - 60
+    desk.fail(OVER_COST_LIMIT)
+    desk.outages.forget_cost_limit(midnight - 1)
+    (outage,) = desk.outages.current
+    desk.outages.forget_cost_limit(midnight)
+    assert desk.down() == []
+    assert not desk.outages.is_proved_back(outage)
+    desk.now = midnight + 60
+    desk.fail(OVER_COST_LIMIT)
+    desk.outages.forget_cost_limit(midnight + 120)
+    assert desk.down() == [("llm", OVER_COST_LIMIT)]
+
+
+def test_a_model_that_cannot_be_reached_stays_down_over_midnight() -> None:
+    desk = Desk()
+    desk.fail("llm_unreachable")
+    desk.outages.forget_cost_limit(desk.now + 86_400)
+    assert desk.down()
 
 
 def test_an_answer_by_template_does_not_bring_the_model_back() -> None:

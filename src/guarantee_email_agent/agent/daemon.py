@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from math import inf
 from typing import Any, Final, get_args
@@ -81,11 +81,22 @@ class Daemon:
         self._failures = 0  # for an outage, in a row
         self._paused_until = 0.0
         self._warned_of_length = False
+        self._models = 0  # that were replaced
+        self._reloaded = asyncio.Event()
 
-    def use(self, worker: MailWorker, answer_since: float | None = None) -> None:
-        """Have another worker do the mails that are started from now on. answer_since: None to keep what it was."""
+    def use(self, worker: MailWorker, answer_since: float | None = None, *, other_model: bool = False) -> None:
+        """Have another worker do the mails that are started from now on. answer_since: None to keep what it was.
+
+        other_model: whether it asks another language model, or under other limits.
+        """
         self.worker = worker
         self._answer_since = self._answer_since if answer_since is None else answer_since
+        if other_model:
+            self._models += 1
+            before = self.outages.current
+            self.outages.forget_model()
+            self._tell_of_outages(before)
+        self._reloaded.set()
 
     async def drain(self) -> bool:
         """Process every mail once; whether each came to an outcome, or is gone.
@@ -204,13 +215,15 @@ class Daemon:
         waiting = [entry for entry in entries if self._not_before.get(entry.id) != inf or entry.id in self.unfinished]
         count = len(waiting)
         if len(entries) == limit and self._observers:  # there are more than were listed
-            counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
-            count += max(0, counts.get("unprocessed", 0) - len(entries))
+            with suppress(AgentError):  # mails can be worked on all the same
+                counts = await self.worker.mailbox.count_by_outcome(self._inbox_filter(now))
+                count += max(0, counts.get("unprocessed", 0) - len(entries))
         oldest = min((entry.received for entry in waiting if entry.received), default=None)
         self._tell(lambda observer: observer.inbox_listed(count, oldest))
         before = self.outages.current
         self.outages.answered((INBOX, LEDGER_LIST))
         self.outages.keep_waiting(self.unfinished)
+        self.outages.forget_cost_limit(now)
         self._tell_of_outages(before)
 
     def _inbox_failed(self, error: AgentError) -> None:
@@ -220,17 +233,25 @@ class Daemon:
         self.outages.failed(error)
         self._tell_of_outages()
 
-    def _observe(self, entry: InboxEntry, result: WorkResult) -> None:
-        """Keep what this mail shows of the services, and tell everybody."""
+    def _observe(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
+        """Keep what this mail shows of the services, and tell everybody.
+
+        of_this_model: whether it was begun with the language model that is in use now.
+        """
         before = self.outages.current
-        self.outages.answered(result.answered_by)
+        self.outages.answered(result.answered_by if of_this_model else result.answered_by - {MODEL})
         error = result.error
+        failed_model = error is not None and error.code.startswith(f"{MODEL}_")
         if result.disposition in _OUTCOMES:
-            by_template = error is not None and error.code.startswith(MODEL)
-            self.outages.finished(entry.id, without=(MODEL,) if by_template else ())
+            if result.succeeded:
+                self.outages.finished(entry.id, without=(MODEL,) if failed_model else ())
+            else:
+                self.outages.given_up(entry.id)
             self.outages.answered((MAILS, LEDGER))
         self._tell(lambda observer: observer.mail_worked(entry, result))
-        if error is not None and (result.disposition == "outage" or error.details.get("outage")):
+        if failed_model and not of_this_model:
+            self._tell_of_outages(before)
+        elif error is not None and (result.disposition == "outage" or error.details.get("outage")):
             self.outages.failed(error, entry.id if result.disposition == "outage" else None)
             self._tell_of_outages()
         else:
@@ -298,8 +319,10 @@ class Daemon:
             await self._wait(_first_completed(self._tasks.values()))
 
     async def _work(self, entry: InboxEntry, listed_at: float) -> None:
+        model = self._models
         try:
-            self._record(entry, await self.worker.work(entry, listed_at))
+            result = await self.worker.work(entry, listed_at)
+            self._record(entry, result, of_this_model=model == self._models)
         except Exception as error:
             # A bug of ours in one mail must not stop all others.
             logger.error("Email %s is left unprocessed: unexpected %s", entry.id, type(error).__name__)
@@ -308,8 +331,8 @@ class Daemon:
         finally:
             del self._tasks[entry.id]
 
-    def _record(self, entry: InboxEntry, result: WorkResult) -> None:
-        self._observe(entry, result)
+    def _record(self, entry: InboxEntry, result: WorkResult, *, of_this_model: bool = True) -> None:
+        self._observe(entry, result, of_this_model=of_this_model)
         self.unfinished.pop(entry.id, None)
         now = self._clock.monotonic()
         if result.disposition in ("failed", "outage", "waiting", "busy"):
@@ -334,12 +357,12 @@ class Daemon:
             self._not_before[entry.id] = inf
 
     async def _wait_for_work(self) -> None:
-        """Until the inbox may hold something new, a mail in progress is done, or one may be tried again."""
+        """Until the inbox may hold something new, a mail is done or may be tried again, or settings changed."""
         due_s = min(self._not_before.values(), default=inf) - self._clock.monotonic()
         done = [_first_completed(self._tasks.values())] if self._tasks else []
-        await self._wait(
-            self._wait_for_mail(), *done, timeout_s=max(0.1, min(self.worker.settings.poll_interval_s, due_s))
-        )
+        timeout_s = max(0.1, min(self.worker.settings.poll_interval_s, due_s))
+        await self._wait(self._wait_for_mail(), self._reloaded.wait(), *done, timeout_s=timeout_s)
+        self._reloaded.clear()
 
     async def _wait_for_mail(self) -> None:
         try:

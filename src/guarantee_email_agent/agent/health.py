@@ -59,11 +59,13 @@ class Health:
         self._clock = clock
         self._watchdog = watchdog
         self._inbox_seen_at: float | None = None
+        self._stuck_s = 0.0  # the largest so far: a mail is finished with the settings that it began with
         self._down: tuple[str, ...] = ()
         self._is_stopping = is_stopping
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:  # noqa: ARG002 - a DaemonObserver
         self._inbox_seen_at = self._clock.monotonic()
+        self._keep_largest_limit()
 
     def mail_worked(self, entry: InboxEntry, result: WorkResult) -> None:  # noqa: ARG002 - a DaemonObserver
         # The list of a full inbox is worked off for hours before the next one; each mark shows the mailbox, too.
@@ -74,10 +76,14 @@ class Health:
         needed = (outage.service for outage in outages if outage.service != MODEL or self._limits().needs_model)
         self._down = tuple(dict.fromkeys(needed))
 
+    def _keep_largest_limit(self) -> None:
+        self._stuck_s = max(self._stuck_s, self._limits().stuck_s)
+
     @property
     def stuck(self) -> str | None:
         """Why the agent should be started anew; None while its main loop gets round."""
-        if (overdue_s := self._watchdog.overdue_s) <= self._limits().stuck_s:
+        self._keep_largest_limit()
+        if (overdue_s := self._watchdog.overdue_s) <= self._stuck_s:
             return None
         return f"the main loop has not got round for {overdue_s:.0f} s"
 

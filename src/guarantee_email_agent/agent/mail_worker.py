@@ -64,7 +64,8 @@ class WorkResult:
     the ledger; empty where it was not claimed. scenario: empty where it came to none. duration_ms: from its id to its
     mark. tokens, cost_usd: of the language model; None where a price is not known. step_ms: milliseconds by step of the
     processor, those that were needed. error: what kept it from an outcome; of an answer by template, why the model gave
-    none. answered_by: the services that did their part for it, as `agent.outages` names them.
+    none. answered_by: the services that did their part for it, as `agent.outages` names them. succeeded: whether every
+    step of the processor was done.
     """
 
     disposition: Disposition
@@ -79,6 +80,7 @@ class WorkResult:
     step_ms: Mapping[str, float] = field(default_factory=dict)
     error: AgentError | None = None
     answered_by: frozenset[str] = frozenset()
+    succeeded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,7 @@ class MailWorker:
             ticket_id=processed.ticket_id or claim.ticket_id,
             step_ms=processed.step_ms,
             answered_by=answered_by(processed, model if self.has_live_model else None),
+            succeeded=processed.success,
         )
 
     async def _conclude(

@@ -54,7 +54,9 @@ class OutageLog:
                 self._told_at[service] = self._now()
         for service, outage in before.items():
             if service not in self._down:
-                told = "is back again" if self.is_proved_back(outage) else "was down, and no mail waits for it any more"
+                told = (
+                    "is back again" if self.is_proved_back(outage) else "was down, and nothing shows that it still is"
+                )
                 lasted = _span(self._now() - outage.since)
                 logger.info("%s %s, after %s", _name(outage), told, lasted, extra=_fields(outage))
 

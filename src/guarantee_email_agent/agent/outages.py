@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from guarantee_email_agent.agent.cost_limit import OVER_COST_LIMIT
 from guarantee_email_agent.email.processor_models import ProcessingResult
 from guarantee_email_agent.instructions.look_up import WARRANTY
 from guarantee_email_agent.integrations.look_up_answer import WITHHELD
@@ -29,6 +30,8 @@ TICKETING: Final = "ticketing"
 
 SAME_OUTAGE_S: Final = 600.0
 """A service that fails again so soon after it answered has been down all the time: it flaps."""
+
+DAY_S: Final = 86_400.0
 
 _LISTS: Final = {MAILS: INBOX, LEDGER: LEDGER_LIST}
 _REASONS: Final[Mapping[str, str]] = {
@@ -94,8 +97,8 @@ class CurrentOutages:
     """Keeps what is down now, from the errors of mails and from what answered.
 
     addresses: of services and of their parts (`INBOX` …). now: seconds since 1970. A service that one mail found down
-    is up again once it has done its part for any mail, or once that mail has come to an end; where no mail waits for
-    it any more, nobody knows, and it counts as up.
+    is up again once it has done its part for any mail, or once all was done for that mail; where no mail waits for it
+    any more, nobody knows, and it counts as up.
     """
 
     def __init__(
@@ -154,16 +157,33 @@ class CurrentOutages:
                 self._end(part)
 
     def finished(self, mail_id: str, *, without: Collection[str] = ()) -> None:
-        """A mail came to an end, so whatever it waited for is back; `without` names what it did without."""
+        """All was done for a mail, so whatever it waited for is back; `without` names what it did without."""
         self.answered([name for name, part in self._parts.items() if mail_id in part.waiting and name not in without])
+
+    def given_up(self, mail_id: str) -> None:
+        """A mail came to an end, and what it waited for was not asked for it."""
+        for part in self._parts.values():
+            self._keep_waiting(part, part.waiting - {mail_id})
 
     def keep_waiting(self, mail_ids: Collection[str]) -> None:
         """No other mails wait. Where none is left that found a service down, the outage is over as far as is known."""
         for part in self._parts.values():
-            if part.waiting:
-                part.waiting.intersection_update(mail_ids)
-                if not part.waiting:
-                    self._end(part)
+            self._keep_waiting(part, part.waiting.intersection(mail_ids))
+
+    def forget_model(self) -> None:
+        """Another model is asked from now on, or under another limit, and nothing is known of that one."""
+        self._parts.pop(MODEL, None)
+
+    def forget_cost_limit(self, now: float) -> None:
+        """End what the cost limit began on an earlier day (UTC): a new day may cost as much again."""
+        part = self._parts.get(MODEL)
+        if part is not None and part.outage.code == OVER_COST_LIMIT and part.outage.since // DAY_S < now // DAY_S:
+            self.forget_model()  # one that begins soon after midnight is another one
+
+    def _keep_waiting(self, part: _Part, mail_ids: set[str]) -> None:
+        if part.waiting and not mail_ids:
+            self._end(part)
+        part.waiting = mail_ids
 
     def _end(self, part: _Part) -> None:
         part.waiting.clear()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from guarantee_email_agent.agent import settings_in_use
 from guarantee_email_agent.agent.daemon import Daemon
@@ -21,25 +22,34 @@ from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
 
 logger = logging.getLogger(__name__)
 
+_OF_MODEL: Final = ("llm.", "instructions.", "agent.mail_budget_s")
+"""What a model is made from: its calls wait for no longer than a mail has time for."""
+
 
 class SettingsReload:
     """The settings that a daemon works with, and how others take their place.
 
-    load: reads the configuration anew, as at the start. set_up_logging: as its section `logging` says. Belongs to one
-    event loop. Mails in progress are finished with what they began with.
+    loaded: the configuration as it stands in its file. override: what the command line says in its place. load: reads
+    the configuration anew. set_up_logging: as its section `logging` says. keeps_note: whether `check` compares with
+    what this agent loaded. Belongs to one event loop. Mails in progress are finished with what they began with.
     """
 
     def __init__(
         self,
-        config: Config,
+        loaded: Config,
         daemon: Daemon,
         services: Services,
         load: Callable[[], Config],
         set_up_logging: Callable[[Config], None],
+        override: Callable[[Config], Config] = lambda config: config,
+        *,
+        keeps_note: bool = True,
     ) -> None:
-        self.config = config
+        self.config = override(loaded)
+        self._loaded, self._override, self._keeps_note = loaded, override, keeps_note
         self._daemon, self._services = daemon, services
         self._load, self._set_up_logging = load, set_up_logging
+        self._reloaded = asyncio.Event()
         self._models = AsyncExitStack()  # a mail in progress may still use one that was replaced
         self._instructions = daemon.worker.processor.instructions.load()
 
@@ -69,12 +79,13 @@ class SettingsReload:
 
     async def _take_over(self, found: Config) -> None:
         """Raises AgentError, with nothing changed, where something of it cannot be used."""
-        config = settings_in_use.merged(self.config, found)
+        loaded = settings_in_use.merged(self._loaded, found)
+        config = self._override(loaded)
         changed = changed_settings(self.config, config)
         worker = self._daemon.worker
         processor = worker.processor
         instructions = await asyncio.to_thread(checked_instructions, config)
-        new_model = any(name.startswith(("llm.", "instructions.")) for name in changed)
+        new_model = any(name.startswith(_OF_MODEL) for name in changed)
         model = await asyncio.to_thread(create_model, config, processor.clock, instructions) if new_model else None
         if model is not None:
             self._models.push_async_callback(model.aclose)
@@ -92,18 +103,22 @@ class SettingsReload:
             since = answer_since(config.agent, await self._first_start())
         if any(name.startswith("logging.") for name in changed):
             self._set_up_logging(config)
-        self._daemon.use(replace(fresh, exclusive=worker.exclusive), since)
-        self.config = config
+        other_model = any(name.startswith("llm.") for name in changed)
+        self._daemon.use(replace(fresh, exclusive=worker.exclusive), since, other_model=other_model)
+        self.config, self._loaded = config, loaded
+        self._reloaded.set()
         told = [*changed, *(["instruction files"] if self._instructions_changed() else [])]
         logger.info("Reloaded: %s", ", ".join(told) or "nothing has changed")
-        self._tell_of_restart(found)
+        self._tell_of_restart(self._override(found))
         await self.note()
 
     async def note(self) -> None:
-        """Write down what is in use now, for `check`."""
+        """Write down what is in use now, for `check`, which knows nothing of this command line."""
+        if not self._keeps_note:
+            return
         worker = self._daemon.worker
         key = worker.processor.identity_key
-        found = await asyncio.to_thread(settings_in_use.digests, self.config, key)
+        found = await asyncio.to_thread(settings_in_use.digests, self._loaded, key)
         save = partial(worker.ledger.save_loaded_settings, key_of_mailbox(worker.mailbox_name, key), found)
         try:
             await asyncio.to_thread(save)
@@ -116,7 +131,10 @@ class SettingsReload:
             if self._instructions_changed():
                 logger.info("Changed instruction files are in use from now on")
                 await self.note()
-            await asyncio.sleep(self.config.agent.poll_interval_s)
+            self._reloaded.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.config.agent.poll_interval_s):
+                    await self._reloaded.wait()
 
     def _instructions_changed(self) -> bool:
         """Whether others are in use now than when this was asked last."""

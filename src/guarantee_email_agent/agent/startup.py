@@ -64,24 +64,29 @@ MODE_NOTES: Final[Mapping[Mode, str]] = {
 class RunOptions:
     """once: drain the inbox, then exit. take_over: serve the mailbox also where another ledger did.
 
-    load: reads the configuration anew. set_up_logging: as its section `logging` says. hung_up: whether SIGHUP came
-    before the event loop did.
+    load: reads the configuration anew. override: what the command line says in its place. set_up_logging: as its
+    section `logging` says. hung_up: whether SIGHUP came before the event loop did.
     """
 
     load: Callable[[], Config]
+    override: Callable[[Config], Config]
     set_up_logging: Callable[[Config], None]
     hung_up: Callable[[], bool] = bool
     once: bool = False
     take_over: bool = False
 
 
-def run_agent(config: Config, options: RunOptions) -> int:
-    """The exit code. Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting."""
+def run_agent(loaded: Config, options: RunOptions) -> int:
+    """The exit code. loaded: by `options.load`.
+
+    Raises ConfigurationError and MCPConnectionError for what keeps the agent from starting.
+    """
     forbid_core_files()
-    return asyncio.run(_run(config, options))
+    return asyncio.run(_run(loaded, options))
 
 
-async def _run(config: Config, options: RunOptions) -> int:
+async def _run(loaded: Config, options: RunOptions) -> int:
+    config = options.override(loaded)
     stop, started, hung_up = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
     notifier = ServiceNotifier.from_environment(os.environ)
@@ -102,7 +107,7 @@ async def _run(config: Config, options: RunOptions) -> int:
     # Not the loop's own handler: once that is gone, a late SIGHUP would kill the process.
     signal.signal(signal.SIGHUP, partial(_call_in_loop, loop, on_sighup))
     if options.hung_up():
-        hung_up.set()
+        on_sighup()
     outage_log = OutageLog()
     try:
         async with (
@@ -114,7 +119,15 @@ async def _run(config: Config, options: RunOptions) -> int:
         ):
             started.set()
             notifier.ready()
-            settings = SettingsReload(config, daemon, services, options.load, options.set_up_logging)
+            settings = SettingsReload(
+                loaded,
+                daemon,
+                services,
+                options.load,
+                options.set_up_logging,
+                options.override,
+                keeps_note=not options.once,
+            )
             outage_log.templates = lambda: settings.config.llm.when_down == "template"
             outage_log.is_proved_back = daemon.outages.is_proved_back
             monitoring.current_config = lambda: settings.config

@@ -80,18 +80,21 @@ def _run(options: argparse.Namespace) -> int:
     from guarantee_email_agent.config.loader import load_config
 
     def load() -> Config:
-        config = load_config(options.config)
+        return load_config(options.config)
+
+    def override(config: Config) -> Config:
         if options.mode is not None:
             config = replace(config, agent=replace(config.agent, mode=options.mode))
         return replace(config, logging=replace(config.logging, level="DEBUG")) if options.verbose else config
 
-    config = load()
+    loaded = load()
+    config = override(loaded)
     _set_up_logging(config)
     if (notice := arguments.built_in_files_notice(config)) is not None:
         logger.info("%s", notice)
-    how = RunOptions(load, _set_up_logging, lambda: bool(hangups), options.once, options.take_over)
+    how = RunOptions(load, override, _set_up_logging, lambda: bool(hangups), options.once, options.take_over)
     try:
-        return run_agent(config, how)
+        return run_agent(loaded, how)
     finally:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is left to reload, and the exit code stays as it is
 
