@@ -13,6 +13,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from guarantee_email_agent.config.loader import load_config
+
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
 UNIT = DEPLOY / "guarantee-email-agent.service"
 KUBERNETES = "1.37"
@@ -65,6 +67,12 @@ class TestKubernetes:
 
     def test_rendered_objects_are_valid(self, rendered: dict[str, dict[str, Any]]) -> None:
         assert_valid(rendered)
+
+    @pytest.mark.parametrize("kind", ["single", "several"])
+    def test_the_configuration_loads(self, kind: str) -> None:
+        secrets = {"IMAP_PASSWORD": "hush", "ANTHROPIC_API_KEY": "hush", "LEDGER_URL": "postgresql://db/ledger"}
+        config = load_config(DEPLOY / "kubernetes" / kind / "config.yaml", secrets)
+        assert config.metrics.enabled
 
     def test_pods_keep_to_the_restricted_profile(self) -> None:
         """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and a root that is read."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from guarantee_email_agent.agent.mail_worker import WorkResult
 from guarantee_email_agent.agent.outages import Outage
 from guarantee_email_agent.agent.process_identity import process_name
 from guarantee_email_agent.integrations.ports import InboxEntry
-from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent
+from guarantee_email_agent.ledger.agents import AgentReport, RunningAgent, RunningAgents, Work
 from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader
 
@@ -85,3 +87,30 @@ def test_it_takes_the_place_of_one_that_was_killed_here_and_of_no_other(ledger: 
             return [agent.owner for agent in listed(location)]
 
     assert asyncio.run(live()) == ["elsewhere:1", process_name()]
+
+
+def test_a_start_that_is_cancelled_in_its_first_entry_leaves_none(ledger: Ledger, location: str) -> None:
+    begun = threading.Event()
+
+    class Announced(RunningAgents):
+        def beat(self, owner: str, report: AgentReport, work: Mapping[str, Work] | None = None) -> None:
+            begun.set()
+            super().beat(owner, report, work)
+
+    async def live() -> None:
+        async with Heartbeat(Announced(ledger._database), "one:1", "answer").beating():
+            pytest.fail("the start was not cancelled")
+
+    async def cancelled() -> None:
+        with closing(sqlite3.connect(location, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            start = asyncio.create_task(live())
+            await asyncio.to_thread(begun.wait)
+            start.cancel()
+            await asyncio.sleep(0)
+            other.execute("ROLLBACK")
+            await asyncio.gather(start, return_exceptions=True)
+
+    asyncio.run(cancelled())
+    assert begun.is_set()
+    assert listed(location) == []

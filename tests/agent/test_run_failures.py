@@ -134,6 +134,19 @@ class TestAtTheStart:
         monkeypatch.delenv("LEDGER_KEY")
         assert "ledger.db.key is missing" in company.run("check").stdout
 
+    def test_a_check_leaves_the_ledger_of_an_earlier_version_to_its_agents(self, company: Company) -> None:
+        assert company.run("run", "--once").returncode == 0
+        with closing(sqlite3.connect(company.folder / "ledger.db")) as ledger:
+            with ledger:
+                ledger.execute("UPDATE ledger_facts SET value = '2' WHERE name = 'schema_version'")
+            checked = company.run("check", "--inbox")
+            assert checked.returncode == 0, checked.stdout
+            assert (
+                "    An earlier version of the agent wrote it (schema 2): `run` brings it up to date" in checked.stdout
+            )
+            found = ledger.execute("SELECT value FROM ledger_facts WHERE name = 'schema_version'").fetchall()
+        assert found == [("2",)]
+
     @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who leaves files that others cannot write")
     def test_a_check_by_root_leaves_no_file_of_roots(self, company: Company) -> None:
         company.configure(logging={"file": "agent.log"})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,20 +48,41 @@ class TestStatus:
         assert "was killed: mode answer" in told.err
         assert f"    works on {desk.location('busy')[:8]}\n" in told.err
         assert "    2 mails in its inbox without an outcome, the oldest of 2026-01-18 09:43:45\n" in told.err
-        assert "warranty_api is down since 2026-01-18 09:43:45 (warranty_api_timeout)\n" in told.err
         assert f"    {failed[:8]}  quarantined 0 s ago, tries: 1, llm_timeout, first seen 0 s ago\n" in told.err
         assert "Last 24 hours: handed over 1 (anger 1), quarantined 1 (llm_timeout 1)\n" in told.err
         report = json.loads(told.out)
-        assert [problem.split()[0] for problem in report["problems"]] == ["no", "agent", "warranty_api", "1"]
+        assert [problem.split()[0] for problem in report["problems"]] == ["no", "agent", "1"]
+        assert report["agents"][0]["outages"] == []
         assert report["agents"][0]["state"] == "killed"
         assert report["failed"]["mails"][0]["id"] == failed
+
+    def test_a_service_that_a_running_agent_finds_down_is_a_problem(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with desk.ledger() as ledger:
+            ledger.agents.beat(process_name(), AgentReport("1.0", "answer", outages=(DOWN,)))
+        assert run(["status", "--fail-on-problem", "--json", "-"]) == 1
+        told = capsys.readouterr()
+        assert "warranty_api is down since 2026-01-18 09:43:45 (warranty_api_timeout)\n" in told.err
+        assert json.loads(told.out)["problems"] == ["warranty_api is down"]
+
+    @pytest.mark.parametrize(("silence_s", "code"), [(800, 1), (1000, 0)])
+    def test_a_container_that_was_replaced_is_a_problem_for_a_while(
+        self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str], silence_s: int, code: int
+    ) -> None:
+        with desk.ledger() as ledger:
+            ledger.agents.beat("elsewhere:1", AgentReport("1.0", "answer", outages=(DOWN,)))
+            ledger.agents.beat(process_name(), AgentReport("1.0", "answer"))
+        with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:
+            other.execute("UPDATE ledger_agents SET seen_at = seen_at - ? WHERE owner = 'elsewhere:1'", (silence_s,))
+        assert run(["status", "--fail-on-problem", "--json", "-"]) == code
+        told = capsys.readouterr()
+        assert ("✗ Agent elsewhere:1" in told.err) == (code == 1)
+        assert json.loads(told.out)["problems"] == ["agent elsewhere:1 may be gone"] * code
 
     def test_an_agent_elsewhere_that_is_silent_may_be_gone(
         self, desk: SteeredDesk, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        import sqlite3
-        from contextlib import closing
-
         with desk.ledger() as ledger:
             ledger.agents.beat("elsewhere:1", AgentReport("1.0", "answer"))
         with closing(sqlite3.connect(desk.folder / "ledger.db")) as other, other:

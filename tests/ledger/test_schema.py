@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, inspect
 from guarantee_email_agent.config.settings import ReplyLimits
 from guarantee_email_agent.integrations.ports import Admission
 from guarantee_email_agent.ledger.database import LedgerError
-from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger
+from guarantee_email_agent.ledger.ledger import Claim, Done, open_ledger, open_ledger_to_read
 from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.utils.errors import AgentError
 
@@ -227,3 +227,35 @@ def test_a_version_that_there_never_was_is_damage(old_ledger: str, ledger_sql: A
     with pytest.raises(LedgerError) as caught:
         open_ledger(old_ledger, key=KEY)
     assert caught.value.code == "ledger_corrupt"
+
+
+def test_who_only_reads_leaves_an_old_ledger_as_it_is(old_ledger: str, ledger_sql: Any) -> None:
+    before = structure(old_ledger), ledger_sql.rows(MAILS), ledger_sql.rows("SELECT * FROM ledger_facts ORDER BY name")
+    ledger = open_ledger_to_read(old_ledger, key=KEY)
+    assert ledger is not None
+    with closing(ledger):
+        assert (ledger.schema_version, ledger.id_if_known()) == (1, None)
+        assert ledger.observed([mail(100)]) == set()
+        assert ledger.first_start_if_known(MAILBOX) is None
+    facts = ledger_sql.rows("SELECT * FROM ledger_facts ORDER BY name")
+    assert (structure(old_ledger), ledger_sql.rows(MAILS), facts) == before
+
+
+def test_who_only_reads_waits_for_no_writer(ledger_location: str) -> None:
+    with (
+        closing(open_ledger(ledger_location, key=KEY)) as writing,
+        writing._database.write_transaction() as connection,
+    ):
+        writing._database.lock_for_creation(connection)
+        ledger = open_ledger_to_read(ledger_location, key=KEY, lock_timeout_s=1)
+        assert ledger is not None
+        ledger.close()
+
+
+def test_who_only_reads_makes_no_ledger_and_needs_its_key(ledger_location: str) -> None:
+    assert open_ledger_to_read(ledger_location, key=KEY) is None
+    assert open_ledger_to_read(ledger_location, key=KEY) is None
+    open_ledger(ledger_location, key=KEY).close()
+    with pytest.raises(AgentError) as caught:
+        open_ledger_to_read(ledger_location, key=b"another key")
+    assert caught.value.code == "ledger_wrong_key"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from guarantee_email_agent.agent.identity_key import key_of_mailbox, mailbox_name
-from guarantee_email_agent.agent.ledger_access import ledger_location
+from guarantee_email_agent.agent.ledger_access import current_outages, ledger_location
 from guarantee_email_agent.config.settings import Config
 from guarantee_email_agent.email.identity import DEFAULT_DOMAIN, summary_message_id
 from guarantee_email_agent.integrations.mail_client import MailClient
@@ -197,13 +197,13 @@ def _lines(
         )
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     yield f"\nLanguage model: {sum(costs):.4f} USD" if costs else "\nLanguage model: no cost"
-    outages = [(agent, outage) for agent in reader.agents() for outage in agent.outages]
+    now, open_counts = reader.now(), reader.counts()
+    outages = [(agent, outage) for agent in reader.agents() for outage in current_outages(agent, now)]
     yield f"Down now: {'nothing' if not outages else ''}".rstrip()
     yield from (
         f"    {outage.service} since {clock.text(outage.since)} ({outage.code}; {short_owner(agent.owner)})"
         for agent, outage in outages
     )
-    now, open_counts = reader.now(), reader.counts()
     unfinished = reader.unfinished(MAX_MAILS)
     seen = (
         f", the oldest first seen {duration(now - min(row.created_at for row in unfinished))} ago" if unfinished else ""

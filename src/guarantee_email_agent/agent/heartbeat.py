@@ -35,6 +35,7 @@ class Heartbeat:
         self._outages: tuple[ReportedOutage, ...] = ()
         self._work: dict[str, Work] = {}
         self._changed = asyncio.Event()
+        self._writing: asyncio.Task[None] | None = None
 
     def inbox_listed(self, waiting: int, oldest_received: float | None) -> None:
         self._waiting, self._oldest_received = waiting, oldest_received
@@ -54,13 +55,17 @@ class Heartbeat:
         """Until the block is left; then the agent is no longer listed."""
         with suppress(LedgerError):
             await asyncio.to_thread(self._forget_killed)
-        await self._beat()
-        task = asyncio.create_task(self._beat_forever())
+        task: asyncio.Task[None] | None = None
         try:
+            await self._beat()  # a start that is cancelled meanwhile leaves no entry either
+            task = asyncio.create_task(self._beat_forever())
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            if self._writing is not None:  # a thread cannot be cancelled: it must not write after the entry went
+                await asyncio.gather(self._writing, return_exceptions=True)
             with suppress(LedgerError):
                 await self._beat()
                 await asyncio.to_thread(self._ledger.leave, self._owner)
@@ -84,7 +89,8 @@ class Heartbeat:
         report = AgentReport(__version__, self._mode, self._waiting, self._oldest_received, self._outages)
         work, self._work = self._work, {}
         try:
-            await asyncio.to_thread(self._ledger.beat, self._owner, report, work)
+            self._writing = asyncio.create_task(asyncio.to_thread(self._ledger.beat, self._owner, report, work))
+            await asyncio.shield(self._writing)
         except LedgerError as error:
             logger.debug("%s", error.message)
             for mail_key, done in work.items():

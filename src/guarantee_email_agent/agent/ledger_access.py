@@ -8,13 +8,16 @@ from typing import Final, Literal
 from guarantee_email_agent.agent.identity_key import identity_key, key_of_location, mailbox_name
 from guarantee_email_agent.agent.process_identity import has_ended
 from guarantee_email_agent.config.settings import Config
-from guarantee_email_agent.ledger.agents import RunningAgent
+from guarantee_email_agent.ledger.agents import ReportedOutage, RunningAgent
 from guarantee_email_agent.ledger.ledger_reader import LedgerReader, LedgerRow, NoSuchMailError
 from guarantee_email_agent.utils.text import printable, truncate
 
 MIN_ID: Final = 4
 SILENT_S: Final = 60.0
 """After so many seconds without a sign of life an agent may be gone."""
+
+GONE_S: Final = 900.0
+"""After so many seconds an agent that is silent is no problem, if another one runs: a container was replaced."""
 
 AgentState = Literal["running", "silent", "killed"]
 
@@ -48,6 +51,11 @@ def find_mail(reader: LedgerReader, config: Config, name: str) -> LedgerRow:
     shown = printable(truncate(name, 60))
     hint = "" if is_key or not re.fullmatch(r"[0-9a-f]{1,3}", lowered) else f" An id has {MIN_ID} digits at least."
     raise NoSuchMailError(f"The ledger has no mail {shown}.{hint} 'log' and 'status' list them", "ledger_no_mail")
+
+
+def current_outages(agent: RunningAgent, now: float) -> tuple[ReportedOutage, ...]:
+    """What an agent finds down now: one that does not run any more knows nothing of now."""
+    return agent.outages if agent_state(agent, now) == "running" else ()
 
 
 def agent_state(agent: RunningAgent, now: float) -> AgentState:

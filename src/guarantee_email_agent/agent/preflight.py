@@ -38,7 +38,8 @@ from guarantee_email_agent.integrations.look_ups import instruction_files, lexic
 from guarantee_email_agent.integrations.mail_client import MailClient
 from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.interpreter.interpreter import InstructionInterpreter
-from guarantee_email_agent.ledger.ledger import Ledger, open_ledger
+from guarantee_email_agent.ledger.ledger import Ledger, open_ledger_to_read
+from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
 from guarantee_email_agent.llm.provider import check_connection, language_model, mail_limiter
 from guarantee_email_agent.llm.rate_limit_headers import LimitKind
 from guarantee_email_agent.reporting.terminal import Terminal, TextStream
@@ -124,9 +125,13 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         # Neither ledger nor key is made: `run` may have another LEDGER_KEY than whoever checks.
         location = config.secrets.ledger_url or config.agent.ledger
         key = known_identity_key(config) or os.urandom(32)
-        ledger = open_ledger(location, key=key, create=False)
+        ledger = open_ledger_to_read(location, key=key)
         made = "" if ledger else " (the first run makes it)"
         report.passed("Ledger", f"{'LEDGER_URL' if config.secrets.ledger_url else location}{made}")
+        if ledger is not None and ledger.schema_version < SCHEMA_VERSION:
+            report.note(
+                f"An earlier version of the agent wrote it (schema {ledger.schema_version}): `run` brings it up to date"
+            )
     if uses_oauth(config):  # before the mailbox, which then has the new token
         with report.checking("Sign-in"):
             report.passed("Sign-in", await asyncio.to_thread(check_sign_in, config))
@@ -161,7 +166,8 @@ async def _check(config: Config, report: _Report, inbox: bool) -> None:
         report.note(notes.get("ticketing"))
         if config.agent.mode != "observe" and isinstance(mail, MailClient):
             with report.checking("Mailbox"):
-                require_owner(await mail.find_owner(), await asyncio.to_thread(ledger.id) if ledger else "a new one")
+                ledger_id = await asyncio.to_thread(ledger.id_if_known) if ledger else None
+                require_owner(await mail.find_owner(), ledger_id or "a new one")
         if ledger is not None:
             with report.checking("Changes"):
                 await asyncio.to_thread(_report_changes, config, ledger, key, report)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guarantee_email_agent.agent.ledger_access import AgentState, agent_state
+from guarantee_email_agent.agent.ledger_access import GONE_S, AgentState, agent_state, current_outages
 from guarantee_email_agent.ledger.agents import RunningAgent
 from guarantee_email_agent.ledger.interventions import short_owner
 from guarantee_email_agent.ledger.ledger_reader import LedgerCount, LedgerReader, LedgerRow
@@ -46,22 +46,31 @@ class Status:
     @property
     def problems(self) -> tuple[str, ...]:
         """What a person should look at, each in a few words; none where all is well."""
-        found = []
-        states = [agent_state(agent, self.now) for agent in self.agents]
-        if "running" not in states:
-            found.append("no agent runs")
+        found = [] if self.is_served else ["no agent runs"]
         found += (
-            f"agent {short_owner(agent.owner)} {_STATES[state]}"
-            for agent, state in zip(self.agents, states, strict=True)
-            if state != "running"
+            f"agent {short_owner(agent.owner)} {_STATES[agent_state(agent, self.now)]}"
+            for agent in self.agents
+            if self.is_problem(agent)
         )
-        down = sorted({outage.service for agent in self.agents for outage in agent.outages})
+        down = sorted({outage.service for agent in self.agents for outage in current_outages(agent, self.now)})
         found += (f"{service} is down" for service in down)
         if self.failed_count:
             found.append(f"{pluralize(self.failed_count, 'mail')} failed")
         if self.half_released:
             found.append(f"{pluralize(len(self.half_released), 'mail')} released, and still marked")
         return tuple(found)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether an agent runs."""
+        return any(agent_state(agent, self.now) == "running" for agent in self.agents)
+
+    def is_problem(self, agent: RunningAgent) -> bool:
+        """Whether a person should look after this agent. One in another container cannot be told from one that died."""
+        state = agent_state(agent, self.now)
+        if state == "silent" and self.now - agent.seen_at > GONE_S:
+            return not self.is_served
+        return state != "running"
 
 
 def read_status(reader: LedgerReader) -> Status:
@@ -117,17 +126,21 @@ def _counted(outcome: str, group: Sequence[LedgerCount]) -> str:
 def _print_agent(agent: RunningAgent, status: Status, clock: LocalTime, terminal: Terminal) -> None:
     state, silence_s = agent_state(agent, status.now), status.now - agent.seen_at
     seen = "" if state == "running" else f", last seen {clock.text(agent.seen_at)}, {duration(silence_s)} ago"
-    terminal.outcome(
-        f"{'✓' if state == 'running' else '✗'} Agent {printable(short_owner(agent.owner))} {_STATES[state]}: mode "
-        f"{printable(agent.mode)}, version {printable(agent.version)}, since {clock.text(agent.started_at)}{seen}"
+    text = (
+        f"Agent {printable(short_owner(agent.owner))} {_STATES[state]}: mode {printable(agent.mode)}, version "
+        f"{printable(agent.version)}, since {clock.text(agent.started_at)}{seen}"
     )
+    if state != "running" and not status.is_problem(agent):
+        terminal.line(f"⚠️ {text}")
+    else:
+        terminal.outcome(f"{'✓' if state == 'running' else '✗'} {text}")
     works_on = [row for row in status.unfinished if row.owner == agent.owner]
     if works_on:
         terminal.line(f"    works on {', '.join(status.short[row.mail_key] for row in works_on)}")
     if agent.waiting:
         oldest = f", the oldest of {clock.text(agent.oldest_received)}" if agent.oldest_received else ""
         terminal.line(f"    {pluralize(agent.waiting, 'mail')} in its inbox without an outcome{oldest}")
-    for outage in agent.outages:
+    for outage in current_outages(agent, status.now):
         text = f"{printable(outage.service)} is down since {clock.text(outage.since)} ({printable(outage.code)})"
         terminal.outcome(f"✗   {text}")
 
@@ -195,7 +208,8 @@ def status_report(status: Status, clock: LocalTime) -> dict[str, Any]:
                 "waiting": agent.waiting,
                 "oldest_received": moment(agent.oldest_received),
                 "outages": [
-                    {"service": each.service, "code": each.code, "since": moment(each.since)} for each in agent.outages
+                    {"service": each.service, "code": each.code, "since": moment(each.since)}
+                    for each in current_outages(agent, status.now)
                 ],
             }
             for agent in status.agents

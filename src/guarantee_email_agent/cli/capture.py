@@ -108,15 +108,20 @@ def _read_mail(mail: str, config: Config) -> tuple[bytes, Email]:
 
 def _find_thread(email: Email, config: Config) -> Thread | None:
     """The conversation that a mail of the mailbox goes on with, by the agent's ledger; None where there is none."""
-    from guarantee_email_agent.agent.identity_key import identity_key
+    from guarantee_email_agent.agent.identity_key import known_identity_key
     from guarantee_email_agent.email.conversation import answered_message_ids
     from guarantee_email_agent.email.identity import mail_identity
-    from guarantee_email_agent.ledger.ledger import open_ledger
+    from guarantee_email_agent.ledger.ledger import open_ledger_to_read
+    from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 
     location = config.secrets.ledger_url or config.agent.ledger
     answered = answered_message_ids(email)
     if not answered or ("://" not in location and not Path(location).is_file()):
         return None
-    key = identity_key(config)
-    with closing(open_ledger(location, key=key)) as ledger:
+    key = known_identity_key(config)
+    if key is None or (ledger := open_ledger_to_read(location, key=key)) is None:
+        return None
+    with closing(ledger):
+        if ledger.schema_version < SCHEMA_VERSION:
+            raise older_schema(ledger.name, ledger.schema_version)
         return ledger.read_thread(mail_identity(email, key), answered)

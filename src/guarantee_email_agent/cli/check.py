@@ -10,6 +10,15 @@ from guarantee_email_agent.cli.arguments import MODES
 from guarantee_email_agent.cli.standard_streams import BrokenPipeSafeStream
 from guarantee_email_agent.utils.gc_pause import gc_paused
 
+_EXIT_CODES = """\
+exit codes:
+  0    everything is in order
+  1    the language model or the ledger does not answer for now, or the output could not be written
+  2    configuration error: bad configuration, missing secret, bad instruction file, bad usage
+  3    a mail, warranty or ticketing server could not be started or reached
+  130  interrupted
+"""
+
 
 def add_check(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
@@ -19,6 +28,7 @@ def add_check(commands: arguments.Commands) -> None:
         purpose="validate configuration, secrets, instruction files and every connection",
         description="Validate configuration, secrets, instruction files and every connection, then exit. Nothing is "
         "answered, and no mail is touched.",
+        exit_codes=_EXIT_CODES,
     )
     arguments.add_config_option(parser)
     parser.add_argument("--inbox", action="store_true", help="also count the mails of the inbox by what became of them")

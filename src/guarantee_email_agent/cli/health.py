@@ -14,6 +14,7 @@ exit codes:
   0    it lives; with --ready: mail can be answered
   1    it does not, or nobody answers in time; the line says why
   2    bad usage or configuration, or one without metrics.port and metrics.socket: there is nobody to ask
+  130  interrupted
 """
 
 

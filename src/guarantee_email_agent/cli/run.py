@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+_EXIT_CODES = """\
+exit codes:
+  0    stopped by SIGTERM; with --once: each mail came to an outcome
+  1    with --once: a mail has no outcome; the ledger cannot be opened for now
+  2    configuration error: bad configuration, missing secret, bad instruction file, bad usage
+  3    a mail, warranty or ticketing server could not be started or reached
+  130  stopped by SIGINT
+"""
+
+
 def add_run(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
@@ -31,6 +41,7 @@ def add_run(commands: arguments.Commands) -> None:
         description="Watch the inbox and answer warranty mail. SIGTERM: finish the mails in progress, then exit; "
         "SIGINT: stop now; SIGHUP: reopen the log file, and take over what changed in configuration and instructions. "
         "Either way no mail is lost, and none is answered twice.",
+        exit_codes=_EXIT_CODES,
     )
     arguments.add_config_option(parser)
     parser.add_argument(

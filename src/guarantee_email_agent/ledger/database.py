@@ -158,6 +158,18 @@ class Database:
         if self.dialect == "postgresql":  # SQLite's writer is alone anyway
             connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
+    def require_write_access(self, connection: Connection, table: str) -> None:
+        """Raises LedgerError where this server or user may only read. A file is looked at by `check_sqlite_place`."""
+        if self.dialect != "postgresql":
+            return
+        if connection.execute(text("SELECT current_setting('transaction_read_only')")).scalar_one() == "on":
+            code, problem = _READ_ONLY
+        elif not connection.execute(text("SELECT has_table_privilege(:name, 'UPDATE')"), {"name": table}).scalar_one():
+            code, problem = _PERMISSION
+        else:
+            return
+        raise LedgerError(f"The ledger {self.name} {problem}", code, {"outage": True})
+
     def close(self) -> None:
         """Close every connection; the last one out of a SQLite file folds its write-ahead log into it."""
         if self._shared is not None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Connection, Row, Update
 
@@ -33,7 +34,7 @@ from guarantee_email_agent.ledger.loaded_settings import (
     save_loaded_settings,
 )
 from guarantee_email_agent.ledger.model_cost import ModelCosts
-from guarantee_email_agent.ledger.schema import LEDGER_ID, is_new, prepare_schema
+from guarantee_email_agent.ledger.schema import LEDGER_ID, SCHEMA_VERSION, prepare_schema, read_schema_version
 from guarantee_email_agent.ledger.summaries import Summaries
 from guarantee_email_agent.ledger.tables import Delivery, Stage
 from guarantee_email_agent.utils.errors import AgentError, ConfigurationError
@@ -132,12 +133,18 @@ class Ledger:
     which days were told. What people read of it is in ledger_reader.py, which needs no key.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, schema_version: int = SCHEMA_VERSION) -> None:
         self._database = database
+        self.schema_version = schema_version
         self.agents = RunningAgents(database)
         self.costs = ModelCosts(database)
         self.interventions = Interventions(database)
         self.summaries = Summaries(database)
+
+    @property
+    def name(self) -> str:
+        """Where it is, without a password."""
+        return self._database.name
 
     def claim(self, mail_key: str, *, location_key: str, owner: str, lease_s: float) -> Claim | Busy | Waiting | Done:
         """Claim a mail for `lease_s` seconds from now, if it is neither finished nor waiting nor claimed by another.
@@ -307,6 +314,11 @@ class Ledger:
         with self._database.read_transaction() as connection:
             return str(connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one())
 
+    def id_if_known(self) -> str | None:
+        """The same; None in a ledger of an earlier version that had none."""
+        with self._database.read_transaction() as connection:
+            return connection.execute(tables.FACT, {"name": LEDGER_ID}).scalar_one_or_none()
+
     def first_start(self, mailbox_key: str) -> float:
         """When `run` was first started on this mailbox: at the first call now, and at every later one the same."""
         _checked("mailbox_key", mailbox_key, _HASH)
@@ -405,64 +417,66 @@ def _usable_ids(reply_message_ids: Sequence[str]) -> list[str]:
     return [each for each in dict.fromkeys(reply_message_ids) if _TOKEN.fullmatch(each)][-MAX_THREAD_IDS:]
 
 
-@overload
-def open_ledger(
-    location: str, *, key: bytes, now: Callable[[], float] = ..., lock_timeout_s: float = ...
-) -> Ledger: ...
-@overload
-def open_ledger(
-    location: str, *, key: bytes, now: Callable[[], float] = ..., lock_timeout_s: float = ..., create: Literal[False]
-) -> Ledger | None: ...
 def open_ledger(
     location: str,
     *,
     key: bytes,
     now: Callable[[], float] = time.time,
     lock_timeout_s: float = LOCK_TIMEOUT_S,
-    create: bool = True,
-) -> Ledger | None:
-    """Open the ledger, and create it where there is none.
+) -> Ledger:
+    """Open the ledger; create it where there is none, and bring one of an earlier version up to date.
 
     location: a file (SQLite), or a URL that starts with `sqlite:` or `postgresql:`. key: what the hashes are keyed
     with; the ledger keeps a fingerprint of it and refuses another. now: the wall clock, for SQLite only.
     lock_timeout_s: how long a call waits for others' writes; a server silent for twice as long counts as gone.
-    create: False to have None, and nothing written, where there is none.
     Raises ConfigurationError for what the user has to correct, LedgerError for what may pass.
     """
+    _require_key(key)
+    database = open_database(location, now, lock_timeout_s)
+    with _closed_where_it_fails(database), database.write_transaction() as connection:
+        prepare_schema(database, connection, key)
+    return Ledger(database)
+
+
+def open_ledger_to_read(
+    location: str, *, key: bytes, now: Callable[[], float] = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
+) -> Ledger | None:
+    """The ledger for who only looks: nothing is made, brought up to date or locked. None where there is none yet.
+
+    One of an earlier version has an earlier `schema_version`, and of what that one did not keep nothing can be read.
+    Arguments and errors are those of `open_ledger`; a place where `run` could not write is refused as well.
+    """
+    _require_key(key)
+    file = sqlite_file(location)
+    if file is not None:
+        check_sqlite_place(file)
+        if not file.exists() or file.stat().st_size == 0:
+            return None
+    database = open_database(location, now, lock_timeout_s, read_only=True)
+    with _closed_where_it_fails(database), database.read_transaction() as connection:
+        version = read_schema_version(database, connection, key)
+        if version is not None:
+            database.require_write_access(connection, tables.mails.name)
+    if version is None:
+        database.close()
+        return None
+    return Ledger(database, version)
+
+
+def _require_key(key: bytes) -> None:
     if not key:
         raise ConfigurationError("LEDGER_KEY is empty. Set it to a secret of its own", "ledger_no_key")
-    if not create and _is_missing(location):
-        return None
-    database = open_database(location, now, lock_timeout_s)
+
+
+@contextmanager
+def _closed_where_it_fails(database: Database) -> Iterator[None]:
     try:
-        with database.write_transaction() as connection:
-            prepare_schema(database, connection, key)
+        yield
     except BaseException as error:
         database.close()
         if isinstance(error, LedgerError) and error.code in _CONFIGURATION:
             raise ConfigurationError(error.message, error.code) from None
         raise
-    return Ledger(database)
-
-
-def _is_missing(location: str) -> bool:
-    """Whether `open_ledger` would make a new one. Raises ConfigurationError where it could not."""
-    file = sqlite_file(location)
-    if file is not None:
-        if file.exists() and file.stat().st_size > 0:
-            return False
-        check_sqlite_place(file)
-        return True
-    database = open_database(location, time.time, LOCK_TIMEOUT_S)
-    try:
-        with database.read_transaction() as connection:
-            return is_new(connection)
-    except LedgerError as error:
-        if error.code in _CONFIGURATION:
-            raise ConfigurationError(error.message, error.code) from None
-        raise
-    finally:
-        database.close()
 
 
 def _done(row: Row[Any]) -> Done:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, func, inspect, select, text
 from guarantee_email_agent.integrations.ports import MailMark, Outcome
 from guarantee_email_agent.ledger.agents import ALL_AGENTS, RunningAgent, running_agent
 from guarantee_email_agent.ledger.database import LedgerError, open_database
-from guarantee_email_agent.ledger.schema import SCHEMA_VERSION
+from guarantee_email_agent.ledger.schema import SCHEMA_VERSION, older_schema
 from guarantee_email_agent.ledger.tables import CURRENT_TIME, facts, locations, mails
 from guarantee_email_agent.utils.errors import ConfigurationError
 
@@ -204,11 +204,7 @@ class LedgerReader:
                 "ledger_newer_schema",
             )
         if int(version) < SCHEMA_VERSION:
-            raise ConfigurationError(
-                f"The ledger {self.name} was written by an earlier version of the agent (schema {version}). 'check' "
-                "or 'run' brings it up to date",
-                "ledger_older_schema",
-            )
+            raise older_schema(self.name, int(version))
 
 
 def _begins_with(prefix: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

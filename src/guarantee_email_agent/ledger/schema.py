@@ -12,7 +12,7 @@ from sqlalchemy.schema import CreateColumn
 
 from guarantee_email_agent.ledger.database import Database, LedgerError
 from guarantee_email_agent.ledger.first_start import OF_NO_MAILBOX
-from guarantee_email_agent.ledger.tables import agents, facts, locations, mails, metadata
+from guarantee_email_agent.ledger.tables import FACT, agents, facts, locations, mails, metadata
 from guarantee_email_agent.utils.errors import ConfigurationError
 
 SCHEMA_VERSION: Final = 3
@@ -26,15 +26,32 @@ _ADDED_SINCE_1: Final = (*_ADDED_IN_2, *_ADDED_IN_3)
 _CHECKS_OF_2: Final = ("ledger_mails_outcome", "ledger_mails_delivery")
 
 
-def is_new(connection: Connection) -> bool:
-    """Whether there are no tables of a ledger yet."""
-    return facts.name not in inspect(connection).get_table_names()
-
-
 def prepare_schema(database: Database, connection: Connection, key: bytes) -> None:
     """Create the tables, or check that the existing ones are a ledger made with `key`, and bring them up to date."""
-    fingerprint = hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
     database.lock_for_creation(connection)
+    version = read_schema_version(database, connection, key)
+    if version is None:
+        metadata.create_all(connection)
+        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": _fingerprint(key), LEDGER_ID: _new_id()}
+        connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
+        return
+    if version == 1:
+        _add_conversations(database, connection)
+    elif version == 2:
+        _add_columns(connection, _ADDED_IN_3)
+    agents.create(connection, checkfirst=True)
+    if connection.execute(FACT, {"name": LEDGER_ID}).one_or_none() is None:
+        # made before mailboxes bore a mark of their ledger
+        connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
+    # A disk without room and a user without rights show here, and not with the first mail.
+    connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+
+
+def read_schema_version(database: Database, connection: Connection, key: bytes) -> int | None:
+    """Of a ledger made with `key`, SCHEMA_VERSION at most; None where there are no tables yet. Nothing is written.
+
+    Raises ConfigurationError for another program's file, another key or a newer version, LedgerError for damage.
+    """
     tables = set(inspect(connection).get_table_names())
     if facts.name not in tables:
         if database.dialect == "sqlite" and tables:
@@ -43,10 +60,7 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
                 "Name a file of its own in agent.ledger",
                 "ledger_not_ours",
             )
-        metadata.create_all(connection)
-        known = {"schema_version": str(SCHEMA_VERSION), "key_fingerprint": fingerprint, LEDGER_ID: _new_id()}
-        connection.execute(facts.insert(), [{"name": name, "value": value} for name, value in known.items()])
-        return
+        return None
     known = {row.name: row.value for row in connection.execute(select(facts))}
     version = known.get("schema_version", "")
     if not version.isdecimal() or int(version) < 1 or "key_fingerprint" not in known:
@@ -57,21 +71,26 @@ def prepare_schema(database: Database, connection: Connection, key: bytes) -> No
             f"knows {SCHEMA_VERSION}). Update this agent",
             "ledger_newer_schema",
         )
-    if not hmac.compare_digest(known["key_fingerprint"], fingerprint):
+    if not hmac.compare_digest(known["key_fingerprint"], _fingerprint(key)):
         raise ConfigurationError(
             f"The ledger {database.name} was begun with another key. Use that one (LEDGER_KEY, or the .key file "
             "beside it): with a new key every mail would look new and be answered again",
             "ledger_wrong_key",
         )
-    if int(version) == 1:
-        _add_conversations(database, connection)
-    elif int(version) == 2:
-        _add_columns(connection, _ADDED_IN_3)
-    agents.create(connection, checkfirst=True)
-    if LEDGER_ID not in known:  # made before mailboxes bore a mark of their ledger
-        connection.execute(facts.insert(), {"name": LEDGER_ID, "value": _new_id()})
-    # A disk without room and a user without rights show here, and not with the first mail.
-    connection.execute(update(facts).where(facts.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))
+    return int(version)
+
+
+def older_schema(name: str, version: int) -> ConfigurationError:
+    """What those who only read say of a ledger that `run` would bring up to date."""
+    return ConfigurationError(
+        f"The ledger {name} was written by an earlier version of the agent (schema {version}). 'run' brings it up to "
+        "date",
+        "ledger_older_schema",
+    )
+
+
+def _fingerprint(key: bytes) -> str:
+    return hmac.new(key, b"guarantee-email-agent ledger", hashlib.sha256).hexdigest()
 
 
 def _new_id() -> str:

@@ -13,6 +13,7 @@ from mail_stores import REPLY, Opener, Proxied, counts, ids, refused
 from tcp_proxy import TcpProxy
 from waiting import PATIENCE_S
 
+from guarantee_email_agent.integrations.ports import InboxFilter
 from guarantee_email_agent.mcp_servers.mail import imap
 from guarantee_email_agent.mcp_servers.mail.compose import compose
 from guarantee_email_agent.mcp_servers.mail.imap import ImapMailbox
@@ -449,3 +450,17 @@ class TestReadOnly:
         with pytest.raises(ToolError):
             reader.mark(listed, "answered")
         assert mail_servers.keywords()[0] <= {"\\Recent"}
+
+
+def test_where_older_mails_come_to_count_copies_among_them_are_filed(
+    open_mailbox: Opener, mail_servers: MailServers
+) -> None:
+    """As after a reload with an earlier `agent.answer_since`."""
+    settings = open_mailbox()._settings
+    mail_servers.deliver(compose(REPLY, settings.address, datetime.now(UTC), settings.key), mail(2))
+    mailbox = open_mailbox()
+    later = InboxFilter(received_since=time.time() + 3 * 86_400)
+    assert mailbox.list_unprocessed(100, later).entries == ()
+    listing = mailbox.list_unprocessed(100, InboxFilter(received_since=time.time() - 86_400))
+    raws = [mailbox.read_raw(entry.id, 10_000) for entry in listing.entries]
+    assert message_ids(raws) == ["<mail-2@example.org>"]

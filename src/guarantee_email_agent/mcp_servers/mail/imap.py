@@ -99,6 +99,7 @@ class ImapMailbox:
         self._warned = False
         self._validity = 0
         self._checked_below = 1  # every UID below has been checked for copies
+        self._listed_from = 1  # the UID that the last list began with
         self._old_below: tuple[float, int] = (0.0, 1)  # every UID below this one came before that moment's day
         self._facts: dict[int, _MailFacts] = {}
         self.proof_lags = settings.sent_copy != "append"
@@ -280,6 +281,9 @@ class ImapMailbox:
         client.noop()  # makes the server look for new mail
         since = inbox_filter.received_since
         first = self._first_recent(client, since) if since else 1
+        if first < self._listed_from:  # the agent's settings now let older mails count: copies may be among them
+            self._checked_below = min(self._checked_below, first)
+        self._listed_from = first
         self._checked_below = max(self._checked_below, first)  # an old copy would not be listed either
         self._file_new_copies(client)
         criteria: list[bytes | date] = [*_untouched(inbox_filter.skip_seen)]
@@ -401,6 +405,7 @@ class ImapMailbox:
         validity = int(selected.get(b"UIDVALIDITY", 0))
         if validity != self._validity:  # all UIDs have a new meaning (RFC 3501 §2.3.1.1)
             self._validity, self._checked_below, self._old_below = validity, 1, (0.0, 1)
+            self._listed_from = 1
             self._facts.clear()
 
     def _select(self, client: IMAPClient) -> Mapping[bytes, Any]:
