@@ -46,8 +46,10 @@ def _problems(
     outcomes = set()
     for letter in letters:
         # One that could not be read at first is known by its location until it can.
-        known_by = (mail_keys.get(location_of(mail_id), "") for mail_id in (letter.id, *letter.earlier_ids))
-        row = rows.get(identity) or next((rows[key] for key in known_by if key in rows), None)
+        known_by = [mail_keys.get(location_of(mail_id), "") for mail_id in (letter.id, *letter.earlier_ids)]
+        here = [rows[key] for key in known_by if key in rows]
+        taken = next((each for each in here if each.reason == BY_HAND), None)  # before it could be read, perhaps
+        row = taken or rows.get(identity) or next(iter(here), None)
         outcome = row.outcome if row is not None else None
         if letter.id in history.letters and letter.taken_care_of_at is None:
             if outcome is None:

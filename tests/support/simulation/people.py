@@ -49,7 +49,7 @@ class People:
         ledger, keys = self._history.ledger, self._history.ledger.mail_keys()
         waiting = {row.mail_key for row in ledger.mails() if row.outcome is None}
         marked = [each for each in self._history.letters.values() if each.mark and each.taken_care_of_at is None]
-        stuck = [each for each in marked if keys.get(location_of(each.id), identity_of(each.raw)) in waiting]
+        stuck = [each for each in marked if waiting & self._keys_of(each, keys)]
         for letter in stuck:
             if (mail_key := keys.get(location_of(letter.id))) is None:  # it was moved since: its mark comes off by hand
                 letter.mark, letter.reopened = None, True
@@ -61,6 +61,12 @@ class People:
             except RefusedError as error:
                 self._history.note("refused:", error.code)
         return bool(stuck)
+
+    def _keys_of(self, letter: Letter, keys: dict[str, str]) -> set[str]:
+        """What the ledger may know the mail by: where it lies, or else where it lay before, or what it says."""
+        if (here := keys.get(location_of(letter.id))) is not None:
+            return {here}
+        return {identity_of(letter.raw), *(keys.get(location_of(mail_id), "") for mail_id in letter.earlier_ids)}
 
     def is_by_hand(self, letter: Letter) -> bool:
         """Whether a person did something to the mail, by its mark or at the command line."""
