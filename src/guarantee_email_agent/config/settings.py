@@ -330,7 +330,7 @@ class Logging:
         "INFO", "Least level that is logged; tracebacks and customer text only at `DEBUG`."
     )
     json: bool = setting(False, "One JSON object a line, for log collectors.")
-    file: Path | None = setting(None, "File that the log is appended to, besides stderr.")
+    file: Path | None = setting(None, "File that the log is appended to, besides the console.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
